@@ -1,4 +1,4 @@
 """Knowledge graph: nodes and edges, found in documents or written by callers. Begin with
-`services.queries` (reading) and `services.edits` (writing). Then read `node_ids`, `models`,
-`scopes`, `reading.vertices`, `reading.steps`, `storing.upsert`, `extraction.worker`, `retrieval`.
+`services`, which lists what is read and written. Then read `node_ids`, `models`,
+`scopes`, `reading.vertices`, `reading.steps`, `services.upsert`, `extraction.worker`, `retrieval`.
 """

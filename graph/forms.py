@@ -1,6 +1,6 @@
 """State of the explorer, all of it in its address. Begin with `GraphState`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 from urllib.parse import urlencode
 
@@ -15,6 +15,14 @@ MAX_HIDDEN = 50
 #: How much is drawn at once: a person chooses one of these.
 SIZES = (200, 500, 2000)
 MAX_PAGE = 100
+#: Fields that hold several values: their parameter, and how many values.
+LISTS = {
+    "ids": ("id", MAX_IDS),
+    "opened": ("open", MAX_IDS),
+    "hidden": ("hide", MAX_HIDDEN),
+    "rels": ("rel", MAX_IDS),
+    "labels": ("label", MAX_IDS),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +40,9 @@ class GraphState:
     rels: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     hops: int = 1
-    at: str = ""
     size: int = SIZES[0]
     grain: Grain = "document"
+    at: str = ""
     page: int = 1
 
     @classmethod
@@ -42,11 +50,7 @@ class GraphState:
         """Invalid values become defaults: old links keep working."""
         size = _number(params.get("size", ""))
         return cls(
-            ids=_distinct(params, "id", MAX_IDS),
-            opened=_distinct(params, "open", MAX_IDS),
-            hidden=_distinct(params, "hide", MAX_HIDDEN),
-            rels=_distinct(params, "rel", MAX_IDS),
-            labels=_distinct(params, "label", MAX_IDS),
+            **{field: _distinct(params, name, most) for field, (name, most) in LISTS.items()},
             hops=2 if params.get("hops") == "2" else 1,
             at=(_distinct(params, "at", 1) or ("",))[-1],
             size=size if size in SIZES else SIZES[0],
@@ -71,16 +75,13 @@ class GraphState:
 
     def query_string(self) -> str:
         """The state as a query string, without defaults."""
-        pairs: list[tuple[str, Any]] = [("id", id) for id in self.ids]
-        pairs += [("open", id) for id in self.opened]
-        pairs += [("hide", id) for id in self.hidden]
-        pairs += [("rel", rel) for rel in self.rels]
-        pairs += [("label", label) for label in self.labels]
-        pairs += [("hops", self.hops)] if self.hops > 1 else []
-        pairs += [("size", self.size)] if self.size != SIZES[0] else []
-        pairs += [("grain", self.grain)] if self.grain != "document" else []
-        pairs += [("at", self.at)] if self.at else []
-        pairs += [("page", self.page)] if self.page > 1 else []
+        pairs: list[tuple[str, Any]] = [
+            (name, value) for field, (name, _) in LISTS.items() for value in getattr(self, field)
+        ]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in LISTS and value != field.default:
+                pairs.append((field.name, value))
         return urlencode(pairs)
 
     def url(self, view: str = "graph", /, **changes: Any) -> str:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from documents.models import Chunk, Collection
 from graph import tasks
 from graph.models import Evidence, Extraction, Mention
-from graph.storing.removal import mentioned_by, remove_extracted, remove_orphans
+from graph.removal import mentioned_by, remove_extracted, remove_orphans
 
 # A running extraction loses its token and is repeated.
 _QUEUE_SQL = """

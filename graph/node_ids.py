@@ -7,7 +7,6 @@ the bare id, unless its key looks versioned.
 """
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 
 from common.errors import InvalidInput
@@ -117,22 +116,10 @@ _VERSIONED_KEY = re.compile(r"(?s)(?P<key>.+)@v(?P<version>[1-9][0-9]{0,8})")
 _NUMBERED_KEY = re.compile(r"(?s)(?P<key>.+):(?P<ordinal>0|[1-9][0-9]{0,8})")
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentAddress:
-    """A version of a document; `version` None is the current one."""
-
-    collection: str
-    key: str
-    version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PassageAddress:
-    """A passage of the current version of a document."""
-
-    collection: str
-    key: str
-    ordinal: int
+#: Slug of the collection, key, and version of a document; None is the current version.
+DocumentAddress = tuple[str, str, int | None]
+#: Slug of the collection, key of the document, and ordinal of a passage of its current version.
+PassageAddress = tuple[str, str, int]
 
 
 def document_id(*, collection: str, key: str, version: int, is_current: bool) -> str:
@@ -152,20 +139,18 @@ def document_addresses(node_id: str) -> tuple[DocumentAddress, ...]:
     collection, key = _split_id(node_id, DOCUMENT)
     if not key:
         return ()
-    plain = DocumentAddress(collection, key)
+    plain = (collection, key, None)
     versioned = _VERSIONED_KEY.fullmatch(key)
     if versioned is None:
         return (plain,)
-    return DocumentAddress(collection, versioned["key"], int(versioned["version"])), plain
+    return (collection, versioned["key"], int(versioned["version"])), plain
 
 
 def passage_address(node_id: str) -> PassageAddress | None:
     """The passage that `node_id` means; None if it is no passage id."""
     collection, rest = _split_id(node_id, CHUNK)
     numbered = _NUMBERED_KEY.fullmatch(rest)
-    if numbered is None:
-        return None
-    return PassageAddress(collection, numbered["key"], int(numbered["ordinal"]))
+    return (collection, numbered["key"], int(numbered["ordinal"])) if numbered else None
 
 
 def _split_id(node_id: str, prefix: str) -> tuple[str, str]:

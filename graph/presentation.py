@@ -5,7 +5,7 @@ drawing, details of a node.
 import json
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,8 @@ from common.text import HIGHLIGHT_END, HIGHLIGHT_START, strip_markdown
 from documents.models import Chunk
 from graph import services
 from graph.forms import GraphState
-from graph.reading.results import Link, MentionFound, NeighbourPage, Subgraph
+from graph.reading.export import cytoscape_elements
+from graph.reading.results import Link, MentionFound, Neighbour, Page, Subgraph
 from graph.reading.vertices import Vertex
 from graph.scopes import GraphScope
 
@@ -209,10 +210,7 @@ class Drawing:
             }
             for link in self.links
         ]
-        return {
-            "nodes": [{"data": node} for node in nodes],
-            "edges": [{"data": edge} for edge in edges],
-        }
+        return cytoscape_elements(nodes, edges)
 
 
 def draw(scope: GraphScope, state: GraphState) -> Drawing:
@@ -241,39 +239,31 @@ def drawing_facets(scope: GraphScope, state: GraphState, found: Drawing) -> list
     signs = {node.filter_label: node for node in whole.nodes}
     labels = Counter(node.filter_label for node in whole.nodes)
     rels = Counter(link.rel for link in whole.links)
-    kinds = [
-        {
-            "label": signs[label].label if label in signs else label,
-            "url": state.toggled("labels", label),
-            "count": count,
-            "selected": label in state.labels,
-            "tone": signs[label].tone if label in signs else 0,
-            "kind": signs[label].kind if label in signs else "node",
-        }
-        for label, count in _offered_values(labels, state.labels)
-    ]
-    relations = [
-        {
-            "label": relation_words(rel),
-            "url": state.toggled("rels", rel),
-            "count": count,
-            "selected": rel in state.rels,
-            "tone": 0,
-            "kind": "node",
-        }
-        for rel, count in _offered_values(rels, state.rels)
-    ]
-    return [
-        {"name": name, "title": title, "choices": choices}
-        for name, title, choices in (("label", "Kinds", kinds), ("rel", "Links", relations))
-        if choices
-    ]
-
-
-def _offered_values(counts: Counter[str], chosen: Sequence[str]) -> Iterable[tuple[str, int]]:
-    """The most frequent values, and all chosen ones."""
-    offered = dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_FACET_VALUES])
-    return (offered | {value: counts[value] for value in chosen}).items()
+    facets = []
+    for name, title, field, counts in (
+        ("label", "Kinds", "labels", labels),
+        ("rel", "Links", "rels", rels),
+    ):
+        chosen: Sequence[str] = getattr(state, field)
+        # The most frequent values, and all chosen ones.
+        often = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_FACET_VALUES]
+        choices = []
+        for value, count in (dict(often) | {each: counts[each] for each in chosen}).items():
+            sign = signs.get(value) if name == "label" else None
+            shown = value if name == "label" else relation_words(value)
+            choices.append(
+                {
+                    "label": sign.label if sign else shown,
+                    "url": state.toggled(field, value),
+                    "count": count,
+                    "selected": value in chosen,
+                    "tone": sign.tone if sign else 0,
+                    "kind": sign.kind if sign else "node",
+                }
+            )
+        if choices:
+            facets.append({"name": name, "title": title, "choices": choices})
+    return facets
 
 
 def _subgraph(
@@ -325,7 +315,7 @@ def node_detail(scope: GraphScope, state: GraphState) -> dict[str, Any]:
     vertex = services.get_node(scope=scope, id=state.looked_at) if state.looked_at else None
     if vertex is None:
         return {"subject": None}
-    page: NeighbourPage | None = None
+    page: Page[Neighbour] | None = None
     with suppress(NotFound):  # gone since it was looked up
         page = services.neighbors(
             scope=scope, id=vertex.id, grain=state.grain, limit=MAX_NEIGHBOURS
@@ -346,14 +336,14 @@ def node_detail(scope: GraphScope, state: GraphState) -> dict[str, Any]:
         "more_passages": len(mentions) > MAX_MENTIONS,
         "relations": _relation_groups(page, state) if page else (),
         "props": [
-            (name, _property_text(value))
+            (name, "–" if value is None else _property_text(value))
             for name, value in list((vertex.props or {}).items())[:MAX_PROPS]
         ],
         "more_props": max(len(vertex.props or {}) - MAX_PROPS, 0),
     }
 
 
-def _relation_groups(page: NeighbourPage, state: GraphState) -> list[dict[str, Any]]:
+def _relation_groups(page: Page[Neighbour], state: GraphState) -> list[dict[str, Any]]:
     groups: dict[tuple[str, bool], dict[str, Vertex]] = defaultdict(dict)
     for neighbour in page.items:
         groups[neighbour.rel, neighbour.outgoing][neighbour.vertex.id] = neighbour.vertex
@@ -396,7 +386,4 @@ def _document_url(vertex: Vertex, *, document: int | None = None, chunk: int | N
 
 
 def _property_text(value: Any) -> str:
-    """A property value on one line."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False) if value is not None else "–"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -2,9 +2,9 @@
 shared mentions. Pure. Begin with `rank`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,8 +76,7 @@ class Neighbourhood:
         return cls(chunk_ids, node_ids, of_chunks, frequencies, chunk, node, sign >= OWN_NAME)
 
 
-@dataclass(frozen=True, slots=True)
-class PathStop:
+class PathStop(NamedTuple):
     """A chunk or a node on a path, by its id."""
 
     kind: Literal["chunk", "node"]
@@ -91,7 +90,7 @@ class RankedGraph:
     """
 
     scores: Mapping[int, float]
-    _paths: "_Paths | None" = None
+    _walk: "_Walk | None" = None
 
     def path(self, chunk_id: int) -> tuple[PathStop, ...]:
         """Nodes and chunks in turns, from a name in the question (or a seed without
@@ -99,7 +98,8 @@ class RankedGraph:
         """
         if chunk_id not in self.scores:
             return ()
-        return (*(self._paths.to(chunk_id) if self._paths else ()), PathStop("chunk", chunk_id))
+        before = self._walk.stops_before(chunk_id) if self._walk else ()
+        return (*before, PathStop("chunk", chunk_id))
 
 
 def rank(
@@ -128,55 +128,8 @@ def rank(
     }
     if not len(neighbourhood.chunk):
         return RankedGraph(starts)
-    rows = _MentionRows.of(neighbourhood, question, total)
-    scores = values = rows.starting(starts)
-    by_node = np.full(len(values), -1)
-    came = np.full(len(values), -1)
-    arrivals: list[tuple[Ints, Ints]] = []
-    for hop in range(HOPS):
-        reached, by_row, source = rows.hop(values, by_node, with_question=hop == 0)
-        reached = reached * DAMPING**hop
-        by_node = rows.node[by_row]
-        arrivals.append((by_row, source))
-        came = np.where(reached > scores, hop, came)
-        scores = np.maximum(scores, reached)
-        values = _best_only(reached, BEAM)
-    found = np.flatnonzero(_best_only(scores, most))
-    came[np.delete(np.arange(len(came)), found)] = -1
-    known = dict(zip(rows.chunk_ids[found].tolist(), scores[found].tolist(), strict=True))
-    return RankedGraph({**starts, **known}, _Paths(rows, came, arrivals))
-
-
-@dataclass(frozen=True, slots=True)
-class _Paths:
-    """The strongest path to each chunk: the hop by which it arrives (-1: starts there), and per
-    hop the row by which each chunk was reached and the chunk it came from (-1: the question);
-    all of shape (chunks,).
-    """
-
-    rows: "_MentionRows"
-    came: Ints
-    arrivals: Sequence[tuple[Ints, Ints]]
-
-    def to(self, chunk_id: int) -> tuple[PathStop, ...]:
-        """The stops of the path before this chunk."""
-        rows = self.rows
-        at = int(np.searchsorted(rows.chunk_ids, chunk_id))
-        if at == len(rows.chunk_ids) or rows.chunk_ids[at] != chunk_id:
-            return ()
-        stops: list[PathStop] = []
-        for by_row, source in reversed(self.arrivals[: self.came[at] + 1]):
-            stops.append(PathStop("node", int(rows.node_ids[rows.node[by_row[at]]])))
-            at = int(source[at])
-            if at < 0:
-                break
-            stops.append(PathStop("chunk", int(rows.chunk_ids[at])))
-        entrances = np.flatnonzero((rows.chunk == at) & (rows.asked > 0))
-        if len(entrances):  # what the question names in the seed; the rarest
-            strengths = rows.strength[entrances] * rows.asked[entrances]
-            best = entrances[np.argsort(strengths, kind="stable")[-1]]
-            stops.append(PathStop("node", int(rows.node_ids[rows.node[best]])))
-        return tuple(reversed(stops))
+    walk = _Walk(neighbourhood, question, total)
+    return RankedGraph({**starts, **walk.run(starts, most)}, walk)
 
 
 def graph_weight(hits: Iterable[tuple[int, float]]) -> float:
@@ -194,62 +147,83 @@ def graph_weight(hits: Iterable[tuple[int, float]]) -> float:
     return WEIGHT_FACTOR * (scores[0] - scores[-1]) if scores else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _MentionRows:
-    """Mentions with their strength as the end of a step. `first` is the first row of each chunk."""
+class _Walk:
+    """Steps over mentions. The attributes have one value a mention, but `_first`, the first
+    mention of each chunk, and `_came`, the hop by which the strongest path to each chunk arrives
+    (-1: it starts there).
+    """
 
-    chunk_ids: Ints
-    node_ids: Ints
-    chunk: Ints
-    node: Ints
-    document: Ints
-    own: Bools
-    strength: Floats
-    asked: Floats
-    first: Ints
+    def __init__(
+        self, neighbourhood: Neighbourhood, question: Mapping[int, float], total: int
+    ) -> None:
+        self._chunk_ids, self._node_ids = neighbourhood.chunk_ids, neighbourhood.node_ids
+        self._chunk, self._node = neighbourhood.chunk, neighbourhood.node
+        self._document = neighbourhood.documents[self._chunk]
+        self._own = neighbourhood.own
+        self._strength = _strengths(neighbourhood, total)
+        self._asked = _of_ids(question, self._node_ids)[self._node]
+        self._first = np.flatnonzero(_changes(self._chunk))
+        self._came = np.full(len(self._chunk_ids), -1)
+        # Per hop the mention by which each chunk was reached, and the chunk it came from (-1: the
+        # question).
+        self._arrivals: list[tuple[Ints, Ints]] = []
 
-    @classmethod
-    def of(
-        cls, neighbourhood: Neighbourhood, question: Mapping[int, float], total: int
-    ) -> "_MentionRows":
-        chunk, node = neighbourhood.chunk, neighbourhood.node
-        return cls(
-            chunk_ids=neighbourhood.chunk_ids,
-            node_ids=neighbourhood.node_ids,
-            chunk=chunk,
-            node=node,
-            document=neighbourhood.documents[chunk],
-            own=neighbourhood.own,
-            strength=_strengths(neighbourhood, total),
-            asked=_of_ids(question, neighbourhood.node_ids)[node],
-            first=np.flatnonzero(_changes(chunk)),
-        )
-
-    def starting(self, starts: Mapping[int, float]) -> Floats:
-        """Starting value of each chunk; 0 for none. Documents that the question names
-        start like the best hit.
+    def run(self, starts: Mapping[int, float], most: int) -> dict[int, float]:
+        """Scores of the best `most` chunks, by id. Documents that the question names start like
+        the best hit.
         """
-        values = _of_ids(starts, self.chunk_ids)
-        named = np.maximum.reduceat(self.asked * self.strength * self.own, self.first)
-        return np.where(values > 0, np.maximum(values, named), 0.0)
+        values = _of_ids(starts, self._chunk_ids)
+        named = np.maximum.reduceat(self._asked * self._strength * self._own, self._first)
+        scores = values = np.where(values > 0, np.maximum(values, named), 0.0)
+        by_node = np.full(len(values), -1)
+        for hop in range(HOPS):
+            reached, by_row, source = self._hop(values, by_node, with_question=hop == 0)
+            reached = reached * DAMPING**hop
+            by_node = self._node[by_row]
+            self._arrivals.append((by_row, source))
+            self._came = np.where(reached > scores, hop, self._came)
+            scores = np.maximum(scores, reached)
+            values = _best_only(reached, BEAM)
+        found = np.flatnonzero(_best_only(scores, most))
+        self._came[np.delete(np.arange(len(scores)), found)] = -1
+        return dict(zip(self._chunk_ids[found].tolist(), scores[found].tolist(), strict=True))
 
-    def hop(
+    def stops_before(self, chunk_id: int) -> tuple[PathStop, ...]:
+        """The stops of the strongest path before this chunk."""
+        at = int(np.searchsorted(self._chunk_ids, chunk_id))
+        if at == len(self._chunk_ids) or self._chunk_ids[at] != chunk_id:
+            return ()
+        stops: list[PathStop] = []
+        for by_row, source in reversed(self._arrivals[: self._came[at] + 1]):
+            stops.append(PathStop("node", int(self._node_ids[self._node[by_row[at]]])))
+            at = int(source[at])
+            if at < 0:
+                break
+            stops.append(PathStop("chunk", int(self._chunk_ids[at])))
+        entrances = np.flatnonzero((self._chunk == at) & (self._asked > 0))
+        if len(entrances):  # what the question names in the seed; the rarest
+            strengths = self._strength[entrances] * self._asked[entrances]
+            best = entrances[np.argsort(strengths, kind="stable")[-1]]
+            stops.append(PathStop("node", int(self._node_ids[self._node[best]])))
+        return tuple(reversed(stops))
+
+    def _hop(
         self, values: Floats, by_node: Ints, *, with_question: bool
     ) -> tuple[Floats, Ints, Ints]:
         """One step from chunks with `values`, reached `by_node`, over another node: value of the
         best step to each chunk, its row, and the chunk it came from (−1: the question).
         """
         came, source = self._from_others(
-            np.where(by_node[self.chunk] == self.node, 0.0, values[self.chunk])
+            np.where(by_node[self._chunk] == self._node, 0.0, values[self._chunk])
         )
-        came = np.where(self.asked > 0, 0.0, came)
+        came = np.where(self._asked > 0, 0.0, came)
         if with_question:
-            source = np.where(self.asked > came, -1, source)
-            came = np.maximum(came, self.asked)
-        worth = came * self.strength
-        most = np.maximum.reduceat(worth, self.first)
-        best = np.flatnonzero(worth == most[self.chunk])
-        best = best[np.searchsorted(best, self.first)]
+            source = np.where(self._asked > came, -1, source)
+            came = np.maximum(came, self._asked)
+        worth = came * self._strength
+        most = np.maximum.reduceat(worth, self._first)
+        best = np.flatnonzero(worth == most[self._chunk])
+        best = best[np.searchsorted(best, self._first)]
         return most, best, source[best]
 
     def _from_others(self, leaving: Floats) -> tuple[Floats, Ints]:
@@ -257,20 +231,20 @@ class _MentionRows:
         `leaving`: that value, and its chunk.
         """
         rows = np.flatnonzero(leaving)
-        rows = rows[np.lexsort((-leaving[rows], self.node[rows]))]
+        rows = rows[np.lexsort((-leaving[rows], self._node[rows]))]
         best = self._first_of_nodes(rows)
-        others = rows[self.document[rows] != self.document[best[self.node[rows]]]]
-        from_row = best[self.node]
-        same = self.document[from_row] == self.document
-        from_row = np.where(same, self._first_of_nodes(others)[self.node], from_row)
+        others = rows[self._document[rows] != self._document[best[self._node[rows]]]]
+        from_row = best[self._node]
+        same = self._document[from_row] == self._document
+        from_row = np.where(same, self._first_of_nodes(others)[self._node], from_row)
         is_any = from_row >= 0
-        return np.where(is_any, leaving[from_row], 0.0), np.where(is_any, self.chunk[from_row], -1)
+        return np.where(is_any, leaving[from_row], 0.0), np.where(is_any, self._chunk[from_row], -1)
 
     def _first_of_nodes(self, rows: Ints) -> Ints:
         """First row of each node among these rows, sorted by node; -1: none."""
-        first = np.full(len(self.node_ids), -1)
-        rows = rows[_changes(self.node[rows])]
-        first[self.node[rows]] = rows
+        first = np.full(len(self._node_ids), -1)
+        rows = rows[_changes(self._node[rows])]
+        first[self._node[rows]] = rows
         return first
 
 

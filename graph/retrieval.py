@@ -26,16 +26,7 @@ from graph.ranking import (
     RankedGraph,
     rank,
 )
-
-__all__ = [
-    "NamedStop",
-    "PathStop",
-    "RankedGraph",
-    "RelatedChunk",
-    "named_stops",
-    "rank_passages",
-    "related_passages",
-]
+from graph.reading.vertices import load_sql
 
 
 def visible_chunk_sql(chunk_id: str, within: str) -> str:
@@ -52,27 +43,12 @@ def visible_chunk_sql(chunk_id: str, within: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NamedStop:
+class NamedStop(NamedTuple):
     """A stop with its public id and name; for a passage its document's title."""
 
     kind: Literal["chunk", "node"]
     id: str
     name: str
-
-
-_STOP_NAMES_SQL = """
-    SELECT 'node' AS kind, id, key, name, NULL AS slug, NULL::int AS ordinal
-    FROM graph_node WHERE id = ANY(%(nodes)s::bigint[])
-    UNION ALL
-    SELECT 'chunk', chunk.id, document.key,
-           coalesce(nullif(document.title, ''), nullif(document.source, ''), document.key),
-           collection.slug, chunk.ordinal
-    FROM documents_chunk AS chunk
-    JOIN documents_document AS document ON document.id = chunk.document_id
-    JOIN documents_collection AS collection ON collection.id = chunk.collection_id
-    WHERE chunk.id = ANY(%(chunks)s::bigint[])
-"""
 
 
 def named_stops(paths: Iterable[Iterable[PathStop]]) -> dict[PathStop, NamedStop]:
@@ -86,7 +62,7 @@ def named_stops(paths: Iterable[Iterable[PathStop]]) -> dict[PathStop, NamedStop
     asked = {f"{kind}s": bigint_array(of_kind) for kind, of_kind in ids.items()}
     names = {}
     for kind, pk, key, name, slug, ordinal in fetch_rows(
-        read_connection(), _STOP_NAMES_SQL, asked, prepare=True
+        read_connection(), load_sql("stop_names"), asked, prepare=True
     ):
         is_node = kind == "node"
         public = key if is_node else passage_id(collection=slug, key=key, ordinal=ordinal)
@@ -105,102 +81,6 @@ MAX_EDGES = 10
 MAX_LINKED = 50
 #: Documents are counted up to this: from there on a name is as rare as it gets.
 MAX_COUNTED_DOCUMENTS = 10_000
-
-#: An edge that passages tell of is there for those who may read one of them. Not EXISTS: of that
-#: PostgreSQL may make a list of all edges.
-_READABLE_EDGE_SQL = """
-    (edge.origin = 'given' OR (
-        SELECT TRUE FROM graph_evidence AS evidence, LATERAL ({seen_evidence}) AS seen
-        WHERE evidence.edge_id = edge.id AND seen.is_allowed LIMIT 1))
-"""
-# Of names within each other the question means the longest. A node that too many passages mention
-# costs no more than one look at its first mentions. Of hubs the own documents are taken, and the
-# mentions that lead to the hub from here. All of this is in indexes, but that a mention is of the
-# document's own name is in another one, so it comes again, as such. What an edge says of a thing
-# that is named here is as if it were named here, too.
-_PULL_SQL = f"""
-    WITH found AS MATERIALIZED (
-        SELECT alias.node_id, run.start, run.stop
-        FROM unnest(%(graph_forms)s::text[], %(graph_starts)s::int[], %(graph_stops)s::int[])
-             AS run (form, start, stop)
-        JOIN graph_alias AS alias
-          ON alias.workspace_id = %(graph_workspace)s AND alias.form = run.form
-    ),
-    asked AS MATERIALIZED (
-        SELECT DISTINCT node_id FROM found
-        WHERE NOT EXISTS (SELECT FROM found AS longer
-                          WHERE longer.start <= found.start AND longer.stop >= found.stop
-                            AND longer.stop - longer.start > found.stop - found.start)
-    ),
-    named AS MATERIALIZED (
-        SELECT node_id, chunk_id, kind
-        FROM graph_mention WHERE chunk_id = ANY(%(graph_chunks)s::bigint[])
-    ),
-    linked AS MATERIALIZED (
-        SELECT other.node_id, named.chunk_id
-        FROM named,
-             LATERAL ((SELECT target_id AS node_id, weight FROM graph_edge AS edge
-                       WHERE source_id = named.node_id AND {{readable}}
-                       ORDER BY weight DESC, target_id, rel LIMIT {MAX_EDGES})
-                      UNION ALL
-                      (SELECT source_id, weight FROM graph_edge AS edge
-                       WHERE target_id = named.node_id AND {{readable}}
-                       ORDER BY weight DESC, source_id, rel LIMIT {MAX_EDGES})) AS other
-        WHERE EXISTS (SELECT FROM graph_edge WHERE workspace_id = %(graph_workspace)s)
-        GROUP BY other.node_id, named.chunk_id
-        ORDER BY max(other.weight) DESC, other.node_id, named.chunk_id
-        LIMIT {MAX_LINKED}
-    ),
-    start AS MATERIALIZED (
-        SELECT node_id FROM named
-        UNION SELECT node_id FROM linked
-        UNION SELECT node_id FROM asked
-    ),
-    counted AS MATERIALIZED (
-        SELECT start.node_id, coalesce(often.chunks, '{{{{}}}}') AS chunks
-        FROM start,
-             LATERAL (SELECT array_agg(chunk_id) AS chunks
-                      FROM (SELECT chunk_id FROM graph_mention AS mention
-                            WHERE mention.node_id = start.node_id
-                            LIMIT {MAX_MENTIONS} + 1) AS first_ones) AS often
-    ),
-    ordered AS MATERIALIZED (
-        SELECT node_id, chunks, cardinality(chunks) > {MAX_MENTIONS} AS is_hub,
-               sum(cardinality(chunks)) OVER (ORDER BY cardinality(chunks), node_id
-                                              ROWS UNBOUNDED PRECEDING) AS upto
-        FROM counted
-    ),
-    pulled AS MATERIALIZED (
-        SELECT node_id, unnest(chunks) AS chunk_id, 0::bigint AS sign
-        FROM ordered
-        WHERE NOT is_hub AND upto <= {MAX_ROWS}
-        UNION ALL
-        SELECT node_id, own.chunk_id, {OWN_NAME} + is_hub::int
-        FROM ordered,
-             LATERAL (SELECT chunk_id FROM graph_mention AS mention
-                      WHERE mention.node_id = ordered.node_id AND mention.kind = 0
-                      LIMIT CASE WHEN is_hub THEN {MAX_NAMESAKES} ELSE {MAX_MENTIONS} END) AS own
-        WHERE is_hub OR upto <= {MAX_ROWS}
-        UNION ALL
-        SELECT node_id, chunk_id, {HUB}
-        FROM ordered JOIN named USING (node_id)
-        WHERE is_hub AND kind <> 0
-        UNION ALL
-        SELECT node_id, chunk_id, is_hub::int
-        FROM ordered JOIN linked USING (node_id)
-    )
-    SELECT (SELECT array_agg(node_id) FROM asked),
-           (SELECT count(*)
-            FROM (SELECT FROM documents_document
-                  WHERE collection_id IN (SELECT collection_id FROM documents_chunk
-                                          WHERE id = ANY(%(graph_chunks)s::bigint[]))
-                    AND is_current
-                  LIMIT %(graph_counted)s) AS counted),
-           mention.*, chunk.*
-    FROM (SELECT array_agg(chunk_id), array_agg(node_id), array_agg(sign) FROM pulled) AS mention,
-         (SELECT array_agg(seen.id), array_agg(seen.document_id)
-          FROM ({{seen_pulled}}) AS seen WHERE seen.is_allowed) AS chunk
-"""
 
 _NO_IDS = np.zeros(0, np.int64)
 
@@ -272,13 +152,18 @@ def _pull(
     names: Sequence[tuple[str, int, int]] = (),
     most_counted: int = 0,
 ) -> _PulledMentions:
-    statement = _PULL_SQL.format(
+    statement = load_sql("pull_mentions").format(
         seen_pulled=visible_chunk_sql(
             "ANY((SELECT array_agg(chunk_id) FROM pulled)::bigint[])", within
         ),
-        readable=_READABLE_EDGE_SQL.format(
-            seen_evidence=visible_chunk_sql("evidence.chunk_id", within)
-        ),
+        seen_evidence=visible_chunk_sql("evidence.chunk_id", within),
+        max_edges=MAX_EDGES,
+        max_linked=MAX_LINKED,
+        max_mentions=MAX_MENTIONS,
+        max_rows=MAX_ROWS,
+        max_namesakes=MAX_NAMESAKES,
+        hub=HUB,
+        own_name=OWN_NAME,
     )
     values = {
         **parameters,
@@ -322,55 +207,6 @@ class RelatedChunk:
     score: float
 
 
-# Counting ends where a node is too common, so no hub costs more than another.
-_RELATED_SQL = """
-    WITH named AS MATERIALIZED (
-        SELECT mention.chunk_id AS seed, mention.node_id, often.passages,
-               row_number() OVER (PARTITION BY mention.chunk_id
-                                  ORDER BY often.passages, mention.node_id) AS place
-        FROM graph_mention AS mention,
-             LATERAL (SELECT count(*) AS passages
-                      FROM (SELECT FROM graph_mention AS other
-                            WHERE other.node_id = mention.node_id
-                            LIMIT %(graph_most)s + 1) AS counted) AS often
-        WHERE mention.chunk_id = ANY(%(graph_seeds)s)
-          AND often.passages BETWEEN 2 AND %(graph_most)s
-    ),
-    shared AS (
-        SELECT named.seed, mention.chunk_id, sum(1 / ln(1 + named.passages)) AS score,
-               (array_agg(named.node_id ORDER BY named.passages, named.node_id))[1] AS node_id
-        FROM named,
-             LATERAL (SELECT chunk_id FROM graph_mention AS other
-                      WHERE other.node_id = named.node_id
-                      LIMIT %(graph_most)s) AS mention
-        WHERE named.place <= %(graph_nodes)s AND mention.chunk_id <> ALL(%(graph_known)s)
-        GROUP BY named.seed, mention.chunk_id
-    ),
-    -- the own document's neighbours beside them: what stands next to a passage goes with it
-    beside AS (
-        SELECT seed.id AS seed, near.id AS chunk_id, {beside}::float8 AS score,
-               NULL::bigint AS node_id
-        FROM documents_chunk AS seed
-        JOIN documents_chunk AS near ON near.document_id = seed.document_id
-         AND near.ordinal IN (seed.ordinal - 1, seed.ordinal + 1)
-        WHERE seed.id = ANY(%(graph_seeds)s) AND near.id <> ALL(%(graph_known)s)
-    ),
-    best AS MATERIALIZED (
-        SELECT * FROM (
-            SELECT together.*, row_number() OVER (PARTITION BY seed ORDER BY score DESC, chunk_id)
-                               AS among_all
-            FROM (SELECT * FROM shared UNION ALL SELECT * FROM beside) AS together
-        ) AS numbered
-        WHERE among_all <= %(graph_looked)s
-    ),
-    ordered AS (
-        SELECT best.*, row_number() OVER (PARTITION BY seed ORDER BY among_all) AS place
-        FROM best, LATERAL ({seen}) AS seen
-        WHERE seen.is_allowed
-    )
-    SELECT seed, chunk_id, node_id, score FROM ordered WHERE place <= %(graph_each)s
-    ORDER BY seed, place
-"""
 #: Best candidates per passage that are checked for being in scope.
 MAX_CANDIDATES = 100
 #: Score of adjacent passages: that of one node mentioned by these two only.
@@ -400,7 +236,7 @@ def related_passages(
     }
     room = dict.fromkeys(chunk_ids, each)
     level = origins
-    statement = _RELATED_SQL.format(
+    statement = load_sql("related_passages").format(
         seen=visible_chunk_sql("best.chunk_id", within), beside=_NEIGHBOUR_SCORE
     )
     for _ in range(hops):

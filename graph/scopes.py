@@ -39,18 +39,24 @@ def graph_scope(
     return GraphScope(workspace.pk, user, collection_ids)
 
 
-@dataclass(frozen=True, slots=True)
 class AccessFilter:
-    """Access conditions of a scope, by table alias; statements must pass its `parameters`."""
+    """Access conditions of a scope as SQL, by table alias; statements must pass its
+    `parameters`.
+    """
 
-    parameters: Parameters
-    restricted: bool
-    narrowed: bool = False
+    def __init__(self, scope: GraphScope) -> None:
+        self.restricted = scope.user is not None
+        self._narrowed = scope.collection_ids is not None
+        self.parameters: Parameters = {"workspace": scope.workspace_id}
+        if scope.collection_ids is not None:
+            self.parameters["seen_collections"] = list(scope.collection_ids)
+        if scope.user is not None:
+            self.parameters["principals"] = principals(scope.user)
 
     def listed(self, alias: str) -> str:
         """A document or passage of the workspace that the user may read."""
         condition = f"{alias}.workspace_id = %(workspace)s"
-        if self.narrowed:
+        if self._narrowed:
             condition += f" AND {alias}.collection_id = ANY(%(seen_collections)s)"
         if self.restricted:
             condition += (
@@ -97,14 +103,3 @@ _EDGE_SQL = """{edge}.workspace_id = %(workspace)s
         SELECT TRUE FROM graph_evidence AS seen_evidence
         JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_evidence.chunk_id
         WHERE seen_evidence.edge_id = {edge}.id AND {passage} LIMIT 1))"""
-
-
-def access_filter(scope: GraphScope) -> AccessFilter:
-    """The access conditions of `scope` for SQL."""
-    parameters: Parameters = {"workspace": scope.workspace_id}
-    restricted, narrowed = scope.user is not None, scope.collection_ids is not None
-    if scope.collection_ids is not None:
-        parameters["seen_collections"] = list(scope.collection_ids)
-    if scope.user is not None:
-        parameters["principals"] = principals(scope.user)
-    return AccessFilter(parameters, restricted=restricted, narrowed=narrowed)

@@ -5,6 +5,7 @@ see, and writes only where its user may.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Required
 
 from pydantic import Field, with_config
@@ -81,20 +82,18 @@ def graph_path(
 ) -> str:
     """A shortest way between two nodes of the knowledge graph: how they are connected."""
     try:
-        way = services.shortest_path(
+        path = services.shortest_path(
             scope=scope, source=source, target=target, max_depth=int(max_steps)
         )
     except NotFound as error:
         ends = dict.fromkeys([source, target])
         missing = [id for id in ends if services.get_node(scope=scope, id=id) is None]
         raise _not_found(missing) from error
-    if way.path is None:
-        nothing = f"Found no way of at most {way.max_depth} step(s)."
-        return "\n".join([nothing, *_truncation_notes(way.truncated)])
-    lines = [f"Found a way of {way.path.length} step(s):", _describe(way.path.vertices[0])]
-    for link, before, vertex in zip(
-        way.path.links, way.path.vertices, way.path.vertices[1:], strict=False
-    ):
+    if not path.found:
+        nothing = f"Found no way of at most {path.max_depth} step(s)."
+        return "\n".join([nothing, *_truncation_notes(path.truncated)])
+    lines = [f"Found a way of {path.length} step(s):", _describe(path.vertices[0])]
+    for link, (before, vertex) in zip(path.links, pairwise(path.vertices), strict=True):
         direction = "to" if link.source == before.id else "from"
         lines.append(f"   {json_quoted(link.rel)} {direction} {_describe(vertex)}")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 from documents.validation import Check, Scope, SqlProbe, execute, register_probes
 from graph.listener import GraphListener
 from graph.node_ids import DERIVED_RELATIONS
-from graph.storing.removal import MentionedRows, remove_orphans
+from graph.removal import MentionedRows, remove_orphans
 
 #: Documents that are put into the queue by one statement.
 QUEUED_AT_ONCE = 10_000

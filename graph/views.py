@@ -4,7 +4,7 @@ Begin with `index`.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -30,7 +30,7 @@ from graph.presentation import (
     node_view,
 )
 from graph.reading.vertices import Ref, load_vertices
-from graph.scopes import GraphScope, access_filter, graph_scope
+from graph.scopes import AccessFilter, GraphScope, graph_scope
 
 
 def graph_page(view: Callable[..., HttpResponseBase]) -> View:
@@ -78,15 +78,21 @@ def most_mentioned(scope: GraphScope) -> Sequence[NodeView]:
     readable = chunks.visible_to(scope.user) if scope.user else chunks
     named = Mention.objects.filter(chunk__in=readable).values_list("node", "chunk__document")
     documents = Counter(node for node, _ in set(named[:MAX_SAMPLED_MENTIONS]))
-    often = sorted(documents, key=lambda node: (-documents[node], node))[:MAX_MOST_MENTIONED]
-    vertices = load_vertices(access_filter(scope), [Ref("node", node) for node in often])
-    found = ((vertices.get(Ref("node", node)), documents[node]) for node in often)
-    return [node_view(vertex, GraphState(), degree=number) for vertex, number in found if vertex]
+    return most_counted(scope, documents, limit=MAX_MOST_MENTIONED)
+
+
+def most_counted(scope: GraphScope, counts: Mapping[int, int], *, limit: int) -> list[NodeView]:
+    """Visible nodes with the highest counts, by primary key."""
+    often = sorted(counts, key=lambda node: (-counts[node], node))[:limit]
+    vertices = load_vertices(AccessFilter(scope), [Ref("node", node) for node in often])
+    return [
+        node_view(vertices[ref], GraphState(), degree=counts[ref.pk])
+        for node in often
+        if (ref := Ref("node", node)) in vertices
+    ]
 
 
 PANEL_NODES = 12
-#: Kinds of mentions that are not in the text.
-OWN_KINDS = (Mention.Kind.SELF,)
 
 
 @require_safe
@@ -98,16 +104,11 @@ def document_panel(request: HttpRequest, scope: GraphScope, pk: int) -> HttpResp
     if found is None:
         raise NotFound("There is no such document. It may have been deleted.")
     chunks = Chunk.objects.visible_to(request.user).filter(document=found.text_id)
-    rows = Mention.objects.filter(chunk__in=chunks.values("pk")).exclude(kind__in=OWN_KINDS)
-    counts = Counter(dict(rows.values_list("node").annotate(times=Sum("count"))))
-    often = sorted(counts, key=lambda node: (-counts[node], node))[:PANEL_NODES]
-    vertices = load_vertices(access_filter(scope), [Ref("node", node) for node in often])
-    pairs = ((vertices.get(Ref("node", node)), counts[node]) for node in often)
+    rows = Mention.objects.filter(chunk__in=chunks.values("pk")).exclude(kind=Mention.Kind.SELF)
+    counts = dict(rows.values_list("node").annotate(times=Sum("count")))
     context = {
         "document": found,
-        "nodes": [
-            node_view(vertex, GraphState(), degree=times) for vertex, times in pairs if vertex
-        ],
+        "nodes": most_counted(scope, counts, limit=PANEL_NODES),
         "more": max(0, len(counts) - PANEL_NODES),
     }
     return render(request, "graph/beside_document.html", context)

@@ -20,9 +20,9 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
+from graph import services as graph_services
 from graph.scopes import graph_scope
-from graph.services import queries
-from graph.services.edits import upsert_edge, upsert_node
+from graph.services import upsert_edge, upsert_node
 from memory.scopes import scope_of
 from memory.services.memories import archive_turn
 from memory.services.search import search_memory
@@ -233,15 +233,15 @@ def test_every_door_reads_from_the_replica_alone(
         lambda: facet_values("", scope=scope, facet="language"),
         lambda: available_fields(scope),
         lambda: search_memory(scope=mine, query="nausea").hits,
-        lambda: queries.get_node(scope=graph, id="drug"),
-        lambda: queries.find_nodes(scope=graph, text="Aripiprazol"),
-        lambda: queries.find_nodes(scope=graph, text="Aripprazoel"),
-        lambda: queries.neighbors(scope=graph, id="drug").items,
-        lambda: queries.traverse(scope=graph, start="drug").reached,
-        lambda: queries.shortest_path(scope=graph, source="drug", target="nausea"),
-        lambda: queries.subgraph(scope=graph, ids=["drug"]).vertices,
-        lambda: queries.mentions_of(scope=graph, id="drug") is not None,
-        lambda: queries.graph_statistics(scope=graph).nodes,
+        lambda: graph_services.get_node(scope=graph, id="drug"),
+        lambda: graph_services.find_nodes(scope=graph, text="Aripiprazol"),
+        lambda: graph_services.find_nodes(scope=graph, text="Aripprazoel"),
+        lambda: graph_services.neighbors(scope=graph, id="drug").items,
+        lambda: graph_services.traverse(scope=graph, start="drug").items,
+        lambda: graph_services.shortest_path(scope=graph, source="drug", target="nausea"),
+        lambda: graph_services.subgraph(scope=graph, ids=["drug"]).vertices,
+        lambda: graph_services.mentions_of(scope=graph, id="drug") is not None,
+        lambda: graph_services.graph_statistics(scope=graph).nodes,
     ]
     assert all(state.ok for state in replicas.replica_state())
     for door in doors:

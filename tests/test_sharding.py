@@ -17,7 +17,7 @@ from documents.services import delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from graph.models import Edge, Mention, Node
 from graph.scopes import graph_scope
-from graph.services.edits import merge_nodes, upsert_edge, upsert_node
+from graph.services import merge_nodes, upsert_edge, upsert_node
 from graph.services.extraction import extract_waiting
 from ragsite.sharding import (
     COORDINATOR_TABLES,

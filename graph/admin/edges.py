@@ -12,18 +12,11 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from accounts.models import Workspace
-from common.admin import (
-    LargeTableAdmin,
-    LoggedById,
-    ServiceDeletion,
-    bidi_isolated,
-    choice_column,
-    link_column,
-    link_to,
-)
+from common.admin import bidi_isolated, link_column, link_to
 from graph import services
 from graph.admin.forms import (
     EdgeForm,
+    GraphAdmin,
     NewAliasForm,
     NewEdgeForm,
     RelationFilter,
@@ -33,18 +26,17 @@ from graph.admin.forms import (
     node_label,
     row_scope,
 )
-from graph.admin.nodes import ORIGIN_COLOURS
-from graph.extraction.normalized_names import normalize_name as normal_form
+from graph.extraction.normalized_names import normalize_name
 from graph.models import Alias, Edge, Evidence
 from graph.node_ids import is_retired_id_form
 from graph.services.edits import add_alias, delete_edges, remove_aliases
 
 
 @admin.register(Alias)
-class AliasAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
+class AliasAdmin(GraphAdmin):
     """Aliases are added and removed, never edited."""
 
-    form = NewAliasForm
+    form = new_form = NewAliasForm
     list_display = ["name", "node_name", "workspace"]
     list_filter = [("workspace", AutocompleteSelectFilter), ("node", AutocompleteSelectFilter)]
     list_select_related = ["node", "workspace"]
@@ -54,21 +46,15 @@ class AliasAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     ordering = ["-id"]
     sortable_by = ["name"]
     autocomplete_fields = ["node"]
-    fields = ["node", "form"]
+    shown_fields = ["node", "name", "workspace"]
 
     def search_rows(self, rows: QuerySet[Alias], term: str) -> QuerySet[Alias]:
         # With the workspaces named, an index finds the name.
         workspaces = list(Workspace.objects.values_list("pk", flat=True))
-        return rows.filter(workspace__in=workspaces, form__in={normal_form(term), term})
+        return rows.filter(workspace__in=workspaces, form__in={normalize_name(term), term})
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return ["node", "name", "workspace"] if obj else NewAliasForm.Meta.fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.get_fields(request, obj) if obj else []
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         made = add_alias(node=form.cleaned_data["node"], name=form.cleaned_data["form"])
@@ -93,9 +79,11 @@ MAX_SENTENCE_CHARACTERS = 500
 
 
 @admin.register(Edge)
-class EdgeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
+class EdgeAdmin(GraphAdmin):
     """Weight and properties can be edited; another relation is another edge."""
 
+    form, new_form = EdgeForm, NewEdgeForm
+    edited_fields = ["weight", "props"]
     list_display = ["source_name", "rel_name", "target_name", "weight", "origin_label", "workspace"]
     list_filter = [("workspace", AutocompleteSelectFilter), RelationFilter, "origin"]
     list_select_related = ["workspace", "source", "target"]
@@ -108,7 +96,6 @@ class EdgeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     autocomplete_fields = ["source", "target"]
     source_link = link_column("source", "from")
     target_link = link_column("target", "to")
-    origin_label = choice_column("origin", ORIGIN_COLOURS)
     shown_fields = [
         "source_link",
         "rel_name",
@@ -130,20 +117,6 @@ class EdgeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
         ends = () if obj is None else (obj.source, obj.target)
         is_content = any(node.document_id or node.chunk_id for node in ends)
         return bool(super().has_change_permission(request, obj)) and not is_content
-
-    # --- writing ---------------------------------------------------------------------------------
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        form = EdgeForm if obj else NewEdgeForm
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [*EdgeForm.Meta.fields, *self.shown_fields] if obj else NewEdgeForm.Meta.fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.shown_fields if obj else []
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if change and not form.changed_data:
@@ -170,8 +143,6 @@ class EdgeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
 
     def deletion_name(self, row: Edge) -> str:
         return f"{row.source} {row.rel} {row.target}"
-
-    # --- what is shown ---------------------------------------------------------------------------
 
     @display(description="from")
     def source_name(self, row: Edge) -> SafeString:

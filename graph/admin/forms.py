@@ -1,8 +1,10 @@
-"""Forms, filters and columns that the admin of nodes, edges and aliases shares."""
+"""What the admins of nodes, edges and aliases share: forms, filters, columns, and their base
+`GraphAdmin`.
+"""
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -18,15 +20,25 @@ from unfold.widgets import (
 )
 
 from accounts.models import Workspace
-from common.admin import COUNTED_ROWS, EXCERPT_CHARACTERS, excerpt
+from common.admin import (
+    COUNTED_ROWS,
+    EXCERPT_CHARACTERS,
+    LargeTableAdmin,
+    LoggedById,
+    ServiceDeletion,
+    choice_column,
+    excerpt,
+)
 from common.errors import RagsiteError
 from graph import inputs
 from graph.extraction.normalized_names import normalize_name
-from graph.models import Alias, Edge, Node
+from graph.models import Alias, Edge, Node, Origin
 from graph.node_ids import check_id, check_rel, check_writable, is_content_id
 from graph.scopes import GraphScope
 from graph.services import get_node
+from graph.services.edits import check_alias
 
+ORIGIN_COLOURS = {Origin.GIVEN: "info", Origin.EXTRACTED: "default"}
 #: Nodes whose edges and names a search looks through.
 MAX_SEARCHED_NODES = 1_000
 
@@ -100,12 +112,6 @@ def matching_node_ids(words: str) -> list[int]:
     return list(rows.values_list("pk", flat=True)[:MAX_SEARCHED_NODES])
 
 
-def field_and_message(error: RagsiteError, fields: Any) -> tuple[str | None, str]:
-    """The form field an error belongs to (None: the form), and its message."""
-    field = getattr(error, "field", "").partition(".")[0]
-    return (field if field in fields else None), str(error)
-
-
 class RelationFilter(TextFilter):
     """Filter by the exact name of a relation."""
 
@@ -126,13 +132,31 @@ class LabelFilter(TextFilter):
         return queryset.filter(labels__contains=[self.value()]) if self.value() else queryset
 
 
+def checked_by(check: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """A validator of forms that makes an error of `check` one of the field."""
+
+    def validate(value: Any) -> None:
+        try:
+            check(value)
+        except RagsiteError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    return validate
+
+
 class PropertiesField(forms.JSONField):
     """A JSON object, displayed with one property per line."""
 
     def __init__(self, **kwargs: Any) -> None:
         widget = UnfoldAdminTextareaWidget(attrs={"rows": 6, "spellcheck": "false"})
         help_text = 'A JSON object, such as {"born": 1815}. Empty: none.'
-        super().__init__(required=False, widget=widget, help_text=help_text, **kwargs)
+        super().__init__(
+            required=False,
+            widget=widget,
+            help_text=help_text,
+            validators=[checked_by(inputs.props_text)],
+            **kwargs,
+        )
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -140,18 +164,19 @@ class PropertiesField(forms.JSONField):
         return value
 
     def clean(self, value: Any) -> Any:
-        props = super().clean(value) or {}
-        _checked(inputs.props_text, props)
-        return props
+        return super().clean(value) or {}
 
 
 class LabelsField(forms.CharField):
     """List of labels, one per line of a textarea."""
 
     def __init__(self, **kwargs: Any) -> None:
-        widget = UnfoldAdminTextareaWidget(attrs={"rows": 2})
         super().__init__(
-            required=False, widget=widget, help_text="One a line, such as “Person”.", **kwargs
+            required=False,
+            widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
+            help_text="One a line, such as “Person”.",
+            validators=[checked_by(inputs.check_labels)],
+            **kwargs,
         )
 
     def prepare_value(self, value: Any) -> Any:
@@ -159,21 +184,10 @@ class LabelsField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         lines = (line.strip() for line in (super().to_python(value) or "").splitlines())
-        labels = [line for line in lines if line]
-        return _checked(inputs.check_labels, labels)
+        return list(dict.fromkeys(line for line in lines if line))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        try:
-            return bool((initial or []) != self.to_python(data))
-        except forms.ValidationError:
-            return True
-
-
-def _checked(check: Any, value: Any) -> Any:
-    try:
-        return check(value)
-    except RagsiteError as error:
-        raise forms.ValidationError(str(error)) from error
+        return bool((initial or []) != self.to_python(data))
 
 
 class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -184,6 +198,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
         help_text="As people read it; texts that say it mean the node. Empty: its id.",
+        validators=[checked_by(inputs.check_name)],
     )
     labels = LabelsField()
     props = PropertiesField(label="Properties")
@@ -191,10 +206,6 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     class Meta:
         model = Node
         fields = ["name", "labels", "props"]
-
-    def clean_name(self) -> str:
-        """Rejects names with control characters."""
-        return str(_checked(inputs.check_name, self.cleaned_data["name"]))
 
 
 class NewNodeForm(NodeForm):
@@ -205,6 +216,7 @@ class NewNodeForm(NodeForm):
         strip=False,
         widget=UnfoldAdminTextInputWidget,
         help_text="Stays for ever. Usual: “ent:person:ada lovelace”, “src:crm:4711”.",
+        validators=[checked_by(check_id)],
     )
 
     class Meta(NodeForm.Meta):
@@ -213,7 +225,6 @@ class NewNodeForm(NodeForm):
     def clean_key(self) -> str:
         """Rejects ids of documents and passages, which are nodes implicitly."""
         key: str = self.cleaned_data["key"]
-        _checked(check_id, key)
         if is_content_id(key):
             raise forms.ValidationError(
                 "Documents and passages are nodes by themselves. Let the id begin otherwise."
@@ -239,15 +250,13 @@ class EdgeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         initial=1,
         widget=UnfoldAdminDecimalFieldWidget,
         help_text="How much it counts: 1 is usual, 0 nothing.",
+        validators=[checked_by(inputs.check_weight)],
     )
     props = PropertiesField(label="Properties")
 
     class Meta:
         model = Edge
         fields = ["weight", "props"]
-
-    def clean_weight(self) -> float:
-        return float(_checked(inputs.check_weight, self.cleaned_data["weight"]))
 
 
 class NewEdgeForm(EdgeForm):
@@ -257,13 +266,11 @@ class NewEdgeForm(EdgeForm):
         label="Relation",
         widget=UnfoldAdminTextInputWidget,
         help_text="Such as WORKS_AT. What leads from one node to the other.",
+        validators=[checked_by(check_rel)],
     )
 
     class Meta(EdgeForm.Meta):
         fields = ["source", "rel", "target", "weight", "props"]
-
-    def clean_rel(self) -> str:
-        return str(_checked(check_rel, self.cleaned_data["rel"]))
 
     def clean(self) -> dict[str, Any]:
         """Rejects edges across workspaces, derived relations, and duplicates."""
@@ -279,7 +286,7 @@ class NewEdgeForm(EdgeForm):
             try:
                 check_writable(source.key, rel, target.key)
             except RagsiteError as error:
-                self.add_error(*field_and_message(error, self.fields))
+                self.add_error("rel", str(error))
         return given
 
 
@@ -291,18 +298,12 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
         max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
         help_text="However it is written: case, accents, “the” and “’s” make no difference.",
+        validators=[checked_by(check_alias)],
     )
 
     class Meta:
         model = Alias
         fields = ["node", "form"]
-
-    def clean_form(self) -> str:
-        """Rejects names without letter or digit."""
-        name: str = self.cleaned_data["form"]
-        if not normalize_name(_checked(inputs.check_name, name)):
-            raise forms.ValidationError("A name has at least one letter or digit.")
-        return name
 
     def clean(self) -> dict[str, Any]:
         """Rejects names that mean another node of the workspace."""
@@ -317,3 +318,29 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
                     " merge the two nodes.",
                 )
         return given
+
+
+class GraphAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
+    """Rows that are written by the services, and shown with what belongs to them."""
+
+    #: The form of a row, the fields of it that can be edited, and the form of a new row.
+    form: type[Any]
+    new_form: type[Any]
+    edited_fields: Sequence[str] = ()
+    #: Fields and columns that a row shows beside those.
+    shown_fields: Sequence[str] = ()
+    origin_label = choice_column("origin", ORIGIN_COLOURS)
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = self.form if obj else self.new_form
+        return super().get_form(request, obj, change, **{"form": form, **kwargs})
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None:
+            return self.new_form._meta.fields
+        return [*self.edited_fields, *self.shown_fields]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.shown_fields if obj else []

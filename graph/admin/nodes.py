@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -23,11 +24,7 @@ from unfold.decorators import display
 
 from common.admin import (
     EXCERPT_CHARACTERS,
-    LargeTableAdmin,
-    LoggedById,
-    ServiceDeletion,
     bidi_isolated,
-    choice_column,
     excerpt,
     link_to,
     link_to_list,
@@ -37,6 +34,7 @@ from common.text import pluralized
 from documents.models import Chunk
 from graph import services
 from graph.admin.forms import (
+    GraphAdmin,
     LabelFilter,
     NewNodeForm,
     NodeForm,
@@ -115,11 +113,10 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     names: dict[str, Any] = {"keep": kept.key, "others": [node.key for node in others]}
     try:
         if "merge" in request.POST and request.POST.get("shown") == str(kept.pk):
-            merged = services.merge_nodes(scope=row_scope(kept), **names)
+            done = services.merge_nodes(scope=row_scope(kept), **names)
             model_admin.log_change(
                 request, kept, f"Merged {pluralized(len(others), 'node')} into it."
             )
-            done = merged.done
             messages.success(
                 request,
                 f"{pluralized(done.nodes + 1, 'node')} are one, with"
@@ -160,15 +157,16 @@ MAX_NAMES = 50
 #: In the order of `graph.services.Deletion`.
 DELETED_KINDS = ("nodes", "edges", "mentions", "names in texts", "nodes that nobody described")
 RETURNS_NOTE = ": comes back when a document is read again that names it"
-ORIGIN_COLOURS = {Origin.GIVEN: "info", Origin.EXTRACTED: "default"}
 
 
 @admin.register(Node)
-class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
+class NodeAdmin(GraphAdmin):
     """Saves through the services: a node that a person describes becomes given, and
     stays when no document mentions it.
     """
 
+    form, new_form = NodeForm, NewNodeForm
+    edited_fields = ["name", "labels", "props"]
     list_display = [
         "name_label",
         "id_label",
@@ -186,7 +184,6 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     sortable_by = ["name_label"]
     autocomplete_fields = ["workspace"]
     actions = ["merge_selected"]
-    origin_label = choice_column("origin", ORIGIN_COLOURS)
     shown_fields = [
         "id_label",
         "workspace",
@@ -203,8 +200,12 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         own = [
-            path("merge/", view(self.merge_view), name="graph_node_merge"),
-            path("<int:pk>/mentions/", view(self.mentions_view), name="graph_node_mentions"),
+            path("merge/", view(partial(merge_page, self)), name="graph_node_merge"),
+            path(
+                "<int:pk>/mentions/",
+                view(partial(mentions_page, self)),
+                name="graph_node_mentions",
+            ),
         ]
         return [*own, *super().get_urls()]
 
@@ -214,8 +215,6 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
 
     def search_rows(self, rows: QuerySet[Node], term: str) -> QuerySet[Node]:
         return rows.filter(matches_node(term))
-
-    # --- what may be done ------------------------------------------------------------------------
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Not for rows that stand for documents and passages."""
@@ -227,20 +226,6 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     def has_merge_permission(self, request: HttpRequest) -> bool:
         """Merging changes one node and deletes the others."""
         return self.has_change_permission(request) and self.has_delete_permission(request)
-
-    # --- writing ---------------------------------------------------------------------------------
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        form = NodeForm if obj else NewNodeForm
-        return super().get_form(request, obj, change, **{"form": form, **kwargs})
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [*NodeForm.Meta.fields, *self.shown_fields] if obj else NewNodeForm.Meta.fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.shown_fields if obj else []
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         given = form.cleaned_data
@@ -294,16 +279,6 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
         address = reverse("admin:graph_node_merge")
         return HttpResponseRedirect(f"{address}?{urlencode({'ids': ','.join(map(str, ids))})}")
 
-    def merge_view(self, request: HttpRequest) -> HttpResponse:
-        """The page that previews and merges selected nodes."""
-        return merge_page(self, request)
-
-    def mentions_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Paged list of the passages that mention a node."""
-        return mentions_page(self, request, pk)
-
-    # --- what is shown ---------------------------------------------------------------------------
-
     @display(description="node", ordering="id")
     def name_label(self, row: Node) -> SafeString:
         return node_label(row)
@@ -336,14 +311,12 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
     @display(description="outgoing edges")
     @cached_per_row
     def outgoing(self, row: Node) -> SafeString:
-        edges = row.outgoing.select_related("target").order_by("-weight", "target_id", "rel")
-        return _edge_list(edges, "target", source__id__exact=row.pk)
+        return _edge_list(row, "source", "target")
 
     @display(description="incoming edges")
     @cached_per_row
     def incoming(self, row: Node) -> SafeString:
-        edges = row.incoming.select_related("source").order_by("-weight", "source_id", "rel")
-        return _edge_list(edges, "source", target__id__exact=row.pk)
+        return _edge_list(row, "target", "source")
 
     @display(description="mentioned in")
     @cached_per_row
@@ -368,14 +341,17 @@ class NodeAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
         )
 
 
-def _edge_list(edges: QuerySet[Edge], other: str, **all_of_them: Any) -> SafeString:
-    shown = edges.defer("props", f"{other}__props")[:MAX_EDGES]
+def _edge_list(node: Node, end: str, other: str) -> SafeString:
+    """The weightiest edges at whose `end` the node is."""
+    edges = Edge.objects.filter(**{end: node}).order_by("-weight", f"{other}_id", "rel")
+    shown = edges.select_related(other).defer("props", f"{other}__props")[:MAX_EDGES]
     lines = ((link_to(each, each.rel), link_to(getattr(each, other))) for each in shown)
     listed = format_html_join("", "<div><bdi>{}</bdi> <bdi>{}</bdi></div>", lines)
     if not listed:
         return format_html("nothing")
+    every = {f"{end}__id__exact": node.pk}
     return format_html(
-        "{}{}", listed, link_to_list(Edge, f"all edges ({bounded_count(edges)})", **all_of_them)
+        "{}{}", listed, link_to_list(Edge, f"all edges ({bounded_count(edges)})", **every)
     )
 
 

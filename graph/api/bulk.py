@@ -1,6 +1,6 @@
 """API views of bulk writes, merges, statistics, export and extraction."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import IO, Any, TypeVar
 
@@ -23,7 +23,8 @@ from graph.api import inputs, serializers
 from graph.api.views import GRAPHML, GraphView, file_response
 from graph.inputs import EdgeInput, NodeInput
 from graph.services.extraction import extraction_state, reextract_collection
-from graph.services.json_lines import ItemPlace, JsonLines, Kind, export_lines, make_item
+from graph.services.json_lines import JsonLines, export_lines, make_item
+from graph.services.stage import item_field
 
 examples = load_examples("graph.api")
 
@@ -91,60 +92,61 @@ class BulkView(GraphView):
     def post(self, request: Request) -> Response:
         scope = self.editable
         options = {name: self.parameters[name] for name in BULK_OPTIONS}
-        if isinstance(request.data, JsonLines):
-            lines = request.data
-            nodes, edges = _CountedItems(lines.nodes()), _CountedItems(lines.edges())
+        lines = request.data if isinstance(request.data, JsonLines) else None
+        if lines:
+            given_nodes, given_edges = lines.nodes(), lines.edges()
         else:
-            body, lines = self.body(inputs.BulkBody), None
+            body = self.body(inputs.BulkBody)
             options |= {name: body[name] for name in BULK_OPTIONS if name in body}
-            given = body.get("nodes", []), body.get("edges", [])
-            if sum(map(len, given)) > MAX_ITEMS:
+            values = body.get("nodes", []), body.get("edges", [])
+            if sum(map(len, values)) > MAX_ITEMS:
                 raise BodyTooLarge(TOO_LARGE)
-            nodes = _CountedItems(_make_items(given[0], "node", NodeInput))
-            edges = _CountedItems(_make_items(given[1], "edge", EdgeInput))
+            given_nodes = _make_items(values[0], "nodes", NodeInput)
+            given_edges = _make_items(values[1], "edges", EdgeInput)
+        node_names, edge_names = set[Any](), set[Any]()
         try:
-            done = services.upsert_many(scope=scope, nodes=nodes, edges=edges, **options)
+            done = services.upsert_many(
+                scope=scope,
+                nodes=_noting(given_nodes, node_names),
+                edges=_noting(given_edges, edge_names),
+                **options,
+            )
         except InvalidInput as error:
             if lines:
                 raise lines.by_line(error) from error
-            if (place := ItemPlace.of(error)) is not None:
-                error.field = str(place)
             raise
         answer = {
-            "nodes": nodes.counts(done.nodes_created, done.nodes_updated),
-            "edges": edges.counts(done.edges_created, done.edges_updated),
+            "nodes": _counts(node_names, done.nodes_created, done.nodes_updated),
+            "edges": _counts(edge_names, done.edges_created, done.edges_updated),
             "stubs": done.stubs,
             "taken": done.taken,
         }
         return Response(serializers.BulkAnswerSerializer(answer).data)
 
 
-class _CountedItems:
-    """Iterates items and counts distinct ones."""
-
-    def __init__(self, items: Iterable[Any]) -> None:
-        self._items = items
-        self._keys: set[Any] = set()
-
-    def __iter__(self) -> Iterator[Any]:
-        for item in self._items:
-            yield item
-            is_node = isinstance(item, NodeInput)
-            self._keys.add(item.id if is_node else (item.source, item.rel, item.target))
-
-    def counts(self, created: int, updated: int) -> dict[str, int]:
-        """Created, updated and unchanged items. Two ids of one merged node are counted once."""
-        unchanged = max(len(self._keys) - created - updated, 0)
-        return {"created": created, "updated": updated, "unchanged": unchanged}
+def _noting(items: Iterator[BulkItemT], names: set[Any]) -> Iterator[BulkItemT]:
+    """The items; what they name is added to `names`."""
+    for item in items:
+        yield item
+        if isinstance(item, NodeInput):
+            names.add(item.id)
+        else:
+            names.add((item.source, item.rel, item.target))
 
 
-def _make_items(values: list[Any], kind: Kind, of: type[BulkItemT]) -> Iterator[BulkItemT]:
+def _counts(names: set[Any], created: int, updated: int) -> dict[str, int]:
+    """Created, updated and unchanged items. Two ids of one merged node are counted once."""
+    unchanged = max(len(names) - created - updated, 0)
+    return {"created": created, "updated": updated, "unchanged": unchanged}
+
+
+def _make_items(values: list[Any], kind: str, of: type[BulkItemT]) -> Iterator[BulkItemT]:
     for position, value in enumerate(values):
         try:
             yield make_item(value, of)
         except InvalidInput as error:
-            place = ItemPlace(kind, position, error.field)
-            raise InvalidInput(str(error), field=str(place)) from error
+            error.field = item_field(kind, position, error.field)
+            raise
 
 
 @extend_schema(tags=["graph"])
@@ -164,13 +166,10 @@ class MergeView(GraphView):
     @idempotent
     def post(self, request: Request) -> Response:
         body = self.body(inputs.MergeBody)
-        scope, preview, what = self.editable, body.pop("preview"), body
-        done = (
-            services.merge_preview(scope=scope, **what)
-            if preview
-            else services.merge_nodes(scope=scope, **what).done
-        )
-        answer = {"preview": preview, "keep": what["keep"], **asdict(done)}
+        preview = body.pop("preview")
+        act = services.merge_preview if preview else services.merge_nodes
+        done = act(scope=self.editable, **body)
+        answer = {"preview": preview, "keep": body["keep"], **asdict(done)}
         return Response(serializers.MergeAnswerSerializer(answer).data)
 
 

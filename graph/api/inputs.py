@@ -10,10 +10,7 @@ from common.serializers import StrictSerializer, TextField
 from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
 from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
-from graph.reading.steps import DIRECTIONS, GRAINS
-from graph.reading.vertices import KINDS
-from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
-from graph.services.queries import (
+from graph.reading.arguments import (
     MAX_DEPTH,
     MAX_HOPS,
     MAX_NAMES,
@@ -21,6 +18,9 @@ from graph.services.queries import (
     MAX_REACHED,
     MAX_VERTICES,
 )
+from graph.reading.steps import DIRECTIONS, GRAINS
+from graph.reading.vertices import KINDS
+from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
 
 MAX_IDS = 100
 #: A place between two ids, in base 64.
@@ -247,10 +247,6 @@ class TraversalBody(StrictSerializer):
     )
 
 
-class TraversalParameters(TraversalBody, WorkspaceParameters):
-    """Query string of a traversal, as the body."""
-
-
 @extend_schema_serializer(component_name="GraphPathInput")
 class PathBody(StrictSerializer):
     """Ends, depth and filters of a path."""
@@ -261,10 +257,6 @@ class PathBody(StrictSerializer):
     rel = rels_field()
     direction = direction_field()
     grain = grain_field()
-
-
-class PathParameters(PathBody, WorkspaceParameters):
-    """Query string of a path, as the body."""
 
 
 @extend_schema_serializer(component_name="GraphSubgraphInput")
@@ -297,10 +289,6 @@ class SubgraphBody(StrictSerializer):
             problem = f"There are {len(attrs['id'])} ids. Raise the limit, or send fewer."
             raise serializers.ValidationError({"limit": problem})
         return attrs
-
-
-class SubgraphParameters(SubgraphBody, WorkspaceParameters):
-    """Query string of a subgraph, as the body."""
 
 
 class BulkParameters(WorkspaceParameters):

@@ -4,6 +4,7 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
+from rest_framework.utils.urls import replace_query_param
 
 from documents.models import Collection
 from graph.extraction.mentions import KINDS as KINDS_OF_MENTION
@@ -14,10 +15,26 @@ from graph.reading.vertices import DERIVED, KINDS, Vertex
 #: Whose word it is.
 ORIGINS = [*Origin.values, DERIVED]
 
-ORIGIN_HELP = (
-    "`given` by a person or program; `extracted` from passages, and gone with them; `derived`: it"
-    " stands for what the documents are."
-)
+
+class NextField(serializers.CharField):
+    """A cursor, shown as the address of the next page."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_null=True, help_text="Address of the next page, or null.")
+
+    def to_representation(self, value: str) -> str | None:  # type: ignore[override]
+        if not value:
+            return None
+        here = self.context["request"].build_absolute_uri()
+        return str(replace_query_param(here, "cursor", value))
+
+
+def origin_field() -> serializers.ChoiceField:
+    return serializers.ChoiceField(
+        choices=ORIGINS,
+        help_text="`given` by a person or program; `extracted` from passages, and gone with them;"
+        " `derived`: it stands for what the documents are.",
+    )
 
 
 def names_field(meaning: str) -> serializers.ListField:
@@ -32,7 +49,7 @@ class NodeSerializer(serializers.Serializer[Vertex]):
     kind = serializers.ChoiceField(choices=KINDS)
     name = serializers.CharField(help_text="As people read it.")
     labels = names_field("What it is.")
-    origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN_HELP)
+    origin = origin_field()
     document = serializers.SerializerMethodField(
         help_text="Of a document its id in `/documents/ID/`, else null."
     )
@@ -67,7 +84,7 @@ class LinkSerializer(serializers.Serializer[Link]):
     rel = serializers.CharField()
     target = serializers.CharField()
     weight = serializers.FloatField()
-    origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN_HELP)
+    origin = origin_field()
 
 
 @extend_schema_serializer(component_name="GraphEdge")
@@ -83,7 +100,7 @@ class EdgeSerializer(LinkSerializer):
 class EdgePageSerializer(serializers.Serializer[Any]):
     """One page of a list of edges."""
 
-    next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
+    next = NextField()
     results = EdgeSerializer(many=True)
 
 
@@ -144,28 +161,24 @@ class NeighbourSerializer(serializers.Serializer[Neighbour]):
         help_text="`out`: the relation leads from the node that was asked about to this one."
     )
     weight = serializers.FloatField()
-    origin = serializers.ChoiceField(choices=ORIGINS, help_text=ORIGIN_HELP)
+    origin = origin_field()
     props = serializers.DictField(
         allow_null=True,
         help_text="Of the edge. Null behind the first 8 MB of a page: ask for the edge.",
     )
 
     def get_direction(self, neighbour: Neighbour) -> str:
-        return _direction(neighbour)
-
-
-def _direction(step: Neighbour | Reached) -> str:
-    return "out" if step.outgoing else "in"
+        return "out" if neighbour.outgoing else "in"
 
 
 @extend_schema_serializer(component_name="GraphNeighbors")
 class NeighboursSerializer(serializers.Serializer[Any]):
     """Neighbours of a node, in natural order: `…:2` before `…:10`."""
 
-    node = NodeSerializer(help_text="The one that was asked about.")
+    node = NodeSerializer(source="vertex", help_text="The one that was asked about.")
     total = serializers.IntegerField(help_text="On all pages.")
-    next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
-    results = NeighbourSerializer(many=True)
+    next = NextField()
+    results = NeighbourSerializer(many=True, source="items")
     truncated = TruncatedSerializer()
 
 
@@ -184,20 +197,20 @@ class ReachedSerializer(serializers.Serializer[Reached]):
     )
 
     def get_parent(self, reached: Reached) -> str | None:
-        return reached.parent or None
+        return reached.parent
 
     def get_rel(self, reached: Reached) -> str | None:
-        return reached.rel or None
+        return reached.rel
 
     def get_direction(self, reached: Reached) -> str | None:
-        return _direction(reached) if reached.depth else None
+        return ("out" if reached.outgoing else "in") if reached.depth else None
 
 
 @extend_schema_serializer(component_name="GraphTraversal")
 class TraversalSerializer(serializers.Serializer[Any]):
     """Reached nodes, nearest first, including the start."""
 
-    reached = ReachedSerializer(many=True)
+    reached = ReachedSerializer(many=True, source="items")
     truncated = TruncatedSerializer()
 
 
@@ -210,9 +223,10 @@ class PathSerializer(serializers.Serializer[Any]):
         " the search was given up."
     )
     length = serializers.IntegerField(allow_null=True, help_text="Steps; null without a way.")
-    nodes = NodeSerializer(many=True, help_text="From source to target.")
+    nodes = NodeSerializer(many=True, source="vertices", help_text="From source to target.")
     edges = LinkSerializer(
         many=True,
+        source="links",
         help_text="One fewer. Each has its own direction; the path may follow it backwards.",
     )
     max_depth = serializers.IntegerField()
@@ -242,9 +256,9 @@ class MentionSerializer(serializers.Serializer[Any]):
 class MentionsSerializer(serializers.Serializer[Any]):
     """Passages that mention a node, in order of documents."""
 
-    node = NodeSerializer(help_text="The one that was asked about.")
-    next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
-    results = MentionSerializer(many=True)
+    node = NodeSerializer(source="vertex", help_text="The one that was asked about.")
+    next = NextField()
+    results = MentionSerializer(many=True, source="items")
 
 
 @extend_schema_serializer(component_name="GraphElement")

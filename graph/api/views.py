@@ -2,7 +2,7 @@
 Begin with `GraphView`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
@@ -13,13 +13,16 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
-from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import (
+    PolymorphicProxySerializer,
+    extend_schema,
+    extend_schema_view,
+)
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
-from rest_framework.utils.urls import replace_query_param
 
-from accounts.api import WorkspaceView
+from accounts.api import WorkspaceParameters, WorkspaceView
 from accounts.api.base import READ_METHODS
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
@@ -27,12 +30,11 @@ from common.openapi import load_examples
 from common.serializers import CursorPagination
 from graph import services
 from graph.api import inputs, serializers
-from graph.models import Edge, Node, Origin
-from graph.reading.pages import list_edges
+from graph.models import Edge, Node
+from graph.reading.arguments import MAX_FOUND
 from graph.reading.vertices import KINDS, Ref, load_vertices
-from graph.scopes import GraphScope, access_filter, graph_scope
+from graph.scopes import AccessFilter, GraphScope, graph_scope
 from graph.services import MissingNode
-from graph.services.queries import MAX_FOUND
 
 examples = load_examples("graph.api")
 
@@ -78,6 +80,11 @@ class GraphView(WorkspaceView):
         self.require_editor(self.workspace)
         return scope
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The query parameters, without the workspace."""
+        return {name: value for name, value in self.parameters.items() if name != "workspace"}
+
     def body(self, input_class: InputClass) -> dict[str, Any]:
         """The validated data of the request's body."""
         body = input_class(data=self.request.data)
@@ -85,16 +92,9 @@ class GraphView(WorkspaceView):
         values: dict[str, Any] = body.validated_data
         return values
 
-    def asked(self, input_class: InputClass) -> dict[str, Any]:
-        """Query parameters that the POST body has too."""
-        names = input_class().fields
-        return {name: self.parameters[name] for name in names & self.parameters.keys()}
-
-    def address_of(self, cursor: str) -> str | None:
-        """URL of this request with another cursor; None without one."""
-        if not cursor:
-            return None
-        return str(replace_query_param(self.request.build_absolute_uri(), "cursor", cursor))
+    def serialized(self, serializer_class: InputClass, value: Any) -> Any:
+        """The data of an answer; its cursor becomes the address of the next page."""
+        return serializer_class(value, context={"request": self.request}).data
 
 
 @contextmanager
@@ -174,7 +174,7 @@ class NodesView(GraphView):
         paginator = CursorPagination()
         page = paginator.paginate_queryset(rows.only("key"), request, view=self) or ()
         refs = [Ref("node", row.pk) for row in page]
-        found = load_vertices(access_filter(self.scope), refs)
+        found = load_vertices(AccessFilter(self.scope), refs)
         listed = [found[ref] for ref in refs if ref in found]
         return paginator.get_paginated_response(_node_data(listed))
 
@@ -195,13 +195,7 @@ class NodesView(GraphView):
         body = self.body(inputs.NodeBody)
         with naming_missing_node(body, "id"):
             change = services.upsert_node(scope=self.editable, **body)
-        answer = {
-            "node": change.node,
-            "created": change.created,
-            "changed": change.changed,
-            "taken": change.taken,
-        }
-        shown = serializers.NodeChangeSerializer(answer).data
+        shown = self.serialized(serializers.NodeChangeSerializer, change)
         return Response(shown, status=201 if change.created else 200)
 
     @extend_schema(
@@ -284,15 +278,13 @@ class EdgesView(GraphView):
         return Response(self._page({name: self.parameters.get(name) for name in EDGE_NAMES}))
 
     def _page(self, named: dict[str, str | None]) -> Any:
-        page = list_edges(
-            access_filter(self.scope),
+        links, cursor = services.list_edges(
+            scope=self.scope,
             **named,
             limit=self.parameters.get("page_size", 50),
             cursor=self.parameters.get("cursor", ""),
         )
-        edges = [{**asdict(each.link), "props": each.props} for each in page.items]
-        answer = {"next": self.address_of(page.next), "results": edges}
-        return serializers.EdgePageSerializer(answer).data
+        return self.serialized(serializers.EdgePageSerializer, {"next": cursor, "results": links})
 
     @extend_schema(
         operation_id="graph_edge_upsert",
@@ -310,13 +302,7 @@ class EdgesView(GraphView):
         body = self.body(inputs.EdgeBody)
         with naming_missing_node(body, "source", "target"):
             change = services.upsert_edge(scope=self.editable, **body)
-        answer = {
-            "edge": {**asdict(change), "origin": Origin.GIVEN},
-            "created": change.created,
-            "changed": change.changed,
-            "stubs": change.stubs,
-        }
-        shown = serializers.EdgeChangeSerializer(answer).data
+        shown = self.serialized(serializers.EdgeChangeSerializer, change)
         return Response(shown, status=201 if change.created else 200)
 
     @extend_schema(
@@ -334,9 +320,6 @@ def _edge_not_found() -> NotFound:
 
 
 GRAPHML = "application/graphml+xml"
-POST_DESCRIPTION = (
-    "For ids that are too long for an address, of which servers take about 8,000 bytes."
-)
 
 
 @extend_schema(tags=["graph"])
@@ -356,17 +339,8 @@ class NeighborsView(GraphView):
         examples=[examples.NEIGHBORS],
     )
     def get(self, request: Request) -> Response:
-        asked = {**self.parameters}
-        asked.pop("workspace", None)
-        found = services.neighbors(scope=self.scope, **asked)
-        answer = {
-            "node": found.vertex,
-            "total": found.total,
-            "next": self.address_of(found.next),
-            "results": found.items,
-            "truncated": found.truncated,
-        }
-        return Response(serializers.NeighboursSerializer(answer).data)
+        found = services.neighbors(scope=self.scope, **self.arguments)
+        return Response(self.serialized(serializers.NeighboursSerializer, found))
 
 
 @extend_schema(tags=["graph"])
@@ -382,120 +356,121 @@ class MentionsView(GraphView):
         examples=[examples.MENTIONS],
     )
     def get(self, request: Request) -> Response:
-        asked = {**self.parameters}
-        asked.pop("workspace", None)
-        found = services.mentions_of(scope=self.scope, **asked)
-        answer = {
-            "node": found.vertex,
-            "next": self.address_of(found.next),
-            "results": found.items,
-        }
-        return Response(serializers.MentionsSerializer(answer).data)
+        found = services.mentions_of(scope=self.scope, **self.arguments)
+        return Response(self.serialized(serializers.MentionsSerializer, found))
 
 
-@extend_schema(tags=["graph"], responses=serializers.TraversalSerializer)
-class TraverseView(GraphView):
+class QueryView(GraphView):
+    """A question that is asked by GET, or by POST with the same values in a body."""
+
+    required_scope = "read"
+    body_class: ClassVar[InputClass]
+
+    def get(self, request: Request) -> HttpResponseBase:
+        return self.answer(self.arguments)
+
+    def post(self, request: Request) -> HttpResponseBase:
+        return self.answer(self.body(self.body_class))
+
+    def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
+        """The answer to validated values."""
+        raise NotImplementedError
+
+
+def query_view(
+    name: str,
+    summaries: tuple[str, str],
+    *,
+    body: InputClass,
+    responses: Any,
+    shown: Sequence[Any],
+    description: str | None = None,
+) -> Callable[[type[QueryView]], type[QueryView]]:
+    """Sets the body of a view, and describes both ways to ask it. `summaries` are those of GET and
+    POST; the first of the examples `shown` is that of the body.
+    """
+    request, *answers = shown
+    schema = extend_schema_view(
+        get=extend_schema(
+            tags=["graph"],
+            operation_id=f"graph_{name}",
+            summary=summaries[0],
+            description=description,
+            responses=responses,
+            examples=answers,
+        ),
+        post=extend_schema(
+            tags=["graph"],
+            operation_id=f"graph_{name}_post",
+            summary=f"{summaries[1]}, asked with a JSON body",
+            description="For ids that are too long for an address, of which servers take about"
+            " 8,000 bytes.",
+            request=body,
+            responses=responses,
+            examples=[request, *answers],
+        ),
+    )
+
+    def describe(view: type[QueryView]) -> type[QueryView]:
+        view.body_class = body
+        parameters = type("Parameters", (body, WorkspaceParameters), {"__doc__": body.__doc__})
+        view.action_parameters = {"get": parameters}
+        described: type[QueryView] = schema(view)
+        return described
+
+    return describe
+
+
+@query_view(
+    "traverse",
+    ("Walk from a node, the nearest first", "Walk from a node"),
+    body=inputs.TraversalBody,
+    responses=serializers.TraversalSerializer,
+    shown=[examples.TRAVERSAL_BODY, examples.TRAVERSAL],
+)
+class TraverseView(QueryView):
     """Nodes within reach of a node."""
 
-    action_parameters = {"get": inputs.TraversalParameters}
-    required_scope = "read"
-
-    @extend_schema(
-        operation_id="graph_traverse",
-        summary="Walk from a node, the nearest first",
-        examples=[examples.TRAVERSAL],
-    )
-    def get(self, request: Request) -> Response:
-        return self._reached(self.asked(inputs.TraversalBody))
-
-    @extend_schema(
-        operation_id="graph_traverse_post",
-        summary="Walk from a node, asked with a JSON body",
-        description=POST_DESCRIPTION,
-        request=inputs.TraversalBody,
-        examples=[examples.TRAVERSAL_BODY, examples.TRAVERSAL],
-    )
-    def post(self, request: Request) -> Response:
-        return self._reached(self.body(inputs.TraversalBody))
-
-    def _reached(self, options: dict[str, Any]) -> Response:
-        found = services.traverse(scope=self.scope, rels=options.pop("rel", ()), **options)
-        return Response(serializers.TraversalSerializer(found).data)
+    def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
+        found = services.traverse(scope=self.scope, rels=asked.pop("rel", ()), **asked)
+        return Response(self.serialized(serializers.TraversalSerializer, found))
 
 
-@extend_schema(tags=["graph"], responses=serializers.PathSerializer)
-class PathsView(GraphView):
+@query_view(
+    "paths",
+    ("Find a shortest way between two nodes", "Find a shortest way"),
+    description="That there is none is an answer: `found` is false then. 404 where one of the"
+    " two is not there.",
+    body=inputs.PathBody,
+    responses=serializers.PathSerializer,
+    shown=[examples.PATH_BODY, examples.PATH],
+)
+class PathsView(QueryView):
     """Shortest path between two nodes."""
 
-    action_parameters = {"get": inputs.PathParameters}
-    required_scope = "read"
-
-    @extend_schema(
-        operation_id="graph_paths",
-        summary="Find a shortest way between two nodes",
-        description="That there is none is an answer: `found` is false then. 404 where one of the"
-        " two is not there.",
-        examples=[examples.PATH],
-    )
-    def get(self, request: Request) -> Response:
-        return self._way(self.asked(inputs.PathBody))
-
-    @extend_schema(
-        operation_id="graph_paths_post",
-        summary="Find a shortest way, asked with a JSON body",
-        description=POST_DESCRIPTION,
-        request=inputs.PathBody,
-        examples=[examples.PATH_BODY, examples.PATH],
-    )
-    def post(self, request: Request) -> Response:
-        return self._way(self.body(inputs.PathBody))
-
-    def _way(self, asked: dict[str, Any]) -> Response:
-        found = services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
-        path = found.path
-        path_data = {
-            "found": path is not None,
-            "length": path.length if path else None,
-            "nodes": path.vertices if path else (),
-            "edges": path.links if path else (),
-            "max_depth": found.max_depth,
-            "truncated": found.truncated,
-        }
-        return Response(serializers.PathSerializer(path_data).data)
+    def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
+        path = services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
+        return Response(self.serialized(serializers.PathSerializer, path))
 
 
-@extend_schema(
-    tags=["graph"],
+@query_view(
+    "subgraph",
+    (
+        "Take what is around some nodes, with all relations among it",
+        "Take what is around some nodes",
+    ),
+    description="As cytoscape.js reads it, or as a file of GraphML. Those of the ids that are"
+    " not there are named in `missing`; 404 where none is.",
+    body=inputs.SubgraphBody,
     responses={(200, "application/json"): serializers.SubgraphSerializer, (200, GRAPHML): str},
+    shown=[examples.SUBGRAPH_BODY, examples.SUBGRAPH, examples.GRAPHML],
 )
-class SubgraphView(GraphView):
+class SubgraphView(QueryView):
     """The subgraph around some nodes."""
 
-    action_parameters = {"get": inputs.SubgraphParameters}
-    required_scope = "read"
     content_negotiation_class = StreamNegotiation
 
-    @extend_schema(
-        operation_id="graph_subgraph",
-        summary="Take what is around some nodes, with all relations among it",
-        description="As cytoscape.js reads it, or as a file of GraphML. Those of the ids that are"
-        " not there are named in `missing`; 404 where none is.",
-        examples=[examples.SUBGRAPH, examples.GRAPHML],
-    )
-    def get(self, request: Request) -> HttpResponseBase:
-        return self._taken(self.asked(inputs.SubgraphBody))
-
-    @extend_schema(
-        operation_id="graph_subgraph_post",
-        summary="Take what is around some nodes, asked with a JSON body",
-        description=POST_DESCRIPTION,
-        request=inputs.SubgraphBody,
-        examples=[examples.SUBGRAPH_BODY, examples.SUBGRAPH, examples.GRAPHML],
-    )
-    def post(self, request: Request) -> HttpResponseBase:
-        return self._taken(self.body(inputs.SubgraphBody))
-
-    def _taken(self, asked: dict[str, Any]) -> HttpResponseBase:
+    def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
         around: dict[str, Any] = {
             "ids": asked["id"],
             "hops": asked["hops"],
@@ -506,8 +481,7 @@ class SubgraphView(GraphView):
         if asked["format"] == "graphml":
             return file_response(services.export_graphml(scope=self.scope, **around))
         found = services.subgraph(scope=self.scope, grain=asked["grain"], **around)
-        drawn = services.export_cytoscape(found)
-        return Response({**drawn, "missing": list(found.missing)})
+        return Response({**services.export_cytoscape(found), "missing": list(found.missing)})
 
 
 def file_response(

@@ -155,7 +155,13 @@ def _path_spans(match: re.Match[str], *, is_code: bool) -> Iterator[tuple[TextSp
     name = match["path"][own.end() if own else 0 :]
     parts = _SEPARATOR.split(name)
     is_called = match["called"] is not None
-    if len(parts) > 1 and (is_code or is_called or _is_path(parts)):
+    # Rather than a missing space, an abbreviation or a host.
+    is_path = any(_MIXED_CASE.search(part) for part in parts) or (
+        all(len(part) > 1 and part.islower() for part in parts)
+        and COMMON_WORDS.isdisjoint(parts)
+        and parts[-1] not in TOP_LEVEL_DOMAINS
+    )
+    if len(parts) > 1 and (is_code or is_called or is_path):
         dotted = ".".join(parts)
         yield TextSpan(normalize_name(dotted), dotted, start, match.end("path")), "text"
     last = parts[-1]
@@ -164,15 +170,6 @@ def _path_spans(match: re.Match[str], *, is_code: bool) -> Iterator[tuple[TextSp
             TextSpan(normalize_name(last), last, match.end("path") - len(last), match.end("path")),
             "text",
         )
-
-
-def _is_path(parts: list[str]) -> bool:
-    """Rather than a missing space, an abbreviation or a host."""
-    if any(_MIXED_CASE.search(part) for part in parts):
-        return True
-    words = {*parts} & COMMON_WORDS
-    is_plain = all(len(part) > 1 and part.islower() for part in parts)
-    return is_plain and not words and parts[-1] not in TOP_LEVEL_DOMAINS
 
 
 def _file_spans(match: re.Match[str]) -> Iterator[tuple[TextSpan, Kind]]:

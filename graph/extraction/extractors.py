@@ -1,13 +1,12 @@
 """The two extractors: rules (`read_by_rules`) and the chat model (`read_by_model`)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from django.conf import settings
 
 from common.text import pluralized
 from documents.models import Collection
 from graph.extraction import code, links, names
-from graph.extraction import names as extraction_names
 from graph.extraction.chat_model import extraction_messages, read_reply
 from graph.extraction.mentions import (
     Extraction,
@@ -34,36 +33,19 @@ MAX_MENTIONS = 200
 Rule = Callable[[Source], Iterator[Mention]]
 #: Names of the document come first: full passages drop the mentions of later rules.
 RULES: tuple[Rule, ...] = (
-    extraction_names.title_mentions,
+    names.title_mentions,
     links.link_mentions,
     links.table_mentions,
     code.code_mentions,
-    extraction_names.name_mentions,
-    extraction_names.date_mentions,
+    names.name_mentions,
+    names.date_mentions,
 )
-
-
-def extract_by_rules(source: Source) -> Extraction:
-    """All mentions that rules find, at most one per passage and form."""
-    tally = MentionCounter(most=MAX_MENTIONS)
-    for part in RULES:
-        for mention in part(source):
-            tally.add(mention)
-    return Extraction(mentions=tuple(tally.mentions()))
 
 
 #: Increased when results change, so that outdated extractions are known.
 RULES_VERSION, MODEL_VERSION = 1, 1
 #: Attempts per passage: replies vary.
 MODEL_TRIES = 2
-#: Rules used besides the model, which finds the names.
-STRUCTURE_RULES: tuple[Rule, ...] = (
-    names.title_mentions,
-    links.link_mentions,
-    links.table_mentions,
-    code.code_mentions,
-    names.date_mentions,
-)
 _REPLY_ERRORS = (UnreadableReply, EmptyAnswer, AnswerRefused, MalformedAnswer)
 
 
@@ -87,8 +69,17 @@ def recipe_of(mode: str) -> str:
     return f"llm {MODEL_VERSION} {name}"[:64]
 
 
+def _mentions_by_rules(source: Source, rules: Iterable[Rule]) -> MentionCounter:
+    tally = MentionCounter(most=MAX_MENTIONS)
+    for rule in rules:
+        for mention in rule(source):
+            tally.add(mention)
+    return tally
+
+
 def read_by_rules(source: Source) -> Extraction:
-    return extract_by_rules(source)
+    """All mentions that rules find, at most one per passage and form."""
+    return Extraction(mentions=tuple(_mentions_by_rules(source, RULES).mentions()))
 
 
 def read_by_model(
@@ -102,10 +93,8 @@ def read_by_model(
     if not has_chat():
         raise NoChatModel
     model = chats["default"]
-    tally = MentionCounter(most=MAX_MENTIONS)
-    for part in STRUCTURE_RULES:
-        for mention in part(source):
-            tally.add(mention)
+    # The model finds the names.
+    tally = _mentions_by_rules(source, (rule for rule in RULES if rule != names.name_mentions))
     relations: list[Relation] = []
     asked = min(len(source.passages), settings.GRAPH_EXTRACTION_PASSAGES)
     unread: list[Exception] = []

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 
 from graph.extraction.mentions import Kind, Mention, MentionCounter, Source
@@ -126,6 +125,7 @@ _LINK = re.compile(
 )
 #: Most passages have none of these, and are passed over.
 _HINT = re.compile(r"\]\(|\[\[|\]:|href|:doc:`|:ref:`|\.\. _|>`_|://|@")
+_NOTES = (".md", ".markdown", ".txt", ".org")
 _PUNCTUATION = ".,;:!?…"
 #: Groups that a full stop may follow directly.
 _UNDELIMITED = frozenset(("bare", "email"))
@@ -143,12 +143,9 @@ def link_mentions(source: Source) -> Iterator[Mention]:
         tally.add(Mention(0, own, written[:MAX_LINK_NAME], "ref", "self"))
     # The file name of a note, if it differs from its title.
     key = PurePosixPath(source.key.replace("\\", "/"))
-    is_note = key.suffix.lower() in {".md", ".markdown", ".txt", ".org"}
-    wiki_name = (
-        key.stem if is_note and normalize_name(key.stem) != normalize_name(source.title) else ""
-    )
-    if stem := wiki_name:
-        tally.add(Mention(0, normalize_name(stem), stem, "name", "self"))
+    stem = normalize_name(key.stem)
+    if key.suffix.lower() in _NOTES and stem not in ("", normalize_name(source.title)):
+        tally.add(Mention(0, stem, key.stem, "name", "self"))
     left = MAX_DOCUMENT_LINKS
     links = source.metadata.get("links")
     for link in (links if isinstance(links, list) else [])[:MAX_LINKS]:
@@ -205,38 +202,33 @@ MAX_FOREIGN_KEYS = 200
 
 
 def table_mentions(source: Source) -> Iterator[Mention]:
-    """The table that a document describes, and tables it refers to."""
+    """The table that a document describes, as `documents.catalogue` gives it, and tables it refers
+    to.
+    """
+    about = source.metadata
+    schema, table = about.get("schema"), about.get("table")
+    if about.get("kind") != "table" or not isinstance(table, str) or not table:
+        return
+    if not source.passages:
+        return
+    own = f"{schema}.{table}" if isinstance(schema, str) and schema else table
+    database = str(about.get("database") or "")
     tally = MentionCounter(most=MAX_FOREIGN_KEYS)
-    own = _table_name(source.metadata)
-    if own and source.passages:
-        database = str(source.metadata.get("database") or "")
-        tally.add(Mention(0, table_form(database, own), own, "table", "self"))
-        keys = source.metadata.get("foreign_keys")
-        for key in keys if isinstance(keys, list) else ():
-            name = key.get("references") if isinstance(key, Mapping) else None
-            if isinstance(name, str) and name:
-                tally.add(_reference_mention(source, table_form(database, name), name))
-    return tally.mentions()
+    tally.add(Mention(0, table_form(database, own), own, "table", "self"))
+    keys = about.get("foreign_keys")
+    for key in keys if isinstance(keys, list) else ():
+        name = key.get("references") if isinstance(key, Mapping) else None
+        if isinstance(name, str) and name:
+            # At the passage that states the reference, else at the first.
+            told = f"refers to {name}"
+            places = ((at, each.text.find(told)) for at, each in enumerate(source.passages))
+            at, start = next(((at, place) for at, place in places if place >= 0), (0, -1))
+            end = start + len(told)
+            span = (end - len(name), end) if start >= 0 else (0, 0)
+            tally.add(Mention(at, table_form(database, name), name, "table", "link", 1, *span))
+    yield from tally.mentions()
 
 
 def table_form(database: str, name: str) -> str:
     """`table:shop/sales.orders`, with the database, since table names repeat."""
     return bounded_form(f"table:{database}/{name}".casefold())
-
-
-def _table_name(metadata: Mapping[str, Any]) -> str:
-    """Name with schema, as `documents.catalogue` gives it; empty for other documents."""
-    schema, table = metadata.get("schema"), metadata.get("table")
-    if metadata.get("kind") != "table" or not isinstance(table, str) or not table:
-        return ""
-    return f"{schema}.{table}" if isinstance(schema, str) and schema else table
-
-
-def _reference_mention(source: Source, form: str, name: str) -> Mention:
-    """At the passage that states the reference, else at the first."""
-    for at, passage in enumerate(source.passages):
-        told = passage.text.find(f"refers to {name}")
-        if told >= 0:
-            end = told + len(f"refers to {name}")
-            return Mention(at, form, name, "table", "link", 1, end - len(name), end)
-    return Mention(0, form, name, "table", "link")

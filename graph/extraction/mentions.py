@@ -4,7 +4,7 @@ mention counter. Pure.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 #: Position of a mention: the document's own name (title, key, URL), a heading, the text, or the
 #: target of a link or foreign key.
@@ -78,8 +78,7 @@ class Extraction:
     relations: Sequence[Relation] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TextSpan:
+class TextSpan(NamedTuple):
     """A name in a text at `start` to `end`; `form` identifies it."""
 
     form: str

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
+from itertools import dropwhile
+from typing import NamedTuple
 
 from graph.extraction.mentions import Kind, Mention, MentionCounter, Source, TextSpan
 from graph.extraction.normalized_names import FUNCTION_WORDS, INSIDE_NAMES, normalize_name
@@ -136,8 +137,7 @@ _TITLE_ABBREVIATIONS = (
 _ABBREVIATIONS = frozenset(_TITLE_ABBREVIATIONS.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word of a text at `start` to `end`; `opens`: a sentence begins with it."""
 
     text: str
@@ -158,34 +158,24 @@ class Word:
         return is_letter or is_abbreviation or self.text.casefold() in _ABBREVIATIONS
 
 
-@dataclass(frozen=True, slots=True)
-class CapitalizedRun:
-    """Words that may be one name. `opens`: the first word may be capitalised only
-    because of its position.
+def capitalized_runs(text: str) -> Iterator[tuple[Sequence[Word], bool]]:
+    """Capitalised runs of the text that may be names, whole ones first, then their parts; and
+    whether the first word may be capitalised only because of its position.
     """
-
-    words: Sequence[Word]
-    opens: bool
-
-    @property
-    def span(self) -> tuple[int, int]:
-        return self.words[0].start, self.words[-1].end
-
-
-def capitalized_runs(text: str) -> Iterator[CapitalizedRun]:
-    """Capitalised runs of the text: whole ones first, then their parts."""
     for unbroken in _unbroken_runs(text):
-        opens = unbroken[0].opens
-        words = _without_opening(unbroken) if opens else unbroken
+        opens, words = unbroken[0].opens, unbroken
+        if opens and words[0].text.casefold() in FUNCTION_WORDS:
+            # `In the United States` → `United States`
+            words = list(dropwhile(lambda word: not (word.is_capital or word.is_number), words[1:]))
         if not any(word.is_capital for word in words):
             continue
         if len(words) <= MAX_NAME_WORDS:
             # `HNSW` and `iPhone` owe their capitals to nothing.
             is_plain = len(words) == 1 and not _has_capitals(words[0].text)
-            yield CapitalizedRun(words, opens=opens and is_plain and words[0].opens)
+            yield words, opens and is_plain and words[0].opens
         for part in _run_parts(words):
             if len(part) < len(words) and any(word.is_capital for word in part):
-                yield CapitalizedRun(part, opens=False)
+                yield part, False
 
 
 def _iter_words(text: str) -> Iterator[Word]:
@@ -230,16 +220,6 @@ def _unbroken_runs(text: str) -> Iterator[list[Word]]:
             run, between = [], []
     if run:
         yield run
-
-
-def _without_opening(words: list[Word]) -> list[Word]:
-    """Without a leading function word: `In the United States` → `United States`."""
-    if words[0].text.casefold() not in FUNCTION_WORDS:
-        return words
-    words = words[1:]
-    while words and not words[0].is_capital and not words[0].is_number:
-        words = words[1:]
-    return words
 
 
 def _run_parts(words: Sequence[Word]) -> Iterator[list[Word]]:
@@ -330,14 +310,14 @@ def names(text: str) -> Iterator[TextSpan]:
     A single word that begins a sentence counts only if the text capitalises it elsewhere too.
     """
     found = list(capitalized_runs(text))
-    elsewhere = {word.text for run in found if not run.opens for word in run.words}
-    for run in found:
-        if not run.opens or run.words[0].text in elsewhere:
-            yield from _name_spans(text, *run.span)
+    elsewhere = {word.text for words, opens in found if not opens for word in words}
+    for words, opens in found:
+        if not opens or words[0].text in elsewhere:
+            yield from _name_spans(text, words[0].start, words[-1].end)
     for quoted in _QUOTATION.finditer(text):
         group = quoted.lastindex or 1
-        words = quoted[group].split()
-        if len(words) <= MAX_QUOTED_WORDS and any(word[0].isupper() for word in words):
+        quotation = quoted[group].split()
+        if len(quotation) <= MAX_QUOTED_WORDS and any(word[0].isupper() for word in quotation):
             yield from _name_spans(text, *quoted.span(group))
 
 

@@ -5,7 +5,7 @@ words of seven languages. Pure.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _ENGLISH = """
 a about above according across after afterwards again against ago all almost along already also
@@ -94,8 +94,7 @@ _MARKS = (
 _WORD_WITH_MARKS = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*[+#]{{0,2}}")
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateName:
+class CandidateName(NamedTuple):
     """Consecutive words of a question that may be a name: words `start` to `end` (exclusive).
 
     `is_capital`: its content words are all capitalised, and not only as the first word of the

@@ -34,7 +34,7 @@ from graph.extraction.queue import QUEUE, Claim, DueDocument
 from graph.models import Evidence
 from graph.models import Extraction as Row
 from graph.models import Mention as MentionRow
-from graph.storing.removal import MentionedRows, mentioned_by, remove_orphans
+from graph.removal import MentionedRows, mentioned_by, remove_orphans
 from inference.remote.retry import is_outage
 
 

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import pairwise
 from typing import Any
 
 from accounts.services import get_workspace_by_slug
@@ -25,7 +26,6 @@ from graph.services.extraction import (
     reextract_collection,
 )
 from graph.services.json_lines import export_lines, import_lines
-from graph.storing.merge import MergeResult
 
 
 def vertex_data(vertex: Vertex) -> dict[str, Any]:
@@ -46,6 +46,9 @@ def truncated_notes(truncated: Truncated) -> Iterator[str]:
     if truncated.hubs:
         yield f"only the weightiest neighbours of {pluralized(len(truncated.hubs), 'node')} were"
         " looked at"
+
+
+LINK_FIELDS = ("source", "rel", "target", "weight", "origin")
 
 
 def scope_from(options: Options) -> GraphScope:
@@ -152,20 +155,20 @@ def shortest_path(options: Options) -> CommandOutput:
         direction=options["direction"],
         grain=options["grain"],
     )
-    data: dict[str, Any] = {"found": found.path is not None, "truncated": asdict(found.truncated)}
-    if found.path is None:
-        summary = [
-            f"no way of at most {pluralized(found.max_depth, 'step')}",
-            *truncated_notes(found.truncated),
-        ]
-        return CommandOutput({**data, "nodes": [], "edges": []}, (" · ".join(summary),))
-    nodes, links = found.path.vertices, found.path.links
-    data |= {"nodes": list(map(vertex_data, nodes)), "edges": list(map(asdict, links))}
-    cells = [("", nodes[0].id, nodes[0].name)]
-    for link, before, vertex in zip(links, nodes, nodes[1:], strict=False):
+    data = {
+        "found": found.found,
+        "truncated": asdict(found.truncated),
+        "nodes": list(map(vertex_data, found.vertices)),
+        "edges": [{name: getattr(each, name) for name in LINK_FIELDS} for each in found.links],
+    }
+    if not found.found:
+        none = f"no way of at most {pluralized(found.max_depth, 'step')}"
+        return CommandOutput(data, (" · ".join([none, *truncated_notes(found.truncated)]),))
+    cells = [("", found.vertices[0].id, found.vertices[0].name)]
+    for link, (before, vertex) in zip(found.links, pairwise(found.vertices), strict=True):
         way = f"{link.rel} →" if link.source == before.id else f"← {link.rel}"
         cells.append((way, vertex.id, vertex.name))
-    return CommandOutput(data, [pluralized(len(links), "step")], ("", "id", "name"), cells)
+    return CommandOutput(data, [pluralized(len(found.links), "step")], ("", "id", "name"), cells)
 
 
 def _format_value(value: Any) -> Any:
@@ -179,13 +182,12 @@ def _format_value(value: Any) -> Any:
 
 def merge_nodes(options: Options) -> CommandOutput:
     """Merges nodes into one, or previews it."""
-    scope, what = scope_from(options), {"keep": options["keep"], "others": options["others"]}
-    if options["dry_run"]:
-        return _merge_summary(services.merge_preview(scope=scope, **what), "would go")
-    return _merge_summary(services.merge_nodes(scope=scope, **what).done, "went")
-
-
-def _merge_summary(done: MergeResult, verb: str) -> CommandOutput:
+    act, verb = (
+        (services.merge_preview, "would go")
+        if options["dry_run"]
+        else (services.merge_nodes, "went")
+    )
+    done = act(scope=scope_from(options), keep=options["keep"], others=options["others"])
     summary = (
         f"{pluralized(done.nodes, 'node')} {verb} into it, with {pluralized(done.edges, 'edge')}"
         f" ({done.edges_joined:,} of them there already),"

@@ -1,19 +1,21 @@
-"""The whole graph of a scope in batches, and GraphML.
-http://graphml.graphdrawing.org/specification.html
+"""A graph as GraphML (http://graphml.graphdrawing.org/specification.html) and for cytoscape.js.
 
 Passages are left out: they are parts of documents, and too many.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr  # nosec B406  # only writes
 
-from graph.reading.results import Link
+from graph.reading.results import Link, Subgraph
 from graph.reading.steps import Follow, make_links, step
+from graph.reading.traversal import subgraph
 from graph.reading.vertices import Kind, Ref, Vertex, fetch_rows, load_sql, load_vertices
-from graph.scopes import AccessFilter
+from graph.scopes import AccessFilter, GraphScope
 
 BATCH_SIZE = 1_000
 #: Most relations per vertex and kind.
@@ -21,8 +23,36 @@ MAX_FAN = 1_000_000
 MAX_EXPORTED_MENTIONS = 10_000_000
 
 
-def all_vertices(seen: AccessFilter) -> Iterator[tuple[Vertex, ...]]:
-    """All nodes, then all documents, with properties, in batches."""
+def export_graphml(
+    *,
+    scope: GraphScope,
+    ids: Sequence[str] = (),
+    hops: int = 1,
+    cap: int = 1_000,
+    rels: Sequence[str] = (),
+    labels: Sequence[str] = (),
+) -> Iterator[bytes]:
+    """GraphML in parts: the subgraph around `ids`, or all visible nodes and documents with their
+    relations.
+
+    Node ids are ours; characters that XML cannot hold become Python escapes. `labels` and
+    `props` are JSON. Raises NotFound and InvalidInput before the first part.
+    """
+    if ids:
+        found = subgraph(
+            scope=scope, ids=ids, hops=hops, cap=cap, rels=rels, labels=labels, props=True
+        )
+        parts: Iterable[str] = (nodes_text(found.vertices), edges_text(found.links))
+    else:
+        parts = _graph_parts(AccessFilter(scope), tuple(rels), frozenset(labels))
+    return (part.encode() for part in chain([GRAPHML_HEAD], parts, [GRAPHML_TAIL]))
+
+
+def _graph_parts(
+    seen: AccessFilter, rels: tuple[str, ...], labels: frozenset[str]
+) -> Iterator[str]:
+    """All nodes, then all documents, then the relations among them, in batches."""
+    ids: dict[Ref, str] = {}
     kinds: tuple[tuple[Kind, str], ...] = (
         ("node", load_sql("all_nodes").format(node=seen.node("node"))),
         ("document", load_sql("all_documents").format(document=seen.listed("document"))),
@@ -34,19 +64,23 @@ def all_vertices(seen: AccessFilter) -> Iterator[tuple[Vertex, ...]]:
         ):
             after = found[-1][0]
             vertices = load_vertices(seen, [Ref(kind, pk) for (pk,) in found], props=True)
-            yield tuple(vertices[ref] for ref in sorted(vertices))
-
-
-def all_links(
-    seen: AccessFilter, ids: dict[Ref, str], rels: tuple[str, ...] = ()
-) -> Iterator[tuple[Link, ...]]:
-    """All relations among vertices of these ids, in batches."""
-    follow = Follow(rels=rels, direction="out")
+            listed = [
+                vertex
+                for _, vertex in sorted(vertices.items())
+                if not labels or not labels.isdisjoint(vertex.labels)
+            ]
+            ids |= {each.ref: each.id for each in listed}
+            yield nodes_text(listed)
     refs = list(ids)
     for start in range(0, len(refs), BATCH_SIZE):
-        here = refs[start : start + BATCH_SIZE]
-        stepped = step(seen, here, follow, fan=MAX_FAN, mentions=MAX_EXPORTED_MENTIONS)
-        yield make_links(stepped.steps, ids)
+        steps, _ = step(
+            seen,
+            refs[start : start + BATCH_SIZE],
+            Follow(rels=rels, direction="out"),
+            fan=MAX_FAN,
+            mentions=MAX_EXPORTED_MENTIONS,
+        )
+        yield edges_text(make_links(steps, ids))
 
 
 #: Characters that XML 1.0 cannot hold in any way.
@@ -77,30 +111,28 @@ GRAPHML_TAIL = "</graph>\n</graphml>\n"
 
 def nodes_text(vertices: Iterable[Vertex]) -> str:
     """Node elements. Labels are a JSON list, since they may hold any character."""
-    return "".join(map(_node_element, vertices))
+    elements = []
+    for vertex in vertices:
+        values = {
+            "name": vertex.name,
+            "kind": vertex.kind,
+            "labels": _compact_json(vertex.labels),
+            "origin": vertex.origin,
+        }
+        if vertex.props is not None:
+            values["props"] = _compact_json(vertex.props)
+        elements.append(f"<node id={_attribute(vertex.id)}>{_data_elements('n', values)}</node>\n")
+    return "".join(elements)
 
 
 def edges_text(links: Iterable[Link]) -> str:
     """Edge elements; their ends must be among the nodes."""
-    return "".join(map(_edge_element, links))
-
-
-def _node_element(vertex: Vertex) -> str:
-    values = {
-        "name": vertex.name,
-        "kind": vertex.kind,
-        "labels": _compact_json(vertex.labels),
-        "origin": vertex.origin,
-    }
-    if vertex.props is not None:
-        values["props"] = _compact_json(vertex.props)
-    return f"<node id={_attribute(vertex.id)}>{_data_elements('n', values)}</node>\n"
-
-
-def _edge_element(link: Link) -> str:
-    values = {"rel": link.rel, "weight": repr(link.weight), "origin": link.origin}
-    ends = f"source={_attribute(link.source)} target={_attribute(link.target)}"
-    return f"<edge {ends}>{_data_elements('e', values)}</edge>\n"
+    elements = []
+    for link in links:
+        values = {"rel": link.rel, "weight": repr(link.weight), "origin": link.origin}
+        ends = f"source={_attribute(link.source)} target={_attribute(link.target)}"
+        elements.append(f"<edge {ends}>{_data_elements('e', values)}</edge>\n")
+    return "".join(elements)
 
 
 def _data_elements(prefix: str, values: Mapping[str, str]) -> str:
@@ -121,3 +153,41 @@ def _escape_impossible(text: str) -> str:
 
 def _compact_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def export_cytoscape(subgraph: Subgraph) -> dict[str, Any]:
+    """A subgraph in the format of cytoscape.js, with `truncated`."""
+    nodes = [
+        {
+            "id": vertex.id,
+            "name": vertex.name,
+            "labels": list(vertex.labels),
+            "kind": vertex.kind,
+            "degree": subgraph.degrees.get(vertex.id, 0),
+            "origin": vertex.origin,
+        }
+        for vertex in subgraph.vertices
+    ]
+    edges = [
+        {
+            "id": json.dumps([link.source, link.rel, link.target], ensure_ascii=False),
+            "source": link.source,
+            "target": link.target,
+            "rel": link.rel,
+            "weight": link.weight,
+            "origin": link.origin,
+        }
+        for link in subgraph.links
+    ]
+    truncated = asdict(subgraph.truncated) | {"hubs": list(subgraph.truncated.hubs)}
+    return {"elements": cytoscape_elements(nodes, edges), "truncated": truncated}
+
+
+def cytoscape_elements(
+    nodes: Iterable[dict[str, Any]], edges: Iterable[dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Nodes and edges in the format of cytoscape.js."""
+    return {
+        "nodes": [{"data": node} for node in nodes],
+        "edges": [{"data": edge} for edge in edges],
+    }

@@ -3,32 +3,26 @@
 import heapq
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from common.errors import InvalidInput
+from common.replicas import reads_from_replica
 from graph.models import Mention
 from graph.node_ids import natural_sort_key
-from graph.reading.results import (
-    Link,
-    MentionFound,
-    MentionPage,
-    Neighbour,
-    NeighbourPage,
-    Truncated,
-)
-from graph.reading.steps import Follow, Step, step
+from graph.reading.arguments import MAX_PAGE, check_range, make_follow, require_vertex
+from graph.reading.results import Link, MentionFound, Neighbour, Page, Truncated
+from graph.reading.steps import Direction, Grain, Step, step
 from graph.reading.vertices import (
     Ref,
-    Vertex,
     fetch_dicts,
     fetch_rows,
     load_sql,
     load_vertices,
     resolve,
+    vertex_rows,
 )
-from graph.scopes import AccessFilter, Parameters
+from graph.scopes import AccessFilter, GraphScope, Parameters
 
 MAX_CHARACTERS = 10_000
 
@@ -46,19 +40,15 @@ def decode_cursor(cursor: str, *shape: type) -> tuple[Any, ...] | None:
         if len(cursor) > MAX_CHARACTERS:
             raise ValueError
         place = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if not isinstance(place, list) or [type(value) for value in place] != list(shape):
+            raise ValueError
     except (ValueError, RecursionError) as error:
-        raise _invalid_cursor() from error
-    if not isinstance(place, list) or [type(value) for value in place] != list(shape):
-        raise _invalid_cursor()
+        raise InvalidInput(
+            "This is no cursor of this list. Take it from “next” of the page before, unchanged, or"
+            " leave it out to begin.",
+            field="cursor",
+        ) from error
     return tuple(place)
-
-
-def _invalid_cursor() -> InvalidInput:
-    return InvalidInput(
-        "This is no cursor of this list. Take it from “next” of the page before, unchanged, or"
-        " leave it out to begin.",
-        field="cursor",
-    )
 
 
 #: Most neighbours per kind of relation over all pages.
@@ -75,39 +65,61 @@ _EDGE_PROPS_SQL = """
 """
 
 
-def neighbours_of(
-    seen: AccessFilter, vertex: Vertex, follow: Follow, *, limit: int, cursor: str = ""
-) -> NeighbourPage:
-    """A page of neighbours of `vertex`. Raises InvalidInput for an invalid cursor."""
+@reads_from_replica
+def neighbors(
+    *,
+    scope: GraphScope,
+    id: str,
+    rel: str | Sequence[str] = (),
+    direction: Direction = "both",
+    grain: Grain = "document",
+    limit: int = 100,
+    cursor: str = "",
+) -> Page[Neighbour]:
+    """Vertices related to `id`, by any or the named relations, in natural order (`:2` before
+    `:10`).
+
+    `grain`: whether documents or passages mention a node. `cursor` is `next` of the previous
+    page. Raises NotFound and InvalidInput.
+    """
+    check_range(limit, MAX_PAGE, field="limit")
+    seen = AccessFilter(scope)
+    vertex = require_vertex(seen, id, props=True)
+    follow = make_follow([vertex], [rel] if isinstance(rel, str) and rel else rel, direction, grain)
     after = decode_cursor(cursor, str, str, bool)
-    stepped = step(seen, [vertex.ref], follow, fan=MAX_NEIGHBOURS, mentions=MAX_NEIGHBOUR_MENTIONS)
+    steps, hubs = step(
+        seen, [vertex.ref], follow, fan=MAX_NEIGHBOURS, mentions=MAX_NEIGHBOUR_MENTIONS
+    )
     # Without duplicates, of which the larger weight counts.
     best: dict[tuple[Ref, str, bool], Step] = {}
-    for each in stepped.steps:
+    for each in steps:
         name = (each.to, each.rel, each.outgoing)
         if name not in best or best[name].weight < each.weight:
             best[name] = each
-    found = list(best.values())
-    vertices = load_vertices(seen, {each.to for each in found})
-    visible = [each for each in found if each.to in vertices]
-    behind = (
-        each
-        for each in visible
-        if after is None or _sort_key(vertices, each) > _position_sort_key(*after)
-    )
-    page = heapq.nsmallest(limit + 1, behind, key=lambda each: _sort_key(vertices, each))
-    shown = page[:limit]
-    return NeighbourPage(
+    vertices = load_vertices(seen, {each.to for each in best.values()})
+    visible = [
+        ((vertices[each.to].id, each.rel, each.outgoing), each)
+        for each in best.values()
+        if each.to in vertices
+    ]
+    behind = (pair for pair in visible if after is None or _order(pair[0]) > _order(after))
+    page = heapq.nsmallest(limit + 1, behind, key=lambda pair: _order(pair[0]))
+    return Page(
         vertex=vertex,
-        items=_neighbours(seen, shown),
+        items=_with_props(seen, [each for _, each in page[:limit]]),
         total=len(visible),
-        next=encode_cursor(_position(vertices, shown[-1])) if len(page) > limit else "",
-        truncated=Truncated(hubs=(vertex.id,) if stepped.hubs else ()),
+        next=encode_cursor(page[limit - 1][0]) if len(page) > limit else "",
+        truncated=Truncated(hubs=(vertex.id,) if hubs else ()),
     )
 
 
-def _neighbours(seen: AccessFilter, steps: Iterable[Step]) -> tuple[Neighbour, ...]:
-    steps = list(steps)
+def _order(place: Sequence[Any]) -> tuple[Any, ...]:
+    """Sort key of the place of a neighbour: id, relation, direction."""
+    return natural_sort_key(place[0]), *place[1:]
+
+
+def _with_props(seen: AccessFilter, steps: Sequence[Step]) -> tuple[Neighbour, ...]:
+    """Neighbours with their properties, and those of edges up to the limit."""
     vertices = load_vertices(seen, {each.to for each in steps}, props=True)
     edges = [each.edge for each in steps if each.edge is not None]
     props: dict[int | None, Any] = {}
@@ -128,54 +140,21 @@ def _neighbours(seen: AccessFilter, steps: Iterable[Step]) -> tuple[Neighbour, .
     )
 
 
-def _position(vertices: Mapping[Ref, Vertex], each: Step) -> tuple[str, str, bool]:
-    return vertices[each.to].id, each.rel, each.outgoing
-
-
-def _sort_key(vertices: Mapping[Ref, Vertex], each: Step) -> tuple[Any, ...]:
-    return _position_sort_key(*_position(vertices, each))
-
-
-def _position_sort_key(node_id: str, rel: str, outgoing: bool) -> tuple[Any, ...]:
-    return natural_sort_key(node_id), rel, outgoing
-
-
-_NODE_ROWS_SQL = {
-    "document": "SELECT id FROM graph_node WHERE document_id = %(pk)s",
-    "chunk": "SELECT id FROM graph_node WHERE chunk_id = %(pk)s",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ListedEdge:
-    """An edge; `props` is None unless requested."""
-
-    link: Link
-    props: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EdgePage:
-    """Edges, newest first. `next` is the cursor of the next page, or empty."""
-
-    items: tuple[ListedEdge, ...]
-    next: str = ""
-
-
 def list_edges(
-    seen: AccessFilter,
     *,
+    scope: GraphScope,
     source: str | None = None,
     rel: str | None = None,
     target: str | None = None,
     limit: int = 50,
     cursor: str = "",
-) -> EdgePage:
-    """Edges with this `source`, `rel` and `target`, as far as given. With all three it is at most
-    one edge, with its properties.
+) -> tuple[list[Link], str]:
+    """Edges with this `source`, `rel` and `target`, as far as given, newest first, and the cursor
+    of the next page. With all three it is at most one edge, with its properties.
 
     Raises InvalidInput for an invalid cursor.
     """
+    seen = AccessFilter(scope)
     given: Parameters = {"limit": limit + 1, "with_props": None not in (source, rel, target)}
     filters = ["TRUE"]
     if place := decode_cursor(cursor, int):
@@ -184,67 +163,56 @@ def list_edges(
     if rel is not None:
         filters.append("edge.rel = %(rel)s")
         given["rel"] = rel
-    ends = {"source": source, "target": target}
-    found = resolve(seen, [end for end in ends.values() if end is not None])
-    for name, end in ends.items():
-        if end is not None:
-            filters.append(f"edge.{name}_id = ANY(%({name})s)")
-            given[name] = _node_rows(found.get(end))
+    named = {name: end for name, end in (("source", source), ("target", target)) if end is not None}
+    rows_of = vertex_rows(resolve(seen, named.values()))
+    for name, end in named.items():
+        filters.append(f"edge.{name}_id = %({name})s")
+        given[name] = rows_of.get(end)
     statement = load_sql("list_edges").format(
         edge=seen.edge("edge"),
         source=seen.node("source"),
         target=seen.node("target"),
         filter=" AND ".join(filters),
     )
-    edges = fetch_dicts(statement, seen.parameters | given)
-    items = _listed_edges(seen, edges[:limit])
-    return EdgePage(items, encode_cursor([edges[limit - 1]["id"]]) if edges[limit:] else "")
-
-
-def _listed_edges(seen: AccessFilter, edges: list[dict[str, Any]]) -> tuple[ListedEdge, ...]:
-    ends = [(_end_ref(edge, "source"), _end_ref(edge, "target")) for edge in edges]
-    names = {ref: vertex.id for ref, vertex in load_vertices(seen, {*sum(ends, ())}).items()}
-    return tuple(
-        ListedEdge(
-            Link(names[source], edge["rel"], names[target], edge["weight"], edge["origin"]),
-            None if edge["props"] is None else json.loads(edge["props"]),
+    rows = fetch_dicts(statement, seen.parameters | given)
+    shown = rows[:limit]
+    ends = [
+        (Ref(row["source_kind"], row["source_pk"]), Ref(row["target_kind"], row["target_pk"]))
+        for row in shown
+    ]
+    vertices = load_vertices(seen, {ref for pair in ends for ref in pair})
+    links = [
+        Link(
+            source=vertices[first].id,
+            rel=row["rel"],
+            target=vertices[last].id,
+            weight=row["weight"],
+            origin=row["origin"],
+            props=None if row["props"] is None else json.loads(row["props"]),
         )
-        for edge, (source, target) in zip(edges, ends, strict=True)
-        if source in names and target in names
-    )
-
-
-def _end_ref(edge: Mapping[str, Any], end: str) -> Ref:
-    """The vertex that the row at this end stands for."""
-    if (document := edge[f"{end}_document"]) is not None:
-        return Ref("document", document)
-    if (chunk := edge[f"{end}_chunk"]) is not None:
-        return Ref("chunk", chunk)
-    return Ref("node", edge[f"{end}_id"])
-
-
-def _node_rows(vertex: Vertex | None) -> list[int]:
-    """Rows of `graph_node` that stand for the vertex."""
-    if vertex is None:
-        return []
-    if vertex.kind == "node":
-        return [vertex.pk]
-    return [pk for (pk,) in fetch_rows(_NODE_ROWS_SQL[vertex.kind], {"pk": vertex.pk})]
+        for row, (first, last) in zip(shown, ends, strict=True)
+        if first in vertices and last in vertices
+    ]
+    return links, encode_cursor([shown[-1]["id"]]) if len(rows) > limit else ""
 
 
 #: Characters of text before and after a mention.
 SNIPPET_CONTEXT = 120
 
 
-def mentions_of_node(
-    seen: AccessFilter, vertex: Vertex, *, limit: int, cursor: str = ""
-) -> MentionPage:
-    """A page of mentions, by document and position; none for vertices other than nodes. Raises
-    InvalidInput for an invalid cursor.
+@reads_from_replica
+def mentions_of(
+    *, scope: GraphScope, id: str, limit: int = 20, cursor: str = ""
+) -> Page[MentionFound]:
+    """Passages that mention node `id`, by document and position; none for vertices other than
+    nodes. Raises NotFound and InvalidInput.
     """
+    check_range(limit, MAX_PAGE, field="limit")
+    seen = AccessFilter(scope)
+    vertex = require_vertex(seen, id, props=True)
     document, ordinal = decode_cursor(cursor, int, int) or (0, -1)
     if vertex.kind != "node":
-        return MentionPage(vertex, ())
+        return Page(vertex, ())
     statement = load_sql("mentions").format(chunk=seen.passage("chunk"))
     place = {"node": vertex.pk, "document": document, "ordinal": ordinal, "limit": limit + 1}
     found = fetch_dicts(statement, seen.parameters | place | {"around": SNIPPET_CONTEXT})
@@ -259,15 +227,11 @@ def mentions_of_node(
             passage=passage,
             document=container,
             kind=Mention.Kind(row["kind"]).name.lower(),
-            count=row["count"],
-            start=row["start"],
-            end=row["end"],
-            snippet=row["snippet"],
-            snippet_start=row["snippet_start"],
+            **{name: row[name] for name in ("count", "start", "end", "snippet", "snippet_start")},
         )
         for row in shown
         if (passage := vertices.get(Ref("chunk", row["chunk_id"])))
         and (container := vertices.get(Ref("document", row["document_id"])))
     )
     last = (shown[-1]["document_id"], shown[-1]["ordinal"]) if len(found) > limit else ()
-    return MentionPage(vertex, items, encode_cursor(last) if last else "")
+    return Page(vertex, items, encode_cursor(last) if last else "")

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from graph.reading.vertices import Vertex
+
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,29 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A relation between two vertices, by their ids. `origin` is `derived` without a row."""
+    """A relation between two vertices, by their ids. `origin` is `derived` without a row; `props`
+    is None unless requested.
+    """
 
     source: str
     rel: str
     target: str
     weight: float = 1.0
     origin: str = "given"
+    props: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[ItemT]):
+    """A page of what was found for `vertex`. `total` is over all pages, where it is counted;
+    `next` the cursor of the next page, or empty.
+    """
+
+    vertex: Vertex
+    items: tuple[ItemT, ...]
+    next: str = ""
+    total: int = 0
+    truncated: Truncated = field(default_factory=Truncated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,77 +67,16 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class NeighbourPage:
-    """Neighbours of `vertex` in natural order (`:2` before `:10`). `total` is over all pages,
-    `next` the cursor of the next page or empty.
-    """
-
-    vertex: Vertex
-    items: tuple[Neighbour, ...]
-    total: int
-    next: str = ""
-    truncated: Truncated = field(default_factory=Truncated)
-
-
-@dataclass(frozen=True, slots=True)
 class Reached:
     """A vertex `depth` steps from the start; the last step is `rel` from `parent`, along it if
-    `outgoing`. The start has depth 0 and no parent.
+    `outgoing`. The start has depth 0 and no last step.
     """
 
     vertex: Vertex
     depth: int
-    parent: str = ""
-    rel: str = ""
+    parent: str | None = None
+    rel: str | None = None
     outgoing: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Traversal:
-    """Reached vertices, nearest first, including the start."""
-
-    reached: tuple[Reached, ...]
-    truncated: Truncated = field(default_factory=Truncated)
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A path: one link fewer than vertices. Links have their own direction."""
-
-    vertices: tuple[Vertex, ...]
-    links: tuple[Link, ...] = ()
-
-    @property
-    def length(self) -> int:
-        """Number of steps of the path."""
-        return len(self.links)
-
-
-@dataclass(frozen=True, slots=True)
-class PathFound:
-    """A shortest path, or None: there is none of at most `max_depth` steps, unless
-    `truncated` says the search was given up.
-    """
-
-    path: Path | None
-    max_depth: int
-    truncated: Truncated = field(default_factory=Truncated)
-
-
-@dataclass(frozen=True, slots=True)
-class Subgraph:
-    """Vertices around some, and all visible relations among them.
-
-    Requested ones come first, then the most relevant. `degrees` by id: number of these
-    relations; for requested ones, of all that could be drawn, a lower bound for `truncated`
-    hubs. `missing` are ids not found or not visible.
-    """
-
-    vertices: tuple[Vertex, ...]
-    links: tuple[Link, ...]
-    degrees: Mapping[str, int]
-    missing: tuple[str, ...] = ()
-    truncated: Truncated = field(default_factory=Truncated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +97,45 @@ class MentionFound:
 
 
 @dataclass(frozen=True, slots=True)
-class MentionPage:
-    """Mentions of `vertex`, by document and position. `next` is the cursor of the next
-    page, or empty.
+class Path:
+    """A shortest path: one link fewer than vertices. Links have their own direction. Without
+    vertices there is none of at most `max_depth` steps, unless `truncated` says the search was
+    given up.
     """
 
-    vertex: Vertex
-    items: tuple[MentionFound, ...]
-    next: str = ""
+    vertices: tuple[Vertex, ...]
+    links: tuple[Link, ...]
+    max_depth: int
+    truncated: Truncated = field(default_factory=Truncated)
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a path."""
+        return bool(self.vertices)
+
+    @property
+    def length(self) -> int | None:
+        """Number of steps; None without a path."""
+        return len(self.links) if self.found else None
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
+class Subgraph:
+    """Vertices around some, and all visible relations among them.
+
+    Requested ones come first, then the most relevant. `degrees` by id: number of these
+    relations; for requested ones, of all that could be drawn, a lower bound for `truncated`
+    hubs. `missing` are ids not found or not visible.
+    """
+
+    vertices: tuple[Vertex, ...]
+    links: tuple[Link, ...]
+    degrees: Mapping[str, int]
+    missing: tuple[str, ...] = ()
+    truncated: Truncated = field(default_factory=Truncated)
+
+
+class Connected(NamedTuple):
     """A node with the number of its relations."""
 
     vertex: Vertex

@@ -4,15 +4,17 @@ Aliases and ids are looked up by their beginnings; names and titles, and what is
 index of trigrams.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from django.db import transaction
 
-from common.replicas import read_alias
+from common.replicas import read_alias, reads_from_replica
 from common.rls import bypass_rls
+from graph.extraction.normalized_names import normalize_name
+from graph.reading.arguments import MAX_FOUND, check_choice, check_range, checked_names
 from graph.reading.vertices import (
     DOCUMENT_LABEL,
+    KINDS,
     Kind,
     Ref,
     Vertex,
@@ -21,7 +23,7 @@ from graph.reading.vertices import (
     load_vertices,
     resolve,
 )
-from graph.scopes import AccessFilter, Parameters
+from graph.scopes import AccessFilter, GraphScope, Parameters
 
 #: Most candidates ranked per kind of name.
 MAX_CANDIDATES = 2_000
@@ -35,42 +37,47 @@ _SET_THRESHOLD_SQL = "SELECT set_config('pg_trgm.word_similarity_threshold', %(l
 _LAST_CHARACTER = "\U0010ffff"
 
 
-def search_vertices(
-    seen: AccessFilter,
-    text: str,
+@reads_from_replica
+def find_nodes(
     *,
-    form: str,
+    scope: GraphScope,
+    text: str,
     labels: Sequence[str] = (),
     kinds: Sequence[Kind] = ("node", "document"),
     limit: int = 10,
 ) -> tuple[Vertex, ...]:
-    """Vertices that `text` may mean, most likely first; `form` is its normalised name.
+    """Vertices whose name or id begins with or resembles `text`: exact matches first, then
+    prefixes, then similar ones. With `labels`, only those with one of them.
 
-    An exact id finds its vertex of any kind. Aliases and ids are matched by prefix, names and
-    titles by trigrams.
+    An exact id finds its vertex of any kind. Raises InvalidInput.
     """
+    check_range(limit, MAX_FOUND, field="limit")
+    check_choice(kinds, KINDS, field="kinds")
+    labels = checked_names(labels, field="labels")
+    seen = AccessFilter(scope)
     asked = text.replace("\0", " ").encode(errors="replace").decode().strip()[:MAX_CHARACTERS]
     if not asked:
         return ()
     named = [
-        vertex
+        vertex.ref
         for vertex in resolve(seen, [asked]).values()
-        if (not labels or not set(labels).isdisjoint(vertex.labels))
+        if not labels or not set(labels).isdisjoint(vertex.labels)
     ]
-    given = seen.parameters | _parameters(asked, form, labels, limit)
-    found = _ranked(_search(seen, "find", kinds, labels, given))
+    given = seen.parameters | _parameters(asked, normalize_name(text), labels, limit)
+    found = _search(seen, "find", kinds, labels, given)
     if not found and len(asked) >= MIN_CHARACTERS:
         with transaction.atomic(using=read_alias()):
             fetch_rows(_SET_THRESHOLD_SQL, {"likeness": f"{MIN_WORD_SIMILARITY}"})
-            found = _ranked(_search(seen, "find_like", kinds, labels, given))
-    order = dict.fromkeys([*(vertex.ref for vertex in named), *found])
+            found = _search(seen, "find_like", kinds, labels, given)
+    order = dict.fromkeys([*named, *found])
     vertices = load_vertices(seen, order)
     return tuple(vertices[ref] for ref in order if ref in vertices)[:limit]
 
 
 def _search(
     seen: AccessFilter, how: str, kinds: Sequence[Kind], labels: Sequence[str], given: Parameters
-) -> list[tuple[Any, ...]]:
+) -> list[Ref]:
+    """The candidates, best first."""
     labelled = "node.labels && %(labels)s::varchar[]" if labels else "TRUE"
     statements = []
     if "node" in kinds:
@@ -82,15 +89,10 @@ def _search(
     # They say themselves whose they look at, and give ids: what is shown is loaded within the
     # fence, under which no index of trigrams would be asked (docs/decisions/0045).
     with bypass_rls():
-        return fetch_rows("\nUNION ALL\n".join(statements), given)
-
-
-def _ranked(found: Iterable[tuple[Any, ...]]) -> list[Ref]:
+        found = fetch_rows("\nUNION ALL\n".join(statements), given)
     ranked = sorted(
-        (
-            (rank, -nearness, len(name), name, Ref(kind, pk))
-            for kind, pk, rank, nearness, name in found
-        )
+        (rank, -nearness, len(name), name, Ref(kind, pk))
+        for kind, pk, rank, nearness, name in found
     )
     return list(dict.fromkeys(ref for *_, ref in ranked))
 

@@ -21,65 +21,20 @@ DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 Grain = Literal["document", "chunk"]
 GRAINS: tuple[Grain, ...] = ("document", "chunk")
 
-_LABELLED = "other.labels && %(labels)s::varchar[]"
 
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Which relations to follow, and to which labels; empty means all.
 
-class StepQuery(NamedTuple):
-    """What a step follows, and from what.
-
-    `kinds` are those of its start vertices. Empty `rels` or `labels` allow all. With `grain`
-    document, nodes are mentioned by documents, and by passages only if some `passages` are
-    selected. `inside`: only to marked vertices, instead of to others.
+    With `grain` document, nodes are mentioned by documents, and by those `passages` (primary
+    keys) that were requested.
     """
 
-    kinds: frozenset[Kind]
     rels: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
     direction: Direction = "both"
     grain: Grain = "document"
-    passages: bool = False
-    inside: bool = False
-
-    def follows(self, rel: str, start: Kind, end: Kind, *, outgoing: bool) -> bool:
-        """Whether it follows `rel` between vertices of these kinds, in this direction."""
-        label = {"document": DOCUMENT_LABEL, "chunk": PASSAGE_LABEL}.get(end)
-        return (
-            start in self.kinds
-            and (not self.rels or rel in self.rels)
-            and self.direction in ("both", "out" if outgoing else "in")
-            and (not self.labels or label is None or label in self.labels)
-        )
-
-    def reach(self, column: str, marked: Literal["nodes", "documents", "chunks", "rows"]) -> str:
-        """Condition on the primary key of the end of the step."""
-        is_marked = f"{column} = ANY(%(marked_{marked})s::bigint[])"
-        return is_marked if self.inside else f"NOT {is_marked}"
-
-    @property
-    def labelled(self) -> str:
-        """Condition on the row of a node."""
-        return _LABELLED if self.labels else "TRUE"
-
-    @property
-    def labelled_row(self) -> str:
-        """Likewise where the row may be that of a document or passage."""
-        kinds = (("document_id", DOCUMENT_LABEL), ("chunk_id", PASSAGE_LABEL))
-        also = [f"other.{column} IS NOT NULL" for column, label in kinds if label in self.labels]
-        return f"({' OR '.join([self.labelled, *also])})"
-
-
-def step_statement(seen: AccessFilter, wanted: StepQuery) -> str:
-    """The SQL of a step. Rows: number of the arm, start (kind, key), relation, weight, whether
-    along it, end (kind, key), edge id, origin, and the number of mentions the arm scanned.
-    """
-    arms = [
-        _EMPTY_ARM,
-        *_edge_arms(seen, wanted),
-        *_content_arms(seen, wanted),
-        *_mention_arms(seen, wanted),
-    ]
-    numbered = [_NUMBERED_ARM.format(number=number, arm=arm) for number, arm in enumerate(arms)]
-    return "\n".join(("WITH", load_sql("step_start"), "\nUNION ALL\n".join(numbered)))
+    passages: frozenset[int] = frozenset()
+    labels: tuple[str, ...] = ()
 
 
 _NUMBERED_ARM = "SELECT {number}, arm.* FROM (\n{arm}\n) AS arm"
@@ -92,83 +47,130 @@ _EMPTY_ARM = """SELECT NULL::text AS kind, NULL::bigint AS id, NULL::text AS rel
 WHERE FALSE"""
 
 
-def _edge_arms(seen: AccessFilter, wanted: StepQuery) -> Iterator[str]:
-    for outgoing, near, far in ((True, "source", "target"), (False, "target", "source")):
-        if wanted.direction not in ("both", "out" if outgoing else "in"):
-            continue
-        rels = "edge.rel = ANY(%(rels)s::text[])" if wanted.rels else "TRUE"
-        if wanted.direction == "both" and not outgoing:
-            rels += " AND edge.source_id <> edge.target_id"  # listed by the other arm
-        yield load_sql("step_edges").format(
-            outgoing=outgoing,
-            near=near,
-            far=far,
-            reach=wanted.reach(f"edge.{far}_id", "rows"),
-            rels=rels,
-            labels=wanted.labelled_row,
-            edge=seen.edge("edge"),
-            # marked ones were seen before
-            other="TRUE" if wanted.inside else seen.node("other"),
+class StepStatement(NamedTuple):
+    """The SQL of a step from vertices of these `kinds`. `inside`: only to marked vertices, instead
+    of to others.
+    """
+
+    seen: AccessFilter
+    kinds: frozenset[Kind]
+    follow: Follow
+    inside: bool = False
+
+    def sql(self) -> str:
+        """Rows: number of the arm, start (kind, key), relation, weight, whether along it, end
+        (kind, key), edge id, origin, and the number of mentions the arm scanned.
+        """
+        arms = [_EMPTY_ARM, *self._edge_arms(), *self._content_arms(), *self._mention_arms()]
+        numbered = [_NUMBERED_ARM.format(number=number, arm=arm) for number, arm in enumerate(arms)]
+        return "\n".join(("WITH", load_sql("step_start"), "\nUNION ALL\n".join(numbered)))
+
+    def _goes(self, *, outgoing: bool) -> bool:
+        return self.follow.direction in ("both", "out" if outgoing else "in")
+
+    def _follows(self, rel: str, start: Kind, end: Kind, *, outgoing: bool) -> bool:
+        """Whether it follows `rel` between vertices of these kinds, in this direction."""
+        rels, labels = self.follow.rels, self.follow.labels
+        label = {"document": DOCUMENT_LABEL, "chunk": PASSAGE_LABEL}.get(end)
+        return (
+            start in self.kinds
+            and (not rels or rel in rels)
+            and self._goes(outgoing=outgoing)
+            and (not labels or label is None or label in labels)
         )
 
+    def _reach(self, column: str, marked: Literal["nodes", "documents", "chunks", "rows"]) -> str:
+        """Condition on the primary key of the end of the step."""
+        is_marked = f"{column} = ANY(%(marked_{marked})s::bigint[])"
+        return is_marked if self.inside else f"NOT {is_marked}"
 
-def _content_arms(seen: AccessFilter, wanted: StepQuery) -> Iterator[str]:
-    chunk, other = seen.passage("chunk"), seen.passage("other")
-    if wanted.follows("HAS_CHUNK", "document", "chunk", outgoing=True):
-        reach = wanted.reach("chunk.id", "chunks")
-        yield load_sql("step_has_chunk_out").format(chunk=chunk, reach=reach)
-    if wanted.follows("HAS_CHUNK", "chunk", "document", outgoing=False):
-        yield load_sql("step_has_chunk_in").format(chunk=chunk)
-    for outgoing in (True, False):
-        if wanted.follows("NEXT", "chunk", "chunk", outgoing=outgoing):
-            yield load_sql("step_next").format(
-                outgoing=outgoing, sign="+" if outgoing else "-", chunk=chunk, other=other
-            )
-        if wanted.follows("VERSION_OF", "document", "document", outgoing=outgoing):
-            yield load_sql("step_version_of").format(
+    @property
+    def _labelled(self) -> str:
+        """Condition on the row of a node."""
+        return "other.labels && %(labels)s::varchar[]" if self.follow.labels else "TRUE"
+
+    def _edge_arms(self) -> Iterator[str]:
+        # The row at the end may be that of a document or passage.
+        kinds = (("document_id", DOCUMENT_LABEL), ("chunk_id", PASSAGE_LABEL))
+        content = [
+            f"other.{column} IS NOT NULL" for column, label in kinds if label in self.follow.labels
+        ]
+        for outgoing, near, far in ((True, "source", "target"), (False, "target", "source")):
+            if not self._goes(outgoing=outgoing):
+                continue
+            rels = "edge.rel = ANY(%(rels)s::text[])" if self.follow.rels else "TRUE"
+            if self.follow.direction == "both" and not outgoing:
+                rels += " AND edge.source_id <> edge.target_id"  # listed by the other arm
+            yield load_sql("step_edges").format(
                 outgoing=outgoing,
-                older="document" if outgoing else "other",
-                newer="other" if outgoing else "document",
-                document=seen.listed("document"),
-                other=seen.listed("other"),
-            )
-        if wanted.follows("REFERS_TO", "document", "document", outgoing=outgoing):
-            link, itself = Mention.Kind.LINK.value, Mention.Kind.SELF.value
-            yield load_sql("step_refers_to").format(
-                outgoing=outgoing,
-                near="link" if outgoing else "itself",
-                near_kind=link if outgoing else itself,
-                far="itself" if outgoing else "link",
-                far_kind=itself if outgoing else link,
-                here=seen.passage("here"),
-                there=seen.passage("there"),
-                reach=wanted.reach("led.id", "documents"),
+                near=near,
+                far=far,
+                reach=self._reach(f"edge.{far}_id", "rows"),
+                rels=rels,
+                labels=f"({' OR '.join([self._labelled, *content])})",
+                edge=self.seen.edge("edge"),
+                # marked ones were seen before
+                other="TRUE" if self.inside else self.seen.node("other"),
             )
 
+    def _content_arms(self) -> Iterator[str]:
+        seen = self.seen
+        chunk, other = seen.passage("chunk"), seen.passage("other")
+        if self._follows("HAS_CHUNK", "document", "chunk", outgoing=True):
+            reach = self._reach("chunk.id", "chunks")
+            yield load_sql("step_has_chunk_out").format(chunk=chunk, reach=reach)
+        if self._follows("HAS_CHUNK", "chunk", "document", outgoing=False):
+            yield load_sql("step_has_chunk_in").format(chunk=chunk)
+        for outgoing in (True, False):
+            if self._follows("NEXT", "chunk", "chunk", outgoing=outgoing):
+                yield load_sql("step_next").format(
+                    outgoing=outgoing, sign="+" if outgoing else "-", chunk=chunk, other=other
+                )
+            if self._follows("VERSION_OF", "document", "document", outgoing=outgoing):
+                yield load_sql("step_version_of").format(
+                    outgoing=outgoing,
+                    older="document" if outgoing else "other",
+                    newer="other" if outgoing else "document",
+                    document=seen.listed("document"),
+                    other=seen.listed("other"),
+                )
+            if self._follows("REFERS_TO", "document", "document", outgoing=outgoing):
+                kinds = {"link": Mention.Kind.LINK.value, "itself": Mention.Kind.SELF.value}
+                near, far = ("link", "itself") if outgoing else ("itself", "link")
+                yield load_sql("step_refers_to").format(
+                    outgoing=outgoing,
+                    near=near,
+                    near_kind=kinds[near],
+                    far=far,
+                    far_kind=kinds[far],
+                    here=seen.passage("here"),
+                    there=seen.passage("there"),
+                    reach=self._reach("led.id", "documents"),
+                )
 
-def _mention_arms(seen: AccessFilter, wanted: StepQuery) -> Iterator[str]:
-    chunk, labels = seen.passage("chunk"), wanted.labelled
-    if wanted.grain == "document":
-        if wanted.follows("MENTIONS", "document", "node", outgoing=True):
-            yield load_sql("step_mentions_of_document").format(
-                chunk=chunk, labels=labels, reach=wanted.reach("named.id", "nodes")
-            )
-        if wanted.follows("MENTIONS", "node", "document", outgoing=False):
-            yield load_sql("step_documents_mentioning").format(
-                chunk=chunk, reach=wanted.reach("naming.id", "documents")
-            )
-    if wanted.grain == "chunk" or wanted.passages:
-        if wanted.follows("MENTIONS", "chunk", "node", outgoing=True):
-            yield load_sql("step_mentions_of_chunk").format(
-                chunk=chunk, labels=labels, reach=wanted.reach("mention.node_id", "nodes")
-            )
-        if wanted.follows("MENTIONS", "node", "chunk", outgoing=False):
-            some = "chunk.id = ANY(%(passages)s::bigint[])"
-            yield load_sql("step_chunks_mentioning").format(
-                chunk=chunk,
-                passages="TRUE" if wanted.grain == "chunk" else some,
-                reach=wanted.reach("chunk.id", "chunks"),
-            )
+    def _mention_arms(self) -> Iterator[str]:
+        chunk, labels, grain = self.seen.passage("chunk"), self._labelled, self.follow.grain
+        if grain == "document":
+            if self._follows("MENTIONS", "document", "node", outgoing=True):
+                yield load_sql("step_mentions_of_document").format(
+                    chunk=chunk, labels=labels, reach=self._reach("named.id", "nodes")
+                )
+            if self._follows("MENTIONS", "node", "document", outgoing=False):
+                yield load_sql("step_documents_mentioning").format(
+                    chunk=chunk, reach=self._reach("naming.id", "documents")
+                )
+        if grain == "chunk" or self.follow.passages:
+            if self._follows("MENTIONS", "chunk", "node", outgoing=True):
+                yield load_sql("step_mentions_of_chunk").format(
+                    chunk=chunk, labels=labels, reach=self._reach("mention.node_id", "nodes")
+                )
+            if self._follows("MENTIONS", "node", "chunk", outgoing=False):
+                some = "chunk.id = ANY(%(passages)s::bigint[])"
+                yield load_sql("step_chunks_mentioning").format(
+                    chunk=chunk,
+                    passages="TRUE" if grain == "chunk" else some,
+                    reach=self._reach("chunk.id", "chunks"),
+                )
 
 
 #: Mentions that a step scans, divided among its vertices, …
@@ -201,29 +203,6 @@ class Step(NamedTuple):
         return self.to if self.outgoing else self.at
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
-    """Which relations to follow, and to which labels; empty means all.
-
-    With `grain` document, nodes are mentioned by documents, and by those `passages` (primary
-    keys) that were requested.
-    """
-
-    rels: tuple[str, ...] = ()
-    direction: Direction = "both"
-    grain: Grain = "document"
-    passages: frozenset[int] = frozenset()
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """Steps from some vertices, and those vertices that have more than were read."""
-
-    steps: tuple[Step, ...]
-    hubs: frozenset[Ref]
-
-
 def step(
     seen: AccessFilter,
     vertices: Iterable[Ref],
@@ -232,55 +211,35 @@ def step(
     fan: int,
     visited: AbstractSet[Ref] = frozenset(),
     mentions: int = MAX_MENTIONS,
-) -> StepResult:
-    """Neighbours of `vertices`, which must be visible, except `visited`.
+) -> tuple[list[Step], set[Ref]]:
+    """Neighbours of `vertices`, which must be visible, except `visited`; and the hubs, which have
+    more than were read.
 
     Per vertex and kind of relation at most `fan`, by largest weight, then lower primary key. At
     most `mentions` are scanned.
     """
     here = _keys_by_kind(vertices)
     marked = _keys_by_kind(visited)
-    statement = step_statement(seen, _step_query(here, follow))
+    statement = StepStatement(seen, _kinds(here), follow).sql()
     scan = _scan_limit(here, mentions)
-    given = _parameters(here, follow, fan, scan) | _marked_parameters(marked, marked["node"])
+    given = _parameters(here, follow, fan, scan) | _marked_parameters(marked)
     return _read_steps(fetch_rows(statement, seen.parameters | given), fan, scan)
 
 
-def steps_between(
-    seen: AccessFilter, vertices: AbstractSet[Ref], follow: Follow
-) -> tuple[Step, ...]:
+def steps_between(seen: AccessFilter, vertices: AbstractSet[Ref], follow: Follow) -> list[Step]:
     """All relations among `vertices`, each from its source."""
     here = _keys_by_kind(vertices)
     passages = frozenset(here["chunk"])
-    all_among = replace(follow, direction="out", grain="document", passages=passages, labels=())
-    wanted = _step_query(here, all_among)._replace(inside=True)
+    among = replace(follow, direction="out", grain="document", passages=passages, labels=())
     fan, scan = len(vertices) * MAX_PARALLEL, _scan_limit(here, MAX_MENTIONS_BETWEEN)
-    given = _parameters(here, all_among, fan, scan)
+    given = _parameters(here, among, fan, scan) | _marked_parameters(here)
     # Rows of edges' ends that stand for these documents and passages.
-    content = []
     if here["document"] or here["chunk"]:
         ends = {"documents": here["document"], "chunks": here["chunk"]}
-        content = [pk for (pk,) in fetch_rows(_ROWS_SQL, ends)]
-    given |= _marked_parameters(here, here["node"] + content)
-    found = fetch_rows(step_statement(seen, wanted), seen.parameters | given)
-    stepped = _read_steps(found, fan, scan)
-    return tuple(each for each in stepped.steps if each.to in vertices)
-
-
-def degrees(seen: AccessFilter, vertices: Iterable[Ref], *, most: int) -> dict[Ref, int]:
-    """Number of relations of each vertex, up to `most`."""
-    here = _keys_by_kind(vertices)
-    follow = Follow(passages=frozenset(here["chunk"]))
-    given = _parameters(here, follow, most, scan=most) | _marked_parameters(_keys_by_kind(()), [])
-    counted = _DEGREES_SQL.format(step=step_statement(seen, _step_query(here, follow)))
-    found = {
-        Ref(kind, pk): count for kind, pk, count in fetch_rows(counted, seen.parameters | given)
-    }
-    return {
-        Ref(kind, pk): min(most, found.get(Ref(kind, pk), 0))
-        for kind, pks in here.items()
-        for pk in pks
-    }
+        given["marked_rows"] = here["node"] + [pk for (pk,) in fetch_rows(_ROWS_SQL, ends)]
+    statement = StepStatement(seen, _kinds(here), among, inside=True).sql()
+    steps, _ = _read_steps(fetch_rows(statement, seen.parameters | given), fan, scan)
+    return [each for each in steps if each.to in vertices]
 
 
 #: Most mentions scanned among vertices of a subgraph.
@@ -296,15 +255,8 @@ _ROWS_SQL = """
 """
 
 
-def _step_query(here: dict[Kind, list[int]], follow: Follow) -> StepQuery:
-    return StepQuery(
-        kinds=frozenset(kind for kind, pks in here.items() if pks),
-        rels=follow.rels,
-        labels=follow.labels,
-        direction=follow.direction,
-        grain=follow.grain,
-        passages=bool(follow.passages),
-    )
+def _kinds(here: Mapping[Kind, list[int]]) -> frozenset[Kind]:
+    return frozenset(kind for kind, pks in here.items() if pks)
 
 
 def _parameters(here: dict[Kind, list[int]], follow: Follow, fan: int, scan: int) -> Parameters:
@@ -323,16 +275,15 @@ def _parameters(here: dict[Kind, list[int]], follow: Follow, fan: int, scan: int
     }
 
 
-def _marked_parameters(marked: dict[Kind, list[int]], node_rows: list[int]) -> Parameters:
-    return {
-        "marked_nodes": marked["node"],
-        "marked_documents": marked["document"],
-        "marked_chunks": marked["chunk"],
-        "marked_rows": node_rows,
+def _marked_parameters(marked: dict[Kind, list[int]]) -> Parameters:
+    return {f"marked_{kind}s": pks for kind, pks in marked.items()} | {
+        "marked_rows": marked["node"]
     }
 
 
-def _read_steps(found: Iterable[tuple[Any, ...]], fan: int, scan: int) -> StepResult:
+def _read_steps(
+    found: Iterable[tuple[Any, ...]], fan: int, scan: int
+) -> tuple[list[Step], set[Ref]]:
     steps: list[Step] = []
     hubs: set[Ref] = set()
     taken: Counter[tuple[int, Ref]] = Counter()
@@ -343,7 +294,7 @@ def _read_steps(found: Iterable[tuple[Any, ...]], fan: int, scan: int) -> StepRe
             hubs.add(at)
         if taken[arm, at] <= fan:
             steps.append(Step(at, rel, weight, outgoing, Ref(to_kind, to_pk), edge, origin))
-    return StepResult(tuple(steps), frozenset(hubs))
+    return steps, hubs
 
 
 def _keys_by_kind(vertices: Iterable[Ref]) -> dict[Kind, list[int]]:
@@ -384,14 +335,24 @@ MAX_RESTRICTED_DEGREE = 10
 
 
 def capped_degrees(seen: AccessFilter, vertices: Sequence[Ref]) -> dict[Ref, int]:
-    """Number of relations of each vertex, capped. Documents and passages get the cap.
+    """Number of relations of each vertex, capped.
 
-    Without access lists, index entries are counted without access checks.
+    Without access lists, index entries of nodes are counted without access checks, and documents
+    and passages get the cap.
     """
-    if seen.restricted:
-        ((has_access_lists,),) = fetch_rows(load_sql("keeps_secrets"), seen.parameters)
-        if has_access_lists:
-            return degrees(seen, vertices, most=MAX_RESTRICTED_DEGREE)
+    if seen.restricted and fetch_rows(load_sql("keeps_secrets"), seen.parameters) == [(True,)]:
+        here = _keys_by_kind(vertices)
+        follow = Follow(passages=frozenset(here["chunk"]))
+        cap = MAX_RESTRICTED_DEGREE
+        given = _parameters(here, follow, cap, scan=cap) | _marked_parameters(_keys_by_kind(()))
+        step = StepStatement(seen, _kinds(here), follow).sql()
+        counted = {
+            Ref(kind, pk): min(cap, count)
+            for kind, pk, count in fetch_rows(
+                _DEGREES_SQL.format(step=step), seen.parameters | given
+            )
+        }
+        return {ref: counted.get(ref, 0) for ref in vertices}
     nodes = [ref.pk for ref in vertices if ref.kind == "node"]
     given = seen.parameters | {"nodes": nodes, "most": MAX_DEGREE}
     counted = {Ref("node", pk): count for pk, count in fetch_rows(load_sql("commonness"), given)}

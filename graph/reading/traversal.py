@@ -6,22 +6,33 @@ cannot do.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from math import log2
 
-from graph.reading.results import Link, Path, PathFound, Reached, Subgraph, Traversal, Truncated
+from common.errors import InvalidInput, NotFound
+from common.replicas import reads_from_replica
+from graph.reading.arguments import (
+    MAX_DEPTH,
+    MAX_HOPS,
+    MAX_REACHED,
+    MAX_VERTICES,
+    check_range,
+    make_follow,
+    require_vertex,
+)
+from graph.reading.results import Link, Page, Path, Reached, Subgraph, Truncated
 from graph.reading.steps import (
     Direction,
     Follow,
+    Grain,
     Step,
-    StepResult,
     capped_degrees,
     make_links,
     step,
     steps_between,
 )
-from graph.reading.vertices import Ref, Vertex, load_vertices
-from graph.scopes import AccessFilter
+from graph.reading.vertices import Ref, Vertex, load_vertices, resolve
+from graph.scopes import AccessFilter, GraphScope
 
 #: Relations read per level, as a multiple of the free places, divided among its start vertices, …
 TRAVERSAL_STEPS_PER_VERTEX = 3
@@ -29,78 +40,64 @@ TRAVERSAL_STEPS_PER_VERTEX = 3
 MIN_TRAVERSAL_FAN = 25
 
 
-@dataclass(slots=True)
-class Walk:
-    """State of a traversal: depth and last step by vertex. `hubs` had more neighbours
-    than read; `full`: more than `limit`.
-    """
-
-    limit: int
-    depths: dict[Ref, int] = field(default_factory=dict)
-    reached_by: dict[Ref, Step] = field(default_factory=dict)
-    hubs: set[Ref] = field(default_factory=set)
-    full: bool = False
-
-
-def traverse_from(
-    seen: AccessFilter,
-    start: Vertex,
-    follow: Follow,
+@reads_from_replica
+def traverse(
     *,
-    max_depth: int,
-    limit: int,
+    scope: GraphScope,
+    start: str,
+    max_depth: int = 2,
+    rels: Sequence[str] = (),
+    direction: Direction = "both",
+    grain: Grain = "document",
+    limit: int = 200,
     props: bool = False,
-) -> Traversal:
-    """Vertices at most `max_depth` steps from `start`, including it, at most `limit`."""
-    walk = walk_from(seen, [start.ref], follow, max_depth=max_depth, limit=limit)
-    vertices = load_vertices(seen, [*walk.depths, *walk.hubs], props=props)
-    reached = []
-    for ref, depth in walk.depths.items():
-        by = walk.reached_by.get(ref)
-        # vertices deleted between two statements are left out
-        if ref not in vertices or (by and by.at not in vertices):
-            continue
-        last = (vertices[by.at].id, by.rel, by.outgoing) if by else ()
-        reached.append(Reached(vertices[ref], depth, *last))
-    hubs = sorted(vertices[hub].id for hub in walk.hubs if hub in vertices)
-    return Traversal(tuple(reached), Truncated(limit=walk.full, hubs=tuple(hubs)))
+) -> Page[Reached]:
+    """Vertices at most `max_depth` steps from `start`, nearest first, at most `limit`, including
+    it.
 
-
-def walk_from(
-    seen: AccessFilter, starts: Iterable[Ref], follow: Follow, *, max_depth: int, limit: int
-) -> Walk:
-    """The traversal from several starts, by primary keys."""
-    walk = Walk(limit)
-    frontier = list(dict.fromkeys(starts))
-    walk.depths.update(dict.fromkeys(frontier, 0))
+    Raises NotFound and InvalidInput.
+    """
+    check_range(max_depth, MAX_DEPTH, field="max_depth", least=0)
+    check_range(limit, MAX_REACHED, field="limit")
+    seen = AccessFilter(scope)
+    vertex = require_vertex(seen, start, field="start")
+    follow = make_follow([vertex], rels, direction, grain)
+    depths, reached_by = {vertex.ref: 0}, dict[Ref, Step]()
+    all_hubs, full, frontier = set[Ref](), False, [vertex.ref]
     for depth in range(1, max_depth + 1):
-        if not frontier or walk.full:
+        if not frontier or full:
             break
-        left = limit - len(walk.depths)
+        left = limit - len(depths)
         # Several relations may lead to the same: no less is looked at where there is little room.
         fan = max(
             MIN_TRAVERSAL_FAN, min(left + 1, TRAVERSAL_STEPS_PER_VERTEX * left // len(frontier))
         )
-        stepped = step(seen, frontier, follow, fan=fan, visited=walk.depths.keys())
-        walk.hubs |= stepped.hubs
-        frontier = _take_steps(walk, stepped.steps, depth)
-    return walk
+        steps, hubs = step(seen, frontier, follow, fan=fan, visited=depths.keys())
+        all_hubs |= hubs
+        places = {ref: place for place, ref in enumerate(depths)}
+        steps.sort(key=lambda each: (-each.weight, places[each.at], each.rel, each.to))
+        new: dict[Ref, Step] = {}
+        for each in steps:
+            if each.to not in depths:
+                new.setdefault(each.to, each)
+        full = len(new) > left
+        frontier = list(new)[:left]
+        depths |= dict.fromkeys(frontier, depth)
+        reached_by |= {ref: new[ref] for ref in frontier}
+    vertices = load_vertices(seen, [*depths, *all_hubs], props=props)
+    reached = []
+    for ref, depth in depths.items():
+        by = reached_by.get(ref)
+        # vertices deleted between two statements are left out
+        if ref in vertices and (by is None or by.at in vertices):
+            last = (vertices[by.at].id, by.rel, by.outgoing) if by else ()
+            reached.append(Reached(vertices[ref], depth, *last))
+    truncated = Truncated(limit=full, hubs=_known_ids(all_hubs, vertices))
+    return Page(vertex, tuple(reached), truncated=truncated)
 
 
-def _take_steps(walk: Walk, steps: Iterable[Step], depth: int) -> list[Ref]:
-    """Adds newly reached vertices by largest weight, up to the limit; returns them."""
-    places = {ref: place for place, ref in enumerate(walk.depths)}
-    new: list[Ref] = []
-    for each in sorted(steps, key=lambda each: (-each.weight, places[each.at], each.rel, each.to)):
-        if each.to in walk.depths:
-            continue
-        if len(walk.depths) >= walk.limit:
-            walk.full = True
-            break
-        walk.depths[each.to] = depth
-        walk.reached_by[each.to] = each
-        new.append(each.to)
-    return new
+def _known_ids(refs: Iterable[Ref], vertices: dict[Ref, Vertex]) -> tuple[str, ...]:
+    return tuple(sorted(vertices[ref].id for ref in refs if ref in vertices))
 
 
 #: A search is given up after reading this many relations.
@@ -113,127 +110,112 @@ MIN_PATH_FAN = 100
 _OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 
-@dataclass(slots=True)
-class SearchEnd:
-    """One end of a bidirectional search: its frontier, and by which step each vertex
-    was reached.
+@reads_from_replica
+def shortest_path(
+    *,
+    scope: GraphScope,
+    source: str,
+    target: str,
+    max_depth: int = 6,
+    rels: Sequence[str] = (),
+    direction: Direction = "both",
+    grain: Grain = "document",
+) -> Path:
+    """A path with as few steps as possible; deterministic. Breadth-first from both ends.
+
+    `direction`: `out` follows relations forwards, `in` backwards. Ties prefer larger weights near
+    the ends, then lower primary keys. Raises NotFound and InvalidInput.
     """
-
-    follow: Follow
-    frontier: list[Ref]
-    depth: int = 0
-    reached_by: dict[Ref, Step | None] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _PathSearch:
-    """State of a bidirectional search."""
-
-    seen: AccessFilter
-    ends: tuple[SearchEnd, SearchEnd]
-    looked_at: int = 0
-    hubs: set[Ref] = field(default_factory=set)
-    exhausted: bool = False
-
-    @property
-    def depth(self) -> int:
-        return sum(end.depth for end in self.ends)
-
-
-def find_shortest_path(
-    seen: AccessFilter, source: Vertex, target: Vertex, follow: Follow, *, depth: int
-) -> PathFound:
-    """A path with as few steps as possible, at most `depth`; deterministic. Breadth-first from
-    both ends.
-
-    Ties prefer larger weights near the ends, then lower primary keys.
-    """
-    backwards = Follow(follow.rels, _OPPOSITE[follow.direction], follow.grain, follow.passages)
-    search = _PathSearch(
-        seen,
-        (
-            SearchEnd(follow, [source.ref], reached_by={source.ref: None}),
-            SearchEnd(backwards, [target.ref], reached_by={target.ref: None}),
-        ),
-    )
-    meeting = source.ref if source.ref == target.ref else _find_meeting(search, depth)
-    way: list[Step] = []
-    if meeting is not None:
-        # Steps from source to target, each as found from its end.
-        first, last = (_steps_back(end, meeting) for end in search.ends)
-        way = [*reversed(first), *last]
-    vertices = load_vertices(
-        seen, {source.ref, target.ref, *search.hubs, *_refs_of(way)}, props=True
-    )
-    hubs = tuple(sorted(vertices[hub].id for hub in search.hubs if hub in vertices))
-    truncated = Truncated(hubs=hubs, work=search.exhausted)
-    if meeting is None or not all(ref in vertices for ref in _refs_of(way)):
-        return PathFound(None, depth, truncated)
+    check_range(max_depth, MAX_DEPTH, field="max_depth", least=0)
+    seen = AccessFilter(scope)
+    first = require_vertex(seen, source, field="source")
+    last = require_vertex(seen, target, field="target")
+    follow = make_follow([first, last], rels, direction, grain)
+    search = _PathSearch(seen, follow, first.ref, last.ref)
+    way = search.run(max_depth)
+    refs = {first.ref, last.ref} | {ref for each in way or () for ref in (each.at, each.to)}
+    vertices = load_vertices(seen, refs | search.hubs, props=True)
+    truncated = Truncated(hubs=_known_ids(search.hubs, vertices), work=search.given_up)
+    if way is None or not refs <= vertices.keys():
+        return Path((), (), max_depth, truncated)
     # The steps as a sequence of vertices and links.
-    passed = [source.ref]
+    passed = [first.ref]
     for each in way:
         passed.append(each.to if each.at == passed[-1] else each.at)
     ids = {ref: vertex.id for ref, vertex in vertices.items()}
-    links: list[Link] = []
-    for each in way:
-        links += make_links([each], ids)
-    assert len(passed) == len(links) + 1
-    path = Path(tuple(vertices[ref] for ref in passed), tuple(links))
-    return PathFound(path, depth, truncated)
+    links = tuple(link for each in way for link in make_links([each], ids))
+    return Path(tuple(vertices[ref] for ref in passed), links, max_depth, truncated)
 
 
-def _find_meeting(search: _PathSearch, depth: int) -> Ref | None:
-    """The vertex where both ends meet; None without a path."""
-    while search.depth < depth and all(end.frontier for end in search.ends):
-        if search.looked_at >= MAX_STEPS:
-            search.exhausted = True
+class _SearchEnd:
+    """One end of the search: its frontier, and by which step each vertex was reached."""
+
+    def __init__(self, follow: Follow, start: Ref) -> None:
+        self.follow = follow
+        self.frontier = [start]
+        self.reached_by: dict[Ref, Step | None] = {start: None}
+
+    def steps_back(self, ref: Ref) -> list[Step]:
+        """Steps from here back to the start."""
+        steps: list[Step] = []
+        while (by := self.reached_by[ref]) is not None:
+            steps.append(by)
+            ref = by.at
+        return steps
+
+
+class _PathSearch:
+    """A bidirectional search. `hubs` were read in part; `given_up`: too much to look at."""
+
+    def __init__(self, seen: AccessFilter, follow: Follow, source: Ref, target: Ref) -> None:
+        backwards = replace(follow, direction=_OPPOSITE[follow.direction])
+        self.ends = _SearchEnd(follow, source), _SearchEnd(backwards, target)
+        self.hubs: set[Ref] = set()
+        self.given_up = False
+        self._seen = seen
+        self._looked_at = 0
+
+    def run(self, max_depth: int) -> list[Step] | None:
+        """Steps from source to target, each as found from its end; None without a path."""
+        first, last = self.ends
+        meetings = first.frontier if first.frontier == last.frontier else []
+        for _ in range(max_depth):
+            if meetings or not (first.frontier and last.frontier):
+                break
+            if self._looked_at >= MAX_STEPS:
+                self.given_up = True
+                return None
+            end, steps = self._next_level()
+            steps.sort(key=lambda each: (-each.weight, each.at, each.rel, each.to))
+            new: dict[Ref, Step] = {}
+            for each in steps:
+                if each.to not in end.reached_by:
+                    new.setdefault(each.to, each)
+            end.reached_by.update(new)
+            end.frontier = sorted(new)
+            other = last if end is first else first
+            meetings = [ref for ref in end.frontier if ref in other.reached_by]
+        if not meetings:
             return None
-        end, stepped = _next_level(search)
-        other = search.ends[1] if end is search.ends[0] else search.ends[0]
-        new: dict[Ref, Step] = {}
-        for each in sorted(
-            stepped.steps, key=lambda each: (-each.weight, each.at, each.rel, each.to)
-        ):
-            if each.to not in end.reached_by:
-                new.setdefault(each.to, each)
-        end.reached_by.update(new)
-        end.frontier = sorted(new)
-        end.depth += 1
-        meetings = [ref for ref in end.frontier if ref in other.reached_by]
-        if meetings:
-            return min(meetings)
-    return None
+        meeting = min(meetings)
+        return [*reversed(first.steps_back(meeting)), *last.steps_back(meeting)]
 
+    def _next_level(self) -> tuple[_SearchEnd, list[Step]]:
+        """The next level of the end with the smaller frontier."""
+        ends = sorted(self.ends, key=lambda end: len(end.frontier))
+        for end in ends:
+            steps, hubs = self._step_from(end, FIRST_STEPS)
+            if not hubs:
+                return end, steps
+        steps, hubs = self._step_from(ends[0], MAX_STEPS - self._looked_at)
+        self.hubs |= hubs
+        return ends[0], steps
 
-def _next_level(search: _PathSearch) -> tuple[SearchEnd, StepResult]:
-    """The next level of the end with the smaller frontier."""
-    ends = sorted(search.ends, key=lambda end: len(end.frontier))
-    for end in ends:
-        stepped = _step_from(search, end, FIRST_STEPS)
-        if not stepped.hubs:
-            return end, stepped
-    stepped = _step_from(search, ends[0], MAX_STEPS - search.looked_at)
-    search.hubs |= stepped.hubs
-    return ends[0], stepped
-
-
-def _step_from(search: _PathSearch, end: SearchEnd, most: int) -> StepResult:
-    fan = max(MIN_PATH_FAN, most // len(end.frontier))
-    stepped = step(search.seen, end.frontier, end.follow, fan=fan, mentions=most)
-    search.looked_at += len(stepped.steps)
-    return stepped
-
-
-def _steps_back(end: SearchEnd, ref: Ref) -> list[Step]:
-    steps: list[Step] = []
-    while (by := end.reached_by[ref]) is not None:
-        steps.append(by)
-        ref = by.at
-    return steps
-
-
-def _refs_of(way: list[Step]) -> set[Ref]:
-    return {ref for each in way for ref in (each.at, each.to)}
+    def _step_from(self, end: _SearchEnd, most: int) -> tuple[list[Step], set[Ref]]:
+        fan = max(MIN_PATH_FAN, most // len(end.frontier))
+        steps, hubs = step(self._seen, end.frontier, end.follow, fan=fan, mentions=most)
+        self._looked_at += len(steps)
+        return steps, hubs
 
 
 #: Relations read per level, as a multiple of the maximum of vertices, divided among its start
@@ -245,81 +227,85 @@ MIN_SUBGRAPH_FAN = 10
 COMPARED_FACTOR = 1.5
 
 
-@dataclass(slots=True)
-class ChosenVertices:
-    """Vertices chosen so far, in order. `beside`: relations of requested vertices to others."""
-
-    vertices: dict[Ref, None]
-    beside: Counter[Ref] = field(default_factory=Counter)
-    hubs: set[Ref] = field(default_factory=set)
-    full: bool = False
-
-
-def subgraph_around(
-    seen: AccessFilter,
-    starts: Sequence[Vertex],
-    follow: Follow,
+@reads_from_replica
+def subgraph(
     *,
-    hops: int,
-    cap: int,
+    scope: GraphScope,
+    ids: Sequence[str],
+    hops: int = 1,
+    cap: int = 200,
+    rels: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    grain: Grain = "document",
     props: bool = False,
-    missing: Sequence[str] = (),
 ) -> Subgraph:
-    """Vertices at most `hops` steps from `starts`, at most `cap` including these, and
-    all relations among them.
+    """Vertices at most `hops` steps from any of `ids`, at most `cap`, and all relations among
+    them. With `labels`, only vertices with one of them, and `ids`.
+
+    Raises NotFound where none of `ids` exists, and InvalidInput.
     """
+    check_range(hops, MAX_HOPS, field="hops", least=0)
+    check_range(cap, MAX_VERTICES, field="cap")
+    asked = list(dict.fromkeys(ids))
+    if len(asked) > cap:
+        raise InvalidInput(
+            f"{len(asked):,} ids, and room for {cap:,} vertices. Raise cap, or send fewer ids.",
+            field="ids",
+        )
+    seen = AccessFilter(scope)
+    found = resolve(seen, asked, props=props)
+    if not found:
+        raise NotFound("None of these is in the graph. Look for what you mean by its name.")
+    starts = list(found.values())
+    follow = make_follow(starts, rels, "both", grain, labels)
     frontier = list(dict.fromkeys(start.ref for start in starts))
-    chosen = ChosenVertices(dict.fromkeys(frontier))
-    for _ in range(hops):
-        if not frontier or chosen.full:
+    # In order: the requested vertices, then each level by relevance.
+    chosen, all_hubs, full = dict.fromkeys(frontier), set[Ref](), False
+    relations_of_starts: Counter[Ref] = Counter()
+    for hop in range(hops):
+        if not frontier or full:
             break
-        room = cap - len(chosen.vertices)
+        room = cap - len(chosen)
         share = SUBGRAPH_STEPS_PER_VERTEX * cap // len(frontier)
         fan = max(MIN_SUBGRAPH_FAN, min(share, int(COMPARED_FACTOR * room) + 1))
-        stepped = step(seen, frontier, follow, fan=fan, visited=chosen.vertices.keys())
-        chosen.hubs |= stepped.hubs
-        if not chosen.beside:
-            chosen.beside.update(each.at for each in stepped.steps)
-        steps = [each for each in stepped.steps if each.to not in chosen.vertices]
-        frontier = _most_relevant(seen, chosen, steps, room=room)
-        chosen.vertices |= dict.fromkeys(frontier)
-    vertices = load_vertices(seen, chosen.vertices, props=props)
-    shown = {ref: vertices[ref] for ref in chosen.vertices if ref in vertices}
+        steps, hubs = step(seen, frontier, follow, fan=fan, visited=chosen.keys())
+        all_hubs |= hubs
+        if hop == 0:
+            relations_of_starts.update(each.at for each in steps)
+        frontier = _most_relevant(seen, [each for each in steps if each.to not in chosen], room)
+        full = len({each.to for each in steps} - chosen.keys()) > room
+        chosen |= dict.fromkeys(frontier)
+    vertices = load_vertices(seen, chosen, props=props)
+    shown = {ref: vertices[ref] for ref in chosen if ref in vertices}
     links = make_links(
         steps_between(seen, shown.keys(), follow), {ref: vertex.id for ref, vertex in shown.items()}
     )
     return Subgraph(
         vertices=tuple(shown.values()),
         links=links,
-        degrees=_degrees(starts, chosen.beside, links),
-        missing=tuple(missing),
-        truncated=Truncated(
-            limit=chosen.full,
-            hubs=tuple(sorted(shown[hub].id for hub in chosen.hubs if hub in shown)),
-        ),
+        degrees=_degrees(starts, relations_of_starts, links),
+        missing=tuple(each for each in asked if each not in found),
+        truncated=Truncated(limit=full, hubs=_known_ids(all_hubs, shown)),
     )
 
 
 def _degrees(
-    starts: Sequence[Vertex], neighbour_counts: Counter[Ref], links: Sequence[Link]
+    starts: Sequence[Vertex], relations_of_starts: Counter[Ref], links: Sequence[Link]
 ) -> dict[str, int]:
     """Number of `links` of each vertex; for requested ones, of all their relations."""
-    told = Counter(end for link in links for end in {link.source, link.target})
     first = {start.id for start in starts}
     ends = [{link.source, link.target} for link in links]
+    counts = Counter(end for both in ends for end in both)
     among = Counter(end for both in ends if both <= first for end in both)
-    return told | Counter(
-        {start.id: among[start.id] + neighbour_counts[start.ref] for start in starts}
+    return counts | Counter(
+        {start.id: among[start.id] + relations_of_starts[start.ref] for start in starts}
     )
 
 
-def _most_relevant(
-    seen: AccessFilter, chosen: ChosenVertices, steps: Iterable[Step], *, room: int
-) -> list[Ref]:
+def _most_relevant(seen: AccessFilter, steps: Sequence[Step], room: int) -> list[Ref]:
     """The closest vertices, by weight and rarity."""
     # Closeness of each vertex to the start vertices. A weight counts relative to the largest of its
     # start and relation: mention counts and callers' weights have no common scale.
-    steps = list(steps)
     largest: dict[tuple[Ref, str], float] = defaultdict(float)
     for each in steps:
         largest[each.at, each.rel] = max(largest[each.at, each.rel], each.weight)
@@ -327,12 +313,10 @@ def _most_relevant(
     for each in steps:
         most = largest[each.at, each.rel]
         near[each.to] += each.weight / most if most else 1.0
-    near = dict(near)
     ranked = sorted(near, key=lambda ref: (-near[ref], ref))
     if len(ranked) <= room:
         return ranked
-    chosen.full = True
     compared = ranked[: int(room * COMPARED_FACTOR)]
-    common = capped_degrees(seen, compared)
-    rarity = {ref: 1 / log2(2 + common[ref]) for ref in compared}
+    degrees = capped_degrees(seen, compared)
+    rarity = {ref: 1 / log2(2 + degrees[ref]) for ref in compared}
     return sorted(compared, key=lambda ref: (-near[ref] * rarity[ref], ref))[:room]

@@ -10,18 +10,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from common.replicas import read_connection
+from common.replicas import read_connection, reads_from_replica
 from graph.models import Node
 from graph.node_ids import (
     DocumentAddress,
-    PassageAddress,
     document_addresses,
     document_id,
     passage_address,
     passage_id,
     retired_id_form,
 )
-from graph.scopes import AccessFilter, Parameters
+from graph.scopes import AccessFilter, GraphScope, Parameters
 
 SQL_DIRECTORY = Path(__file__).parent / "sql"
 
@@ -122,15 +121,8 @@ def _make_vertex(kind: Kind, row: Mapping[str, Any]) -> Vertex:
         id = passage_id(**{each: row[each] for each in ("collection", "key", "ordinal")})
         name = f"{row['title'] or row['key']} #{row['ordinal'] + 1}"
         labels = (PASSAGE_LABEL, *labels)
-    return Vertex(
-        kind=kind,
-        pk=row["id"],
-        id=id,
-        name=name,
-        labels=tuple(labels),
-        props=None if row["props"] is None else json.loads(row["props"]),
-        origin=origin,
-    )
+    props = None if row["props"] is None else json.loads(row["props"])
+    return Vertex(kind, row["id"], id, name, tuple(labels), props, origin)
 
 
 #: No id is longer: that of a passage names a collection, a document's key and a number.
@@ -149,16 +141,28 @@ def resolve(seen: AccessFilter, ids: Iterable[str], *, props: bool = False) -> d
         if len(each) <= MAX_ID_CHARACTERS and "\0" not in each and not _SURROGATE.search(each)
     ]
     found = _resolve_documents(seen, asked) | _resolve_passages(seen, asked)
-    found |= _resolve_nodes(seen, [each for each in asked if each not in found])
+    if rest := [each for each in asked if each not in found]:
+        statement = load_sql("resolve_nodes").format(node=seen.node("node"))
+        given = {"ids": rest, "forms": [retired_id_form(each) for each in rest]}
+        for node_id, kind, pk in fetch_rows(statement, seen.parameters | given):
+            found[node_id] = Ref(kind, pk)
     vertices = load_vertices(seen, found.values(), props=props)
     return {
         each: vertices[found[each]] for each in asked if each in found and found[each] in vertices
     }
 
 
+@reads_from_replica
+def get_node(*, scope: GraphScope, id: str) -> Vertex | None:
+    """The node, document or passage with this `id`, with properties; None if missing or invisible.
+    Former ids find the node they went into.
+    """
+    return resolve(AccessFilter(scope), [id], props=True).get(id)
+
+
 def _resolve_documents(seen: AccessFilter, ids: Sequence[str]) -> dict[str, Ref]:
     addresses = {each: possible for each in ids if (possible := document_addresses(each))}
-    wanted = sorted({(at.collection, at.key) for each in addresses.values() for at in each})
+    wanted = sorted({at[:2] for possible in addresses.values() for at in possible})
     if not wanted:
         return {}
     there: dict[DocumentAddress, Ref] = {}
@@ -167,45 +171,29 @@ def _resolve_documents(seen: AccessFilter, ids: Sequence[str]) -> dict[str, Ref]
         seen.parameters
         | {"slugs": [slug for slug, _ in wanted], "keys": [key for _, key in wanted]},
     ):
-        there[DocumentAddress(slug, key, version)] = Ref("document", pk)
+        there[slug, key, version] = Ref("document", pk)
         if is_current:
-            there[DocumentAddress(slug, key)] = Ref("document", pk)
-    found = {
-        each: next((there[at] for at in possible if at in there), None)
+            there[slug, key, None] = Ref("document", pk)
+    return {
+        each: there[next(at for at in possible if at in there)]
         for each, possible in addresses.items()
+        if any(at in there for at in possible)
     }
-    return {each: ref for each, ref in found.items() if ref is not None}
 
 
 def _resolve_passages(seen: AccessFilter, ids: Sequence[str]) -> dict[str, Ref]:
     addresses = {each: at for each in ids if (at := passage_address(each)) is not None}
     if not addresses:
         return {}
-    wanted = list(addresses.values())
+    slugs, keys, ordinals = map(list, zip(*addresses.values(), strict=True))
     there = {
-        PassageAddress(slug, key, ordinal): Ref("chunk", pk)
+        (slug, key, ordinal): Ref("chunk", pk)
         for slug, key, ordinal, pk in fetch_rows(
             load_sql("resolve_passages").format(passage=seen.passage("chunk")),
-            seen.parameters
-            | {
-                "slugs": [at.collection for at in wanted],
-                "keys": [at.key for at in wanted],
-                "ordinals": [at.ordinal for at in wanted],
-            },
+            seen.parameters | {"slugs": slugs, "keys": keys, "ordinals": ordinals},
         )
     }
     return {each: there[at] for each, at in addresses.items() if at in there}
-
-
-def _resolve_nodes(seen: AccessFilter, ids: Sequence[str]) -> dict[str, Ref]:
-    if not ids:
-        return {}
-    forms = [retired_id_form(each) for each in ids]
-    found = fetch_rows(
-        load_sql("resolve_nodes").format(node=seen.node("node")),
-        seen.parameters | {"ids": list(ids), "forms": forms},
-    )
-    return {asked: Ref(kind, pk) for asked, kind, pk in found}
 
 
 def ref_of_node(node: Node) -> Ref:
@@ -213,3 +201,14 @@ def ref_of_node(node: Node) -> Ref:
     if node.document_id is not None:
         return Ref("document", node.document_id)
     return Ref("node", node.pk) if node.chunk_id is None else Ref("chunk", node.chunk_id)
+
+
+def vertex_rows(vertices: Mapping[str, Vertex]) -> dict[str, int]:
+    """Rows of `graph_node`; documents and passages have one only for edges of callers."""
+    rows = {}
+    for node_id, vertex in vertices.items():
+        if vertex.kind == "node":
+            rows[node_id] = vertex.pk
+        elif row := Node.objects.filter(**{vertex.kind: vertex.pk}).first():
+            rows[node_id] = row.pk
+    return rows

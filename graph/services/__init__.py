@@ -1,30 +1,18 @@
-"""Operations on a workspace's graph. Reading functions take a scope."""
+"""Operations on a workspace's graph, within a scope: what is read, and what is written.
+
+The reading functions are defined in `graph.reading`.
+"""
 
 from graph.inputs import EdgeInput, NodeInput
-from graph.services.edits import (
-    delete_edge,
-    delete_nodes,
-    deletion_preview,
-    merge_nodes,
-    merge_preview,
-    upsert_edge,
-    upsert_many,
-    upsert_node,
-)
-from graph.services.queries import (
-    export_cytoscape,
-    export_graphml,
-    find_nodes,
-    get_node,
-    graph_statistics,
-    mentions_of,
-    neighbors,
-    shortest_path,
-    subgraph,
-    traverse,
-)
-from graph.storing.removal import Deletion
-from graph.storing.upsert import MissingNode
+from graph.reading.export import export_cytoscape, export_graphml
+from graph.reading.pages import list_edges, mentions_of, neighbors
+from graph.reading.search import find_nodes
+from graph.reading.statistics import graph_statistics
+from graph.reading.traversal import shortest_path, subgraph, traverse
+from graph.reading.vertices import get_node
+from graph.services.edits import Deletion, delete_edge, delete_nodes, deletion_preview
+from graph.services.merge import merge_nodes, merge_preview
+from graph.services.upsert import MissingNode, upsert_edge, upsert_many, upsert_node
 
 __all__ = [
     "Deletion",
@@ -39,6 +27,7 @@ __all__ = [
     "find_nodes",
     "get_node",
     "graph_statistics",
+    "list_edges",
     "mentions_of",
     "merge_nodes",
     "merge_preview",

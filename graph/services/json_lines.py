@@ -5,9 +5,9 @@ Begin with `import_lines`.
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from itertools import islice
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from django.db.models import Model, QuerySet
 
@@ -19,35 +19,16 @@ from graph.models import Alias, Edge, Node, Origin
 from graph.node_ids import is_retired_id_form
 from graph.querysets import GraphQuerySet
 from graph.reading.vertices import load_vertices, ref_of_node
-from graph.scopes import GraphScope, access_filter
-from graph.services.edits import upsert_many
-from graph.storing.upsert import UpsertResult
+from graph.scopes import AccessFilter, GraphScope
+from graph.services.upsert import UpsertResult, upsert_many
 
 Kind = Literal["node", "edge"]
 ItemT = TypeVar("ItemT", NodeInput, EdgeInput)
 
 _OTHER_KIND = {"node": b'{"edge"', "edge": b'{"node"'}
 _MAX_NAME = 100
-#: Item positions in errors of the services.
-_PLACE_PATTERN = re.compile(r"(node|edge)s[.\[]([0-9]+)\]?(?:\.(.+))?", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class ItemPlace:
-    """Position of an item in a batch, from 0, and the part of it."""
-
-    kind: str
-    position: int
-    name: str = ""
-
-    @classmethod
-    def of(cls, error: InvalidInput) -> Self | None:
-        """The item that a service error is about; None if it is about no single item."""
-        found = _PLACE_PATTERN.fullmatch(error.field)
-        return cls(found[1], int(found[2]), found[3] or "") if found else None
-
-    def __str__(self) -> str:
-        return f"{self.kind}s.{self.position}" + (f".{self.name}" if self.name else "")
+#: Fields of items in errors of the services, see `item_field`.
+_ITEM_FIELD = re.compile(r"(?P<kind>node|edge)s\.(?P<position>[0-9]+)\.?(?P<field>.*)", re.DOTALL)
 
 
 class JsonLines:
@@ -69,12 +50,12 @@ class JsonLines:
 
     def by_line(self, error: InvalidInput) -> InvalidInput:
         """The error with the line number instead of the item's position."""
-        place = ItemPlace.of(error)
-        if place is None:
+        item = _ITEM_FIELD.fullmatch(error.field)
+        if item is None:
             return error
-        number = self._numbers[place.kind][place.position]
+        number = self._numbers[item["kind"]][int(item["position"])]
         _, _, problem = str(error).partition(": ")
-        return _line_error(number, InvalidInput(problem, field=place.name), code=error.code)
+        return _line_error(number, InvalidInput(problem, field=item["field"]), code=error.code)
 
     def _all(self, kind: Kind, of: type[ItemT]) -> Iterator[ItemT]:
         numbers = self._numbers[kind] = array("Q")
@@ -208,7 +189,7 @@ def _with_ids(
 ) -> Iterator[tuple[RowT, list[str]]]:
     """Rows with the ids of their nodes; those with an invisible node are left out."""
     refs = {node.pk: ref_of_node(node) for row in rows for node in nodes_of(row)}
-    found = load_vertices(access_filter(scope), refs.values())
+    found = load_vertices(AccessFilter(scope), refs.values())
     for row in rows:
         wanted = [refs[node.pk] for node in nodes_of(row)]
         if all(ref in found for ref in wanted):

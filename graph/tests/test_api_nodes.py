@@ -6,29 +6,13 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-    MembershipFactory,
-)
+from documents.models import Document
 from graph.models import Edge, Node
-from graph.tests.clients import NODES, asked, client_of, ids, put_edge, put_node
-from graph.tests.factories import make_edge, make_extracted, make_node
+from graph.tests.clients import NODES, asked, ids, put_edge, put_node
+from graph.tests.factories import make_node
 
 pytestmark = pytest.mark.django_db
 ADA = "ent:person:ada lovelace"
-
-
-@pytest.fixture
-def alice() -> Membership:
-    """An owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def test_a_node_is_made_changed_and_left_alone(client: APIClient) -> None:
@@ -63,12 +47,6 @@ def test_a_node_is_made_changed_and_left_alone(client: APIClient) -> None:
     assert asked(client, "nodes", id=ADA) == replaced
 
 
-def test_names_that_mean_another_node_are_told(client: APIClient) -> None:
-    put_node(client, ADA, name="Ada Lovelace", aliases=["Countess of Lovelace"])
-    other = put_node(client, "ent:person:mother", name="Lady", aliases=["Countess of Lovelace"])
-    assert len(other.json()["taken"]) == 1
-
-
 def test_what_is_not_there_is_not_found(client: APIClient) -> None:
     elsewhere = make_node("ent:name:elsewhere")
     for id in ("ent:name:nothing", elsewhere.key):
@@ -78,16 +56,13 @@ def test_what_is_not_there_is_not_found(client: APIClient) -> None:
     assert Node.objects.get() == elsewhere
 
 
-def test_documents_and_passages_are_read_by_their_ids(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    document = DocumentFactory(collection=collection, key="a/b c.md", title="A note")
-    chunk = ChunkFactory(document=document)
-
-    shown = asked(client, "nodes", id="doc:notes:a/b c.md")
-    assert (shown["kind"], shown["document"], shown["name"]) == ("document", document.pk, "A note")
-    shown = asked(client, "nodes", id="chunk:notes:a/b c.md:0")
-    assert (shown["kind"], shown["chunk"], shown["origin"]) == ("chunk", chunk.pk, "derived")
-    assert client.get(NODES, {"id": "chunk:notes:a/b c.md:1"}).status_code == 404
+def test_documents_and_passages_are_read_by_their_ids(note: Document, client: APIClient) -> None:
+    shown = asked(client, "nodes", id="doc:notes:a.md")
+    assert (shown["kind"], shown["document"], shown["name"]) == ("document", note.pk, "A note")
+    shown = asked(client, "nodes", id="chunk:notes:a.md:0")
+    assert (shown["kind"], shown["origin"]) == ("chunk", "derived")
+    assert shown["chunk"] == note.chunks.get().pk
+    assert client.get(NODES, {"id": "chunk:notes:a.md:1"}).status_code == 404
 
 
 def test_nodes_are_listed_by_id_page_by_page(alice: Membership, client: APIClient) -> None:
@@ -110,31 +85,18 @@ def test_nodes_are_listed_by_id_page_by_page(alice: Membership, client: APIClien
     assert page["results"][0]["props"] is None
 
 
-def test_rows_of_documents_are_not_listed(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    DocumentFactory(collection=collection, key="a.md")
+def test_rows_of_documents_are_not_listed(note: Document, client: APIClient) -> None:
     assert put_edge(client, "doc:notes:a.md", "ABOUT", "ent:name:x").status_code == 201
     assert Node.objects.count() == 2
     assert ids(asked(client, "nodes")["results"]) == ["ent:name:x"]
 
 
-def test_nodes_are_found_by_name_beginning_and_misspelling(
-    alice: Membership, client: APIClient
-) -> None:
-    collection = CollectionFactory(workspace=alice.workspace)
-    DocumentFactory(collection=collection, title="Lovelace and the engine")
-    put_node(client, ADA, name="Ada Lovelace", labels=["Person"])
-    put_node(client, "ent:name:other", name="Something else")
-
-    found = asked(client, "nodes", q="ada l")
-    assert (ids(found["results"]), found["next"]) == ([ADA], None)
-    assert ADA in ids(asked(client, "nodes", q="Ada Lovelase")["results"])
-    kinds = {node["kind"] for node in asked(client, "nodes", q="lovelace")["results"]}
-    assert kinds == {"node", "document"}
-    only = asked(client, "nodes", q="lovelace", kind="document")["results"]
-    assert {node["kind"] for node in only} == {"document"}
-    assert asked(client, "nodes", q="lovelace", label="Town")["results"] == []
-    assert asked(client, "nodes", q="%_\\'\"")["results"] == []
+def test_nodes_are_found_by_name_kind_and_label(note: Document, client: APIClient) -> None:
+    put_node(client, ADA, name="A note by Ada", labels=["Person"])
+    found = asked(client, "nodes", q="a note")
+    assert (sorted(ids(found["results"])), found["next"]) == (["doc:notes:a.md", ADA], None)
+    assert ids(asked(client, "nodes", q="a note", kind="document")["results"]) == ["doc:notes:a.md"]
+    assert asked(client, "nodes", q="a note", label="Town")["results"] == []
 
 
 def test_deleting_a_node_takes_its_edges_after_a_look(client: APIClient) -> None:
@@ -170,22 +132,3 @@ def test_many_are_deleted_and_what_is_not_there_is_passed_over(client: APIClient
     assert Node.objects.count() == 3
     assert client.post(f"{NODES}delete/", body).json()["nodes"] == 2
     assert client.post(f"{NODES}delete/", body).json()["nodes"] == 0
-
-
-def test_documents_are_not_deleted_here(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    DocumentFactory(collection=collection, key="a.md")
-    refused = client.delete(f"{NODES}?id=doc:notes:a.md")
-    assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, "id")
-
-
-def test_extracted_nodes_are_told_from_given_ones(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace)
-    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
-    found = make_extracted("ent:name:engine", chunk)
-    given = make_node("ent:name:ada", workspace=alice.workspace)
-    make_edge(given, "BUILT", found)
-
-    origins = {node["id"]: node["origin"] for node in asked(client, "nodes")["results"]}
-    assert origins == {"ent:name:engine": "extracted", "ent:name:ada": "given"}
-    assert put_node(client, "ent:name:engine").json()["node"]["origin"] == "given"

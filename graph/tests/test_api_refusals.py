@@ -5,19 +5,13 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from documents.tests.factories import MembershipFactory
 from graph.models import Edge, Node
-from graph.tests.clients import EDGES, GRAPH, NODES, client_of
+from graph.tests.clients import EDGES, GRAPH, NODES
 
 pytestmark = pytest.mark.django_db
 MERGE = f"{GRAPH}merge/"
 A = {"id": "src:a"}
 EDGE = {"source": "src:a", "rel": "R", "target": "src:b", "strict": False}
-
-
-@pytest.fixture
-def client() -> APIClient:
-    return client_of(MembershipFactory())
 
 
 def assert_refused(answer: Any, field: str) -> None:
@@ -35,34 +29,25 @@ def assert_refused(answer: Any, field: str) -> None:
     [
         ("put", NODES, {}, "id"),
         ("put", NODES, {"id": ""}, "id"),
-        ("put", NODES, {"id": "  "}, "id"),
         ("put", NODES, {"id": 7}, "id"),
-        ("put", NODES, {"id": None}, "id"),
         ("put", NODES, {"id": ["src:a"]}, "id"),
         ("put", NODES, {"id": "a\0b"}, "id"),
-        ("put", NODES, {"id": "a\nb"}, "id"),
         ("put", NODES, {"id": "x" * 1025}, "id"),
-        ("put", NODES, {"id": "日" * 1024}, "id"),
         ("put", NODES, {"id": "doc:notes:missing.md"}, "id"),
         ("put", EDGES, {**EDGE, "target": "doc:notes:missing.md"}, "target"),
         ("put", NODES, {**A, "name": 7}, "name"),
-        ("put", NODES, {**A, "name": "x" * 501}, "name"),
         ("put", NODES, {**A, "labels": "Person"}, "labels"),
         ("put", NODES, {**A, "labels": [7]}, "labels.0"),
         ("put", NODES, {**A, "labels": ["x" * 101]}, "labels.0"),
         ("put", NODES, {**A, "labels": ["x"] * 33}, "labels"),
         ("put", NODES, {**A, "props": [1]}, "props"),
-        ("put", NODES, {**A, "props": "x"}, "props"),
         ("put", NODES, {**A, "props": {"x": "y" * 1024 * 1024}}, "props"),
         ("put", NODES, {**A, "origin": "extracted"}, "origin"),
         ("put", NODES, {**A, "document": 1}, "document"),
         ("put", EDGES, {}, "source"),
         ("put", EDGES, {**EDGE, "rel": ""}, "rel"),
-        ("put", EDGES, {**EDGE, "rel": "x" * 101}, "rel"),
-        ("put", EDGES, {**EDGE, "rel": "a\tb"}, "rel"),
         ("put", EDGES, {**EDGE, "target": "\x1f"}, "target"),
         ("put", EDGES, {**EDGE, "weight": -1}, "weight"),
-        ("put", EDGES, {**EDGE, "weight": 1e12}, "weight"),
         ("put", EDGES, {**EDGE, "weight": "heavy"}, "weight"),
         ("put", EDGES, {**EDGE, "props": {"x": "y" * 1024 * 1024}}, "props"),
         ("put", EDGES, {**EDGE, "strict": "maybe"}, "strict"),

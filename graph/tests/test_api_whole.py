@@ -8,11 +8,9 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from documents.models import Collection
+from documents.models import Collection, Document
 from documents.tests.factories import (
-    ChunkFactory,
     CollectionFactory,
-    DocumentFactory,
     MembershipFactory,
 )
 from graph.models import Edge, Extraction, Node
@@ -22,17 +20,6 @@ from graph.tests.factories import make_extracted
 pytestmark = pytest.mark.django_db
 MERGE = f"{GRAPH}merge/"
 EXTRACTIONS = f"{GRAPH}extractions/"
-
-
-@pytest.fixture
-def alice() -> Membership:
-    """An owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
 
 
 def test_nodes_are_merged_and_every_edge_stays_once(client: APIClient) -> None:
@@ -67,35 +54,7 @@ def test_a_merge_is_done_once_however_often_it_is_sent(client: APIClient) -> Non
     assert answers[0].json() == answers[1].json()
 
 
-def test_what_cannot_be_merged_is_refused(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    DocumentFactory(collection=collection, key="a.md")
-    put_node(client, "src:a")
-    for other, status in (("src:a", 400), ("doc:notes:a.md", 400), ("src:nothing", 404)):
-        for preview in (True, False):
-            body = {"keep": "src:a", "others": [other], "preview": preview}
-            assert client.post(MERGE, body).status_code == status
-    assert Node.objects.count() == 1
-
-
-def test_the_graph_is_counted(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace)
-    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
-    make_extracted("ent:name:engine", chunk)
-    put_node(client, "src:a", labels=["Person"])
-    put_edge(client, "src:a", "BUILT", "ent:name:engine")
-
-    found = asked(client, "stats")
-    assert (found["nodes"], found["edges"], found["documents"]) == (2, 1, 1)
-    assert found["origins"] == {"given": 2}
-    assert found["labels"] == {"Person": 1}
-    assert found["rels"]["BUILT"] == 1
-    assert found["best_connected"][0]["degree"] >= 1
-
-
-def test_the_graph_is_exported_as_graphml(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    DocumentFactory(collection=collection, key="a.md")
+def test_the_graph_is_exported_as_graphml(note: Document, client: APIClient) -> None:
     put_edge(client, "src:a", "KNOWS", "src:b")
 
     answer: Any = client.get(f"{GRAPH}export/")
@@ -105,10 +64,8 @@ def test_the_graph_is_exported_as_graphml(alice: Membership, client: APIClient) 
     assert names == {"src:a", "src:b", "doc:notes:a.md"}
 
 
-def test_lines_that_are_exported_are_taken_elsewhere(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace)
-    chunk = ChunkFactory(document=DocumentFactory(collection=collection))
-    make_extracted("ent:name:found", chunk)
+def test_lines_that_are_exported_are_taken_elsewhere(note: Document, client: APIClient) -> None:
+    make_extracted("ent:name:found", note.chunks.get())
     put_node(client, "src:a", name="A", labels=["X"], props={"n": 1}, aliases=["Alpha"])
     put_edge(client, "src:a", "KNOWS", "src:b", weight=2)
 
@@ -127,9 +84,7 @@ def test_lines_that_are_exported_are_taken_elsewhere(alice: Membership, client: 
     assert b"ent:name:found" in b"".join(everything.streaming_content)
 
 
-def test_a_collection_is_read_again(alice: Membership, client: APIClient) -> None:
-    collection = CollectionFactory(workspace=alice.workspace, slug="notes")
-    ChunkFactory(document=DocumentFactory(collection=collection))
+def test_a_collection_is_read_again(note: Document, client: APIClient) -> None:
     assert asked(client, "extractions", collection="notes")["waiting"] == 0
 
     for body, queued in (({}, 1), ({"only_stale": True}, 0)):

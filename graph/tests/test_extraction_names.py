@@ -116,7 +116,7 @@ def test_places_are_those_of_the_text() -> None:
 
 def test_all_rules_together_tell_each_form_of_a_passage_once() -> None:
     read = source("Green is an album by Steve Hillage.", title="Green (Steve Hillage album)")
-    mentions = extractors.extract_by_rules(read).mentions
+    mentions = extractors.read_by_rules(read).mentions
     assert len({(each.passage, each.form) for each in mentions}) == len(mentions)
     assert by_form(mentions)["green"].kind == "self"
     assert by_form(mentions)["steve hillage"].kind == "heading"

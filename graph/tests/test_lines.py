@@ -75,7 +75,7 @@ def test_a_line_that_cannot_be_is_named(wrong: str) -> None:
     assert len(str(refused.value).encode()) < 300
 
 
-@pytest.mark.parametrize("field", ["nodes.1.props", "nodes[1]"])
+@pytest.mark.parametrize("field", ["nodes.1.props", "nodes.1"])
 def test_what_a_service_says_of_an_item_is_said_of_its_line(field: str) -> None:
     lines = JsonLines(lambda: [GOOD, b"", GOOD])
     assert len(list(lines.nodes())) == 2

@@ -9,7 +9,6 @@ from django.db import connection
 
 from accounts.models import Workspace
 from common.errors import InvalidInput, NotFound
-from documents.tests.factories import WorkspaceFactory
 from graph import services
 from graph.models import Alias, Edge, Node
 from graph.node_ids import retired_id_form
@@ -18,17 +17,7 @@ from graph.tests.factories import make_edge, make_node
 
 pytestmark = pytest.mark.django_db
 
-LEAVES = 100_000
-
-
-@pytest.fixture
-def workspace() -> Workspace:
-    return WorkspaceFactory()
-
-
-@pytest.fixture
-def scope(workspace: Workspace) -> GraphScope:
-    return GraphScope(workspace.pk)
+LEAVES = 20_000
 
 
 def make_star(workspace: Workspace, leaves: int) -> None:
@@ -76,9 +65,7 @@ def make_chain(workspace: Workspace, length: int, prefix: str = "link") -> list[
     return nodes
 
 
-def test_a_star_of_a_hundred_thousand_is_looked_at_in_parts(
-    workspace: Workspace, scope: GraphScope
-) -> None:
+def test_a_star_of_thousands_is_looked_at_in_parts(workspace: Workspace, scope: GraphScope) -> None:
     make_star(workspace, LEAVES)
     page = services.neighbors(scope=scope, id="hub", limit=3)
     assert [each.vertex.id for each in page.items] == ["leaf:1", "leaf:2", "leaf:3"]
@@ -91,12 +78,11 @@ def test_a_star_of_a_hundred_thousand_is_looked_at_in_parts(
     assert drawn.truncated.hubs == ("hub",)
     assert drawn.degrees["hub"] > 50
     reached = services.traverse(scope=scope, start="leaf:7", max_depth=100, limit=500)
-    assert [each.vertex.id for each in reached.reached[:2]] == ["leaf:7", "hub"]
-    assert len(reached.reached) == 500
+    assert [each.vertex.id for each in reached.items[:2]] == ["leaf:7", "hub"]
+    assert len(reached.items) == 500
     assert reached.truncated.limit
-    path = services.shortest_path(scope=scope, source="leaf:5", target="leaf:99999").path
-    assert path is not None
-    assert [vertex.id for vertex in path.vertices] == ["leaf:5", "hub", "leaf:99999"]
+    path = services.shortest_path(scope=scope, source="leaf:5", target="leaf:19999")
+    assert [vertex.id for vertex in path.vertices] == ["leaf:5", "hub", "leaf:19999"]
 
 
 def test_what_a_small_star_holds_is_all_there(workspace: Workspace, scope: GraphScope) -> None:
@@ -112,14 +98,14 @@ def test_a_chain_is_followed_for_a_hundred_steps_and_no_further(
 ) -> None:
     make_chain(workspace, 150)
     result = services.traverse(scope=scope, start="link:0", max_depth=100)
-    assert [each.vertex.id for each in result.reached] == [f"link:{n}" for n in range(101)]
+    assert [each.vertex.id for each in result.items] == [f"link:{n}" for n in range(101)]
     assert not result.truncated
     found = services.shortest_path(scope=scope, source="link:0", target="link:100", max_depth=100)
-    assert found.path is not None
-    assert found.path.length == 100
+    assert found.found
+    assert found.length == 100
     far: dict[str, Any] = {"source": "link:0", "target": "link:101"}
-    assert services.shortest_path(scope=scope, max_depth=100, **far).path is None
-    assert services.shortest_path(scope=scope, direction="in", **far).path is None
+    assert not services.shortest_path(scope=scope, max_depth=100, **far).found
+    assert not services.shortest_path(scope=scope, direction="in", **far).found
 
 
 def test_a_cycle_and_a_self_loop_end(workspace: Workspace, scope: GraphScope) -> None:
@@ -127,7 +113,7 @@ def test_a_cycle_and_a_self_loop_end(workspace: Workspace, scope: GraphScope) ->
     make_edge(last, "THEN", first)
     make_edge(first, "IS", first)
     result = services.traverse(scope=scope, start="link:0", max_depth=100, direction="out")
-    assert [each.depth for each in result.reached] == [0, 1, 2, 3]
+    assert [each.depth for each in result.items] == [0, 1, 2, 3]
     loop = services.neighbors(scope=scope, id="link:0", rel="IS")
     assert [(each.vertex.id, each.outgoing) for each in loop.items] == [("link:0", True)]
     drawn = services.subgraph(scope=scope, ids=["link:0"], hops=5)
@@ -137,8 +123,8 @@ def test_a_cycle_and_a_self_loop_end(workspace: Workspace, scope: GraphScope) ->
 def test_from_a_vertex_to_itself_is_no_step(workspace: Workspace, scope: GraphScope) -> None:
     make_edge(node := make_node("a", workspace=workspace), "IS", node)
     found = services.shortest_path(scope=scope, source="a", target="a", max_depth=0)
-    assert found.path is not None
-    assert (found.path.length, [vertex.id for vertex in found.path.vertices]) == (0, ["a"])
+    assert found.found
+    assert (found.length, [vertex.id for vertex in found.vertices]) == (0, ["a"])
 
 
 def test_the_same_path_is_found_each_time(workspace: Workspace, scope: GraphScope) -> None:
@@ -147,10 +133,8 @@ def test_the_same_path_is_found_each_time(workspace: Workspace, scope: GraphScop
         middle = make_node(f"m:{number}", workspace=workspace)
         make_edge(start, "TO", middle)
         make_edge(middle, "TO", end, weight=2.0 if number == 13 else 1.0)
-    first, second = (
-        services.shortest_path(scope=scope, source="s", target="t").path for _ in range(2)
-    )
-    assert first is not None
+    first, second = (services.shortest_path(scope=scope, source="s", target="t") for _ in range(2))
+    assert first.found
     assert first == second
 
 
@@ -165,8 +149,8 @@ def test_a_path_is_found_past_hubs_on_both_sides(workspace: Workspace, scope: Gr
     found = services.shortest_path(
         scope=scope, source="hub", target="other hub", direction="out", max_depth=2
     )
-    assert found.path is not None
-    assert [vertex.id for vertex in found.path.vertices] == ["hub", "between", "other hub"]
+    assert [vertex.id for vertex in found.vertices] == ["hub", "between", "other hub"]
+    assert services.shortest_path(scope=scope, source="hub", target="other hub").length == 2
 
 
 def test_a_merged_node_answers_to_its_former_id(workspace: Workspace, scope: GraphScope) -> None:

@@ -8,26 +8,15 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    WorkspaceFactory,
 )
 from graph import services
 from graph.extraction.normalized_names import normalize_name
 from graph.reading.search import _parameters
 from graph.reading.vertices import load_sql
-from graph.scopes import GraphScope, access_filter
+from graph.scopes import AccessFilter, GraphScope
 from graph.tests.factories import make_edge, make_extracted, make_mention, make_node
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def workspace() -> Workspace:
-    return WorkspaceFactory()
-
-
-@pytest.fixture
-def scope(workspace: Workspace) -> GraphScope:
-    return GraphScope(workspace.pk)
 
 
 def named(workspace: Workspace, *names: str) -> None:
@@ -134,7 +123,7 @@ def test_every_list_is_read_from_an_index(workspace: Workspace, scope: GraphScop
         cursor.execute("SELECT gin_clean_pending_list('node_name_index')")  # as vacuum does
         cursor.execute("ANALYZE graph_node, graph_alias")
         cursor.execute("SET LOCAL enable_seqscan = off")  # whatever the table's size
-        seen = access_filter(scope)
+        seen = AccessFilter(scope)
         statement = load_sql("find_nodes").format(node=seen.node("node"), labels="TRUE")
         given = seen.parameters | _parameters("cfcd208", "cfcd208", (), 10)
         cursor.execute(f"EXPLAIN {statement}", given)

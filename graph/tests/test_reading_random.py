@@ -108,13 +108,13 @@ class RandomGraphs(TestCase):
             scope=build(told), start=start, max_depth=depth, rels=rels, direction=direction
         )
         graph = expected(told, rels, direction)
-        assert {each.vertex.id: each.depth for each in result.reached} == (
+        assert {each.vertex.id: each.depth for each in result.items} == (
             nx.single_source_shortest_path_length(graph, start, cutoff=depth)
         )
-        depths = [each.depth for each in result.reached]
+        depths = [each.depth for each in result.items]
         assert depths == sorted(depths)
-        by_id = {each.vertex.id: each for each in result.reached}
-        for each in result.reached[1:]:
+        by_id = {each.vertex.id: each for each in result.items}
+        for each in result.items[1:]:
             assert by_id[each.parent].depth == each.depth - 1
             step = (each.parent, each.rel, each.vertex.id)
             assert (step if each.outgoing else step[::-1]) in told
@@ -128,7 +128,7 @@ class RandomGraphs(TestCase):
     ) -> None:
         result = traverse(scope=build(told), start=start, max_depth=100, limit=limit)
         far = nx.single_source_shortest_path_length(expected(told), start)
-        found = {each.vertex.id: each.depth for each in result.reached}
+        found = {each.vertex.id: each.depth for each in result.items}
         assert len(found) == min(limit, len(far))
         assert found.items() <= far.items()
         left_out = [depth for name, depth in far.items() if name not in found]
@@ -166,13 +166,13 @@ class RandomGraphs(TestCase):
         far = nx.single_source_shortest_path_length(graph, source).get(target)
         assert not result.truncated
         if far is None or far > depth:
-            assert result.path is None
+            assert not result.found
             return
-        assert result.path is not None
-        assert result.path.length == far
-        passed = [vertex.id for vertex in result.path.vertices]
+        assert result.found
+        assert result.length == far
+        passed = [vertex.id for vertex in result.vertices]
         assert (passed[0], passed[-1]) == (source, target)
-        for here, there, link in zip(passed, passed[1:], result.path.links, strict=False):
+        for here, there, link in zip(passed, passed[1:], result.links, strict=False):
             assert (link.source, link.rel, link.target) in told
             assert {here, there} == {link.source, link.target}
             assert direction != "out" or (link.source, link.target) == (here, there)

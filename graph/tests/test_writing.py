@@ -10,7 +10,6 @@ from documents.tests.factories import (
     CollectionFactory,
     DocumentFactory,
     MembershipFactory,
-    WorkspaceFactory,
 )
 from graph.models import Alias, Edge, Mention, Node, Origin
 from graph.scopes import GraphScope, graph_scope
@@ -29,11 +28,6 @@ from graph.tests.factories import make_edge, make_evidence, make_extracted, make
 pytestmark = pytest.mark.django_db
 
 ADA = "ent:person:ada"
-
-
-@pytest.fixture
-def scope() -> GraphScope:
-    return GraphScope(WorkspaceFactory().pk)
 
 
 def test_what_is_not_said_stays_and_properties_are_added(scope: GraphScope) -> None:
@@ -58,7 +52,7 @@ def test_an_edge_is_one_however_often_it_is_said(scope: GraphScope) -> None:
     first = upsert_edge(**said, strict=False, props={"year": 1842}, weight=2)
     then = upsert_edge(**said, props={"pages": 3})
     assert (first.created, first.stubs, then.created, then.changed) == (True, 2, False, True)
-    assert (then.weight, then.props) == (2.0, {"year": 1842, "pages": 3})
+    assert (then.edge.weight, then.edge.props) == (2.0, {"year": 1842, "pages": 3})
     assert Edge.objects.count() == 1
 
 
@@ -91,8 +85,9 @@ def test_what_documents_tell_is_not_written(scope: GraphScope) -> None:
         upsert_edge(scope=scope, source="doc:a:b", rel="ABOUT", target="x", strict=False)
 
 
-def test_a_document_bears_edges_labels_and_properties_of_callers(scope: GraphScope) -> None:
-    workspace = Workspace.objects.get(pk=scope.workspace_id)
+def test_a_document_bears_edges_labels_and_properties_of_callers(
+    scope: GraphScope, workspace: Workspace
+) -> None:
     chunk = ChunkFactory(document__collection=CollectionFactory(workspace=workspace))
     document = f"doc:{chunk.collection.slug}:{chunk.document.key}"
     passage = f"chunk:{chunk.collection.slug}:{chunk.document.key}:0"
@@ -101,7 +96,7 @@ def test_a_document_bears_edges_labels_and_properties_of_callers(scope: GraphSco
     upsert_edge(scope=scope, source=passage, rel="PROVES", target=document)
     described = upsert_node(scope=scope, id=document, labels=["report"], props={"draft": True})
 
-    assert (said.source, said.target, said.stubs) == (document, ADA, 2)
+    assert (said.edge.source, said.edge.target, said.stubs) == (document, ADA, 2)
     assert described.node.labels == ("Document", "report")
     assert Node.objects.filter(document=chunk.document).count() == 1
     assert Node.objects.filter(chunk=chunk).count() == 1
@@ -117,8 +112,9 @@ def test_a_document_bears_edges_labels_and_properties_of_callers(scope: GraphSco
     assert not Node.objects.exists()
 
 
-def test_what_is_written_stays_when_the_documents_go(scope: GraphScope) -> None:
-    workspace = Workspace.objects.get(pk=scope.workspace_id)
+def test_what_is_written_stays_when_the_documents_go(
+    scope: GraphScope, workspace: Workspace
+) -> None:
     chunk = ChunkFactory(document__collection=CollectionFactory(workspace=workspace))
     for name in ("a", "b", "c"):
         make_extracted(f"ent:name:{name}", chunk, props={"found": True})
@@ -132,8 +128,7 @@ def test_what_is_written_stays_when_the_documents_go(scope: GraphScope) -> None:
     assert Edge.objects.get().rel == "KNOWS"
 
 
-def test_a_preview_tells_what_goes(scope: GraphScope) -> None:
-    workspace = Workspace.objects.get(pk=scope.workspace_id)
+def test_a_preview_tells_what_goes(scope: GraphScope, workspace: Workspace) -> None:
     chunk = ChunkFactory(document__collection=CollectionFactory(workspace=workspace))
     upsert_node(scope=scope, id=ADA, name="Ada", aliases=["Countess"])
     upsert_node(scope=scope, id="other", name="Other")
@@ -152,8 +147,7 @@ class TestOutsiders:
     """Alice reads everything, Bob edits in the same workspace and may not read one document."""
 
     @pytest.fixture
-    def secret(self, scope: GraphScope) -> Node:
-        workspace = Workspace.objects.get(pk=scope.workspace_id)
+    def secret(self, workspace: Workspace) -> Node:
         document = DocumentFactory(
             collection=CollectionFactory(workspace=workspace), access=["user:0"]
         )
@@ -169,8 +163,7 @@ class TestOutsiders:
         return node
 
     @pytest.fixture
-    def bob(self, scope: GraphScope) -> GraphScope:
-        workspace = Workspace.objects.get(pk=scope.workspace_id)
+    def bob(self, workspace: Workspace) -> GraphScope:
         return graph_scope(user=MembershipFactory(workspace=workspace).user, workspace=workspace)
 
     def test_a_hidden_node_begins_anew_for_who_writes_it(
@@ -191,7 +184,12 @@ class TestOutsiders:
             upsert_edge(**said)
         change = upsert_edge(**said, strict=False)
 
-        assert (change.created, change.stubs, change.weight, change.props) == (True, 1, 1.0, {})
+        assert (change.created, change.stubs, change.edge.weight, change.edge.props) == (
+            True,
+            1,
+            1.0,
+            {},
+        )
         assert Edge.objects.count() == 1
 
     def test_a_hidden_node_is_neither_deleted_nor_told_of(

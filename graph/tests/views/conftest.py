@@ -37,12 +37,6 @@ class Harbour:
 
 
 @pytest.fixture
-def alice() -> Membership:
-    """The owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
 def client(alice: Membership) -> Client:
     """Alice's."""
     return logged_in(alice)

@@ -1,21 +1,22 @@
 """Merging of nodes: edges, mentions, aliases and properties move to the node that is
-kept. Begin with `merge_rows`.
+kept. Begin with `merge_nodes`.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
 
 from accounts.audit import Action, Kind, record_change
-from common.errors import NotFound
+from common.errors import InvalidInput, NotFound
 from common.leases import retry_on_deadlock
 from graph import inputs
 from graph.models import Edge, Node, Origin
-from graph.node_ids import retired_id_form
-from graph.scopes import AccessFilter
+from graph.node_ids import check_id, retired_id_form
+from graph.reading.vertices import resolve
+from graph.scopes import AccessFilter, GraphScope
 
 _LOCK_TOUCHED_EDGES_SQL = """
     SELECT id FROM graph_edge
@@ -51,17 +52,9 @@ _MOVE_EDGES_SQL = """
 """
 
 Ends = tuple[int, str, int]
-
-
-@dataclass(slots=True)
-class EdgePlan:
-    """What happens to the edges: `inner` ones (among the nodes) are deleted, `lost` ones merged
-    into the edge they map to, `moving` ones attached to the kept node. Others stay.
-    """
-
-    inner: list[int] = field(default_factory=list)
-    lost: dict[int, int] = field(default_factory=dict)
-    moving: list[int] = field(default_factory=list)
+#: What happens to edges: those among the nodes are deleted, lost ones become the edge they map to,
+#: moving ones are attached to the kept node. Others stay.
+EdgePlan = tuple[list[int], dict[int, int], list[int]]
 
 
 def plan_edges(nodes: Sequence[int], *, keep: int, seen: AccessFilter | None = None) -> EdgePlan:
@@ -70,7 +63,8 @@ def plan_edges(nodes: Sequence[int], *, keep: int, seen: AccessFilter | None = N
     Edges between two of the nodes would become self-relations and are deleted; existing
     self-relations stay.
     """
-    merged, planned, first = set(nodes), EdgePlan(), dict[Ends, int]()
+    merged, first = set(nodes), dict[Ends, int]()
+    inner, lost, moving = list[int](), dict[int, int](), list[int]()
     parameters: dict[str, Any] = {"nodes": list(nodes), "keep": keep}
     condition = "TRUE"
     if seen is not None:
@@ -82,26 +76,23 @@ def plan_edges(nodes: Sequence[int], *, keep: int, seen: AccessFilter | None = N
     for pk, source, rel, target in touched_edges:
         ends = (keep if source in merged else source, rel, keep if target in merged else target)
         if source != target and ends[0] == ends[2]:
-            planned.inner.append(pk)
+            inner.append(pk)
         elif (kept := first.setdefault(ends, pk)) != pk:
-            planned.lost[pk] = kept
+            lost[pk] = kept
         elif ends != (source, rel, target):
-            planned.moving.append(pk)
-    return planned
+            moving.append(pk)
+    return inner, lost, moving
 
 
 def join_edges(nodes: Sequence[int], *, keep: int) -> None:
     """Moves all edges to `keep`; the caller has locked the nodes."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_TOUCHED_EDGES_SQL, {"nodes": list(nodes)})
-        planned = plan_edges(nodes, keep=keep)
-        _merge_edge_values(planned.lost)
-        lost, kept = list(planned.lost), list(planned.lost.values())
-        cursor.execute(_MOVE_EVIDENCE_SQL, {"lost": lost, "kept": kept})
-        cursor.execute(_DELETE_EDGES_SQL, {"edges": [*planned.inner, *lost]})
-        cursor.execute(
-            _MOVE_EDGES_SQL, {"nodes": list(nodes), "keep": keep, "edges": planned.moving}
-        )
+        inner, lost, moving = plan_edges(nodes, keep=keep)
+        _merge_edge_values(lost)
+        cursor.execute(_MOVE_EVIDENCE_SQL, {"lost": list(lost), "kept": list(lost.values())})
+        cursor.execute(_DELETE_EDGES_SQL, {"edges": [*inner, *lost]})
+        cursor.execute(_MOVE_EDGES_SQL, {"nodes": list(nodes), "keep": keep, "edges": moving})
 
 
 def _merge_edge_values(lost: dict[int, int]) -> None:
@@ -117,12 +108,17 @@ def _merge_edge_values(lost: dict[int, int]) -> None:
         row = rows[kept]
         same = [rows[pk] for pk in others if rows[pk].origin == row.origin]
         row.weight = max(each.weight for each in (row, *same))
-        props: dict[str, Any] = {}
-        for each in (*reversed(same), row):
-            props |= each.props
-        if inputs.props_fit(props):
-            row.props = props
+        _add_props(row, same)
     Edge.objects.bulk_update([rows[kept] for kept in groups], ["weight", "props"], batch_size=500)
+
+
+def _add_props(kept: Edge | Node, others: Sequence[Edge | Node]) -> None:
+    """Adds missing properties, those of the first of `others` first, unless all are too large."""
+    props: dict[str, Any] = {}
+    for row in (*reversed(others), kept):
+        props |= row.props
+    if inputs.props_fit(props):
+        kept.props = props
 
 
 # Locks in order of ids, as everywhere; no new rows can refer to them meanwhile.
@@ -178,30 +174,61 @@ class MergeResult:
     aliases: int = 0
 
 
-def preview_merge(seen: AccessFilter, *, keep: int, others: Sequence[int]) -> MergeResult:
-    """What a merge would do, as far as visible."""
-    plan = plan_edges([keep, *others], keep=keep, seen=seen)
+def merge_nodes(*, scope: GraphScope, keep: str, others: Iterable[str]) -> MergeResult:
+    """Merges the nodes `others` into `keep`, whose id, name and properties take precedence;
+    returns visible counts.
+
+    Labels are united and missing properties added. Equal edges become one: a given one before
+    an extracted one, with the largest weight and all evidence; edges among the nodes are
+    deleted. Mention counts of a passage are added. Aliases and former ids mean the kept node,
+    also in new extractions. The result is given if one of them was. Raises NotFound for a
+    missing or invisible node, InvalidInput for documents, passages, and a node with itself.
+    """
+    seen = AccessFilter(scope)
+    kept, rest = _resolve_merge(seen, keep, others)
+    return retry_on_deadlock(lambda: _merge_locked(seen, scope.workspace_id, kept, sorted(rest)))
+
+
+def merge_preview(*, scope: GraphScope, keep: str, others: Iterable[str]) -> MergeResult:
+    """What `merge_nodes` would do, as far as visible. Raises the same."""
+    seen = AccessFilter(scope)
+    return _preview(seen, *_resolve_merge(seen, keep, others))
+
+
+def _preview(seen: AccessFilter, keep: int, others: Sequence[int]) -> MergeResult:
+    inner, lost, moving = plan_edges([keep, *others], keep=keep, seen=seen)
     with connection.cursor() as cursor:
         statement = _COUNT_SQL.format(passage=seen.passage("chunk"))
         cursor.execute(statement, seen.parameters | {"others": list(others)})
         mentions, aliases = cursor.fetchone()
     return MergeResult(
         nodes=len(others),
-        edges=len(plan.moving),
-        edges_joined=len(plan.lost),
-        edges_dropped=len(plan.inner),
+        edges=len(moving),
+        edges_joined=len(lost),
+        edges_dropped=len(inner),
         mentions=mentions,
         aliases=aliases,
     )
 
 
-def merge_rows(
-    seen: AccessFilter, *, workspace_id: int, keep: int, others: Sequence[int]
-) -> MergeResult:
-    """Merges `others` into `keep`; returns visible counts. Raises NotFound where one
-    was deleted meanwhile.
-    """
-    return retry_on_deadlock(lambda: _merge_locked(seen, workspace_id, keep, sorted(others)))
+def _resolve_merge(seen: AccessFilter, keep: str, others: Iterable[str]) -> tuple[int, list[int]]:
+    """Rows of the kept node and of the others."""
+    ids = [check_id(node_id, field="others") for node_id in dict.fromkeys(others)]
+    if not ids:
+        raise InvalidInput("Name at least one node that is to go into it.", field="others")
+    found = resolve(seen, [check_id(keep, field="keep"), *ids])
+    if missing := [node_id for node_id in (keep, *ids) if node_id not in found]:
+        names = ", ".join(f"“{node_id}”" for node_id in missing[:5])
+        raise NotFound(f"There is no node {names}. Look again which there are.")
+    if content := next((each for each in found.values() if each.kind != "node"), None):
+        raise InvalidInput(
+            f"“{content.id}” is a {content.kind}: it stays what it is. Merge nodes only.",
+            field="others",
+        )
+    kept, rest = found[keep].pk, list(dict.fromkeys(found[node_id].pk for node_id in ids))
+    if kept in rest:
+        raise InvalidInput("A node cannot be merged with itself.", field="others")
+    return kept, rest
 
 
 @transaction.atomic
@@ -219,18 +246,14 @@ def _merge_locked(
         keys = dict(cursor.fetchall())
         if len(keys) != len(others) + 1:
             raise NotFound("One of the nodes has just been removed. Look again which there are.")
-        done = preview_merge(seen, keep=keep, others=others)
+        done = _preview(seen, keep, others)
         # Unites labels and properties; the kept node's take precedence. Values of extracted nodes
         # are not copied into given ones, which others can see.
         rows = Node.objects.in_bulk([keep, *others])
         kept = rows[keep]
         given = any(row.origin == Origin.GIVEN for row in rows.values())
         describing = [rows[pk] for pk in others if not given or rows[pk].origin == Origin.GIVEN]
-        props: dict[str, Any] = {}
-        for row in (*reversed(describing), kept):
-            props |= row.props
-        if inputs.props_fit(props):
-            kept.props = props
+        _add_props(kept, describing)
         kept.labels = list(
             dict.fromkeys(label for row in (kept, *describing) for label in row.labels)
         )

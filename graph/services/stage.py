@@ -4,7 +4,7 @@ Ids stand in one table and are numbers in the others: each is checked, sent and 
 however many edges use it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,20 +13,19 @@ from django.db import connection
 from common.errors import InvalidInput
 from common.sql import copy_rows
 from graph import inputs
+from graph.extraction.normalized_names import normalize_name
 from graph.inputs import EdgeInput, NodeInput
 from graph.node_ids import (
     DERIVED_RELATIONS,
     check_id,
     check_rel,
     check_writable,
+    entity_value,
     is_content_id,
     retired_id_form,
 )
-
-#: Names of a node, in the form by which texts are read.
-FormsOf = Callable[[NodeInput], Sequence[str]]
-#: For ids of documents and passages that the caller may read: the kind, and the row's primary key.
-FindContent = Callable[[Sequence[str]], "dict[str, tuple[str, int]]"]
+from graph.reading.vertices import Vertex, resolve
+from graph.scopes import AccessFilter, GraphScope
 
 # They stay in the session, empty: recreating them for each call would bloat the catalogue.
 _MAKE_STAGE_SQL = """
@@ -108,9 +107,8 @@ def stage_items(
     nodes: Iterable[NodeInput],
     edges: Iterable[EdgeInput],
     *,
+    scope: GraphScope,
     many: bool,
-    forms_of: FormsOf,
-    find_content: FindContent,
 ) -> StagedItems:
     """Copies all items to the staging tables, in the caller's transaction. Raises
     InvalidInput with the item.
@@ -120,11 +118,11 @@ def stage_items(
         if cursor.fetchone() == (None,):
             cursor.execute(_MAKE_STAGE_SQL)
     staged = StagedItems(many=many)
-    copy_rows("graph_stage_node", _NODE_COLUMNS, _node_rows(nodes, staged, forms_of))
+    copy_rows("graph_stage_node", _NODE_COLUMNS, _node_rows(nodes, staged))
     staged.named = len(staged.numbers)
     copy_rows("graph_stage_edge", _EDGE_COLUMNS, _edge_rows(edges, staged))
     content = [node_id for node_id in staged.numbers if is_content_id(node_id)]
-    found = find_content(content) if content else {}
+    found = resolve(AccessFilter(scope), content) if content else {}
     copy_rows("graph_stage_key", _KEY_COLUMNS, _key_rows(staged, found))
     if staged.forms:
         copy_rows("graph_stage_alias", (("no", "int4"), ("form", "text")), staged.forms)
@@ -142,12 +140,10 @@ def clear_stage(staged: StagedItems) -> None:
             cursor.execute("; ".join(f"DELETE FROM {table}" for table in _TABLES))
 
 
-def _node_rows(
-    nodes: Iterable[NodeInput], staged: StagedItems, forms_of: FormsOf
-) -> Iterator[Sequence[Any]]:
+def _node_rows(nodes: Iterable[NodeInput], staged: StagedItems) -> Iterator[Sequence[Any]]:
     for position, node in enumerate(nodes):
         try:
-            yield position, *_node_row(node, staged, forms_of)
+            yield position, *_node_row(node, staged)
         except InvalidInput as error:
             if not staged.many:
                 raise
@@ -155,20 +151,21 @@ def _node_rows(
         staged.nodes += 1
 
 
-def _node_row(node: NodeInput, staged: StagedItems, forms_of: FormsOf) -> Sequence[Any]:
+def _node_row(node: NodeInput, staged: StagedItems) -> Sequence[Any]:
     number = staged.number(node.id, "id")
     inputs.check_aliases(node.aliases)
     name = None if node.name is None else inputs.check_name(node.name)
     if is_content_id(node.id):
         if node.name is not None or node.aliases:
             raise InvalidInput(
-                "A document or passage is called by its title. Leave name and aliases out,"
-                " or change"
-                " the document.",
+                "A document or passage is called by its title. Leave name and aliases out, or"
+                " change the document.",
                 field="name",
             )
     else:
-        staged.forms += ((number, form) for form in forms_of(node))
+        names = (node.name or entity_value(node.id), *node.aliases)
+        forms = dict.fromkeys(normalize_name(each) for each in names)
+        staged.forms += ((number, form) for form in forms if form)
     return (
         number,
         name,
@@ -203,20 +200,24 @@ def _edge_rows(edges: Iterable[EdgeInput], staged: StagedItems) -> Iterator[Sequ
         staged.edges += 1
 
 
-def _key_rows(staged: StagedItems, found: dict[str, tuple[str, int]]) -> Iterator[Sequence[Any]]:
+def _key_rows(staged: StagedItems, found: dict[str, Vertex]) -> Iterator[Sequence[Any]]:
     for node_id, number in staged.numbers.items():
         if not is_content_id(node_id):
             yield number, node_id, retired_id_form(node_id), None, None, False
-        elif node_id in found:
-            kind, pk = found[node_id]
-            is_document = kind == "document"
-            ends = (pk, None) if is_document else (None, pk)
+        elif (vertex := found.get(node_id)) and vertex.kind != "node":
+            is_document = vertex.kind == "document"
+            ends = (vertex.pk, None) if is_document else (None, vertex.pk)
             # The row is that of the document, whatever it is called now or later.
-            yield number, f"{'doc' if is_document else 'chunk'}:{pk}", None, *ends, False
+            yield number, f"{'doc' if is_document else 'chunk'}:{vertex.pk}", None, *ends, False
         else:
             yield number, node_id, None, None, None, True
 
 
+def item_field(what: str, position: int, field: str = "") -> str:
+    """Name of an item, or of a field of it, in errors: `nodes.3.weight`."""
+    return f"{what}.{position}" + (f".{field}" if field else "")
+
+
 def _item_error(error: InvalidInput, what: str, position: int) -> InvalidInput:
-    place = f"{what}.{position}" + (f".{error.field}" if error.field else "")
-    return InvalidInput(f"{what}[{position}]: {error}", field=place)
+    field = item_field(what, position, error.field)
+    return InvalidInput(f"{what}[{position}]: {error}", field=field)
