@@ -17,7 +17,8 @@ from documents.tests.factories import (
     MembershipFactory,
     UserFactory,
 )
-from graph.models import Edge, Node, Origin
+from graph.models import Edge, Node
+from graph.querysets import Origin
 from graph.tests.factories import make_edge, make_extracted, make_node
 from tests.browser import SIZES, Visit
 

@@ -32,8 +32,9 @@ from common.admin import (
 from common.errors import RagsiteError
 from graph import inputs
 from graph.extraction.normalized_names import normalize_name
-from graph.models import Alias, Edge, Node, Origin
+from graph.models import Alias, Edge, Node
 from graph.node_ids import check_id, check_rel, check_writable, is_content_id
+from graph.querysets import Origin
 from graph.scopes import GraphScope
 from graph.services import get_node
 from graph.services.edits import check_alias

@@ -44,8 +44,9 @@ from graph.admin.forms import (
     node_label,
     row_scope,
 )
-from graph.models import Alias, Edge, Mention, Node, Origin
+from graph.models import Alias, Edge, Mention, Node
 from graph.node_ids import is_retired_id_form
+from graph.querysets import Origin
 
 MENTIONS_PER_PAGE = 50
 

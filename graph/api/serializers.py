@@ -8,7 +8,7 @@ from rest_framework.utils.urls import replace_query_param
 
 from documents.models import Collection
 from graph.extraction.mentions import KINDS as KINDS_OF_MENTION
-from graph.models import Origin
+from graph.querysets import Origin
 from graph.reading.results import Link, Neighbour, Reached
 from graph.reading.vertices import DERIVED, KINDS, Vertex
 

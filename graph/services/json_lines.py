@@ -15,9 +15,9 @@ from common.errors import InvalidInput
 from common.json_lines import decode_line, encode_line
 from common.text import escape_nonprinting
 from graph.inputs import EdgeInput, NodeInput
-from graph.models import Alias, Edge, Node, Origin
+from graph.models import Alias, Edge, Node
 from graph.node_ids import is_retired_id_form
-from graph.querysets import GraphQuerySet
+from graph.querysets import GraphQuerySet, Origin
 from graph.reading.vertices import load_vertices, ref_of_node
 from graph.scopes import AccessFilter, GraphScope
 from graph.services.upsert import UpsertResult, upsert_many

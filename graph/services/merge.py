@@ -13,8 +13,9 @@ from accounts.audit import Action, Kind, record_change
 from common.errors import InvalidInput, NotFound
 from common.leases import retry_on_deadlock
 from graph import inputs
-from graph.models import Edge, Node, Origin
+from graph.models import Edge, Node
 from graph.node_ids import check_id, retired_id_form
+from graph.querysets import Origin
 from graph.reading.vertices import resolve
 from graph.scopes import AccessFilter, GraphScope
 

@@ -6,7 +6,8 @@ from typing import Any
 from accounts.models import Workspace
 from documents.models import Chunk
 from documents.tests.factories import WorkspaceFactory
-from graph.models import Alias, Edge, Evidence, Mention, Node, Origin
+from graph.models import Alias, Edge, Evidence, Mention, Node
+from graph.querysets import Origin
 
 _NUMBERS = count(1)
 

@@ -22,7 +22,8 @@ from documents.tests.factories import (
 )
 from graph.admin import nodes as admin_nodes
 from graph.admin.forms import matches_node
-from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node, Origin
+from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node
+from graph.querysets import Origin
 from graph.services.edits import add_alias
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_node
 

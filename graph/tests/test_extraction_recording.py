@@ -13,7 +13,8 @@ from graph.extraction.mentions import Extraction as Found
 from graph.extraction.mentions import Mention as FoundMention
 from graph.extraction.mentions import Relation
 from graph.extraction.worker import DocumentReading, load_documents
-from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node, Origin
+from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node
+from graph.querysets import Origin
 from graph.services.extraction import (
     extract_waiting,
     extraction_state,

@@ -10,7 +10,8 @@ from common.errors import InvalidInput, NotFound
 from documents.models import Chunk
 from documents.tests.factories import ChunkFactory, DocumentFactory, MembershipFactory
 from graph.inputs import EdgeInput
-from graph.models import Alias, Edge, Evidence, Mention, Node, Origin
+from graph.models import Alias, Edge, Evidence, Mention, Node
+from graph.querysets import Origin
 from graph.scopes import GraphScope
 from graph.services import (
     get_node,

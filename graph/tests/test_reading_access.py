@@ -18,7 +18,8 @@ from documents.tests.factories import (
     UserFactory,
 )
 from graph import services
-from graph.models import Edge, Mention, Node, Origin
+from graph.models import Edge, Mention, Node
+from graph.querysets import Origin
 from graph.scopes import GraphScope, graph_scope
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
 

@@ -11,7 +11,8 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import ChunkFactory, CollectionFactory, WorkspaceFactory
 from documents.validation import validate
-from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node, Origin
+from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node
+from graph.querysets import Origin
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]

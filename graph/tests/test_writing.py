@@ -11,7 +11,8 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from graph.models import Alias, Edge, Mention, Node, Origin
+from graph.models import Alias, Edge, Mention, Node
+from graph.querysets import Origin
 from graph.scopes import GraphScope, graph_scope
 from graph.services import (
     Deletion,

@@ -15,7 +15,8 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from graph.models import Edge, Mention, Origin
+from graph.models import Edge, Mention
+from graph.querysets import Origin
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention
 from search.query import parse_query
 from search.query_options import scope_for, site_scope
