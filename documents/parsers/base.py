@@ -112,6 +112,26 @@ class ParsedDocument:
     chunks: tuple[ParsedChunk, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class MailPart:
+    """An attachment. `path` is its name or, in an attached mail, that mail's path, `!/` and its
+    name; `problem` is why it was not unpacked."""
+
+    path: str
+    data: bytes
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackedMail:
+    """A mail's attachments, each mail among them before its own; `about` has the subject, sender
+    and date of each mail by its path, which is empty for the whole."""
+
+    message_id: str
+    about: dict[str, dict[str, Any]]
+    parts: tuple[MailPart, ...]
+
+
 class Parser(Protocol):
     """Reads one file format; `name` is the file's name, used as the title if there is no other."""
 

@@ -1,7 +1,6 @@
 """HTML: the main content as Markdown, with the page's title, language and metadata. Begin with
 `parse_html`; `main_content` drops navigation and banners."""
 
-import codecs
 import re
 
 from lxml import etree
@@ -26,10 +25,10 @@ from documents.parsers.html_text import (
 )
 from documents.parsers.markdown_writer import MarkdownWriter
 from documents.parsers.normalise import (
+    decode_as,
     decode_text,
     json_safe,
     language_code,
-    normalise_text,
     readable_title,
 )
 
@@ -193,12 +192,6 @@ def _drop_elements(nodes: list[HtmlElement]) -> None:
 
 
 _DECLARED_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.I)
-#: Browsers read both of these labels as Windows-1252.
-_ALIASES = {"iso-8859-1": "cp1252", "us-ascii": "cp1252"}
-#: Python's own, of names and of programs: no page is in them, and some take quadratic time.
-_REFUSED_ENCODINGS = frozenset(
-    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
-)
 #: Names of <meta> elements, in the order of preference, for each key of the metadata.
 _META_NAMES = {
     "description": ("description", "og:description", "dc.description"),
@@ -270,13 +263,7 @@ def parse_html(
 def _decode_html(data: bytes) -> str:
     declared = _DECLARED_CHARSET.search(data[:4096])
     if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        label = declared[1].decode("ascii", "replace").lower()
-        try:
-            encoding = codecs.lookup(_ALIASES.get(label, label)).name
-            if encoding not in _REFUSED_ENCODINGS:
-                return normalise_text(data.decode(encoding))
-        except (LookupError, UnicodeError, ValueError):
-            pass  # a page may lie about its encoding: its bytes decide then
+        return decode_as(data, declared[1].decode("ascii", "replace"))
     return decode_text(data)
 
 

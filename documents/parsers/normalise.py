@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import math
 import re
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, NoReturn
 
@@ -53,6 +54,25 @@ def decode_text(data: bytes) -> str:
             raise ParseError("binary", f"The file is not text. If it is, {_SAVE_AS_UTF8}")
         text = wide
     return normalise_text(text)
+
+
+#: Browsers and mail programs read both of these labels as Windows-1252.
+_ALIASES = {"iso-8859-1": "cp1252", "us-ascii": "cp1252"}
+#: Python's own, of names and of programs: no text is in them, and some take quadratic time.
+_REFUSED_ENCODINGS = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+)
+
+
+def decode_as(data: bytes, label: str) -> str:
+    """Text of the encoding that a page or a mail names; if that is wrong, its bytes decide.
+    ParseError if it is not text."""
+    label = label.strip().lower()
+    with suppress(LookupError, UnicodeError, ValueError):
+        encoding = codecs.lookup(_ALIASES.get(label, label)).name
+        if encoding not in _REFUSED_ENCODINGS:
+            return normalise_text(data.decode(encoding))
+    return decode_text(data)
 
 
 def decode_nonblank(data: bytes) -> str:

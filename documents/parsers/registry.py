@@ -20,6 +20,7 @@ from documents.parsers.base import (
 )
 from documents.parsers.chunk_json import CHUNK_JSON, chunk_layout, is_chunk_json_name
 from documents.parsers.normalise import decode_text
+from documents.parsers.outlook import OLE, PROPERTIES
 from documents.parsers.zip_archive import ZIP_ERRORS, ZipArchive
 
 _HEAD = 4096
@@ -60,7 +61,9 @@ _OFFICE_LIST = "[content_types].xml"
 _OFFICE_FOLDERS = {"word/": _WORD, "xl/": _EXCEL, "ppt/": _POWERPOINT}
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 _ZIP = FileKind("application/zip", "a ZIP archive")
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MAIL = FileKind("message/rfc822", "a mail")
+_OUTLOOK_MAIL = FileKind("application/vnd.ms-outlook", "an Outlook mail (.msg)")
+_MAIL_HEADER = re.compile(rb"(?:From [^\n]{0,500}\n)?[!-9;-~]{1,100}[ \t]*:")
 _LEGACY_OFFICE = FileKind(
     "application/x-ole-storage",
     "an old Office document (.doc, .xls, .ppt)",
@@ -119,9 +122,10 @@ def identify_binary(data: bytes) -> FileKind:
     """The kind of a file that is not text."""
     if is_zip(data):
         return _identify_zip(data)
-    if data.startswith(_OLE):
-        locked = "EncryptedPackage".encode("utf-16-le") in data
-        return _ENCRYPTED_OFFICE if locked else _LEGACY_OFFICE
+    if data.startswith(OLE):
+        kinds = {"EncryptedPackage": _ENCRYPTED_OFFICE, PROPERTIES: _OUTLOOK_MAIL}
+        names = (name for name in kinds if name.encode("utf-16-le") in data)
+        return kinds.get(next(names, ""), _LEGACY_OFFICE)
     if kind := _starts_with(data, _MAGIC):
         return kind
     try:
@@ -216,13 +220,16 @@ FORMATS: tuple[FileFormat, ...] = (
         binary=True,
     ),
     FileFormat("epub.parse_epub", ("application/epub+zip",), (".epub",), binary=True),
+    FileFormat("mail.parse_mail", (_MAIL.media_type,), (".eml",)),
+    FileFormat("mail.parse_outlook", (_OUTLOOK_MAIL.media_type,), (".msg",), binary=True),
+    FileFormat("mail.refuse_mbox", ("application/mbox",), (".mbox",)),
 )
 
 _BY_MEDIA_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _SUPPORTED_FORMATS = (
     "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), PDF, EPUB, HTML, "
-    "Markdown, reStructuredText, CSV, JSON, source code, SQL and plain text."
+    "Markdown, reStructuredText, CSV, JSON, mail, source code, SQL and plain text."
 )
 
 
@@ -275,13 +282,15 @@ def parse(
 def _detect_kind(data: bytes, name: str) -> FileKind:
     """Content decides; the name only chooses between text formats."""
     named = _BY_SUFFIX.get(_suffix(name))
+    # Parts of a mail may be bytes of any kind.
+    is_mail = named is not None and named.parser == "mail.parse_mail" and _MAIL_HEADER.match(data)
     is_json = named is not None and named.parser == "json_text.parse_json"
     if (is_json or is_chunk_json_name(name)) and chunk_layout(name, lambda: BytesIO(data)):
         return FileKind(CHUNK_JSON, "chunk JSON")
     if is_pdf(data) and not is_zip(data):
         return FileKind("application/pdf", "a PDF")
-    if is_html(data):
-        return FileKind("text/html", "an HTML page")
+    if is_mail or is_html(data):
+        return _MAIL if is_mail else FileKind("text/html", "an HTML page")
     if is_zip(data) or not _is_text(data):
         return identify_binary(data)
     if kind := _starts_with(data, _TEXT_MAGIC):

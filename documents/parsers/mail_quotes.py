@@ -1,0 +1,98 @@
+"""What a mail says itself: `fold_quotes` leaves out the mails that it answers and shortens
+signatures."""
+
+import re
+
+#: Lines of a signature, and characters of a quoted passage that an answer stands below.
+SIGNATURE_LINES = 4
+QUOTE_CHARACTERS = 120
+_MAX_LINE = 500
+_QUOTED = re.compile(r" {0,3}>")
+_QUOTE_MARKS = re.compile(r"[\s>]+")
+_WROTE = re.compile(
+    r"(?:wrote|writes|schrieb(?:en)?|escribió|a écrit|ha scritto|schreef|escreveu|skrev|napisał)"
+    r"\b[^:]{0,120}:\W*$",
+    re.I,
+)
+_ORIGINAL = re.compile(
+    r"\W*-{2,} ?(?:original message|original appointment|urspr\w+ nachricht|original-nachricht"
+    r"|mensaje original|message d.origine|messaggio originale|oorspronkelijk bericht) ?-{2,}\W*$",
+    re.I,
+)
+_FROM_LINE = re.compile(r"\W{0,4}(?:from|von|de|da|van|från)\W{0,4}:", re.I)
+_SENT_LINE = re.compile(
+    r"\W{0,4}(?:sent|date|gesendet|datum|enviado(?: el)?|fecha|envoyé|inviato|data"
+    r"|verzonden|skickat)\W{0,4}:",
+    re.I,
+)
+
+
+def fold_quotes(text: str) -> str:
+    """The text without the mails quoted at its end; of one quoted above an answer the first words
+    stay. A text that has nothing else is returned as it is."""
+    lines = text.split("\n")
+    end = next((at for at in range(len(lines)) if _begins_original(lines, at)), len(lines))
+    if end < len(lines) and "".join(lines[:end]).strip():
+        lines = lines[:end]
+    kept: list[str] = []
+    at = 0
+    while at < len(lines):
+        if not _QUOTED.match(lines[at]):
+            kept.append(lines[at])
+            at += 1
+            continue
+        start = at
+        while at < len(lines) and (_QUOTED.match(lines[at]) or _is_gap(lines, at)):
+            at += 1
+        if _is_answered(lines[at:]):
+            words = _QUOTE_MARKS.sub(" ", " ".join(lines[start : min(at, start + 5)])).strip()
+            short = words[:QUOTE_CHARACTERS].rstrip()
+            kept += [f"> {short}{' …' if len(short) < len(words) or at > start + 5 else ''}", ""]
+        else:
+            _drop_attribution(kept)
+    folded = "\n".join(_shorten_signature(kept)).strip()
+    return folded or text
+
+
+def _begins_original(lines: list[str], at: int) -> bool:
+    """Whether the mail that is answered begins here, with a line or the head that Outlook gives."""
+    line = lines[at][:_MAX_LINE]
+    if _ORIGINAL.match(line):
+        return True
+    below = [each[:_MAX_LINE] for each in lines[at + 1 : at + 5] if each.strip()]
+    return bool(_FROM_LINE.match(line)) and any(_SENT_LINE.match(each) for each in below[:3])
+
+
+def _is_gap(lines: list[str], at: int) -> bool:
+    """A blank line between two quoted ones."""
+    following = lines[at + 1] if at + 1 < len(lines) else ""
+    return not lines[at].strip() and _QUOTED.match(following) is not None
+
+
+def _is_answered(below: list[str]) -> bool:
+    """Whether more than a signature follows."""
+    first = next((line.strip() for line in below if line.strip()), "--")
+    return first not in {"--", "\\--"}
+
+
+def _drop_attribution(kept: list[str]) -> None:
+    """Remove the line, or two, that says who wrote what is quoted."""
+    while kept and not kept[-1].strip():
+        kept.pop()
+    for count in (1, 2, 3):
+        joined = " ".join(kept[-count:])[:_MAX_LINE]
+        if len(kept) >= count and _WROTE.search(joined) and (count == 3 or _is_start(kept, count)):
+            del kept[-count:]
+            return
+
+
+def _is_start(kept: list[str], count: int) -> bool:
+    return len(kept) == count or not kept[-count - 1].strip()
+
+
+def _shorten_signature(lines: list[str]) -> list[str]:
+    for at, line in enumerate(lines):
+        if line.strip() in {"--", "\\--"} and len(lines) - at > SIGNATURE_LINES:
+            signature = [each for each in lines[at + 1 :] if each.strip()][:SIGNATURE_LINES]
+            return [*lines[:at], *signature]
+    return lines
