@@ -175,7 +175,8 @@ class InlineIngestion:
         for batch in split_batches(sources):
             size = sum(entry.size for entry in batch)
             jobs.add_expected_files(self.run.id, total=len(batch), size=size)
-            keys = [entry.key for entry in batch if isinstance(entry, Source)]
+            found_sources = [entry for entry in batch if isinstance(entry, Source)]
+            keys = {key for each in found_sources for key in (each.key, each.part_of) if key}
             known = versions.documents_to_compare(self.collection, keys)
             settled: list[IngestionItem] = []
             changed: list[_Changed] = []

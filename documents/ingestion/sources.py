@@ -131,6 +131,11 @@ class Source:
     is_given_text: bool = False
     access: tuple[str, ...] | None = None
 
+    @property
+    def part_of(self) -> str:
+        """The key of the mail, or the mbox, that it was taken out of; else empty."""
+        return str(self.declared.get("part_of", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class BrokenSource:

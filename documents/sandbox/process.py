@@ -9,29 +9,34 @@ import select
 import subprocess
 import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import get_args
+from typing import TypeVar, get_args
 
 import documents
 from documents.parsers import ParsedDocument, ParseError
-from documents.parsers.base import ErrorCode
+from documents.parsers.base import ErrorCode, UnpackedMail
 from documents.sandbox import limits as sandbox_limits
 from documents.sandbox.limits import ParserLimits
 from documents.sandbox.protocol import (
     MAX_HEADER_BYTES,
     PREFIX,
+    MessageHeader,
     ParseRequest,
     decode_header,
     document_from_fields,
     encode_header,
     frame_message,
+    mail_from_fields,
 )
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _PROJECT_ROOT = Path(documents.__path__[0]).resolve().parent
 #: Environment variables that are passed on: none holds a password or an address.
@@ -231,9 +236,19 @@ class ParserProcess:
 
     def result(self) -> ParsedDocument:
         """The outcome of the oldest pending file; blocks. Raises ParseError."""
+        return self._result(
+            lambda header, body: document_from_fields(header["document"], str(body, "utf-8"))
+        )
+
+    def unpack(self, request: ParseRequest) -> UnpackedMail:
+        """The attachments of a mail. Raises ParseError, and nothing else."""
+        self.submit(request)
+        return self._result(lambda header, body: mail_from_fields(header["mail"], body))
+
+    def _result(self, decode: Callable[[MessageHeader, bytearray], T]) -> T:
         request = self._waiting.popleft()
         try:
-            document = self._receive(request)
+            document = self._receive(request, decode)
         except ParseError:
             self._restart_for_pending()
             raise
@@ -263,11 +278,12 @@ class ParserProcess:
                     "path": str(request.path or ""),
                     "seconds": self.limits.seconds,
                     "max_bytes": self.limits.max_bytes,
+                    "unpack": request.unpack,
                 }
             )
             self._channel.send(*frame_message(header, request.data or b""))
 
-    def _receive(self, request: ParseRequest) -> ParsedDocument:
+    def _receive(self, request: ParseRequest, decode: Callable[[MessageHeader, bytearray], T]) -> T:
         assert self._channel is not None
         try:
             encoded, body = self._channel.receive()
@@ -277,7 +293,7 @@ class ParserProcess:
                 if fields["code"] not in get_args(ErrorCode):
                     raise ValueError(f"{fields['code']!r} is no code")
                 raise ParseError(fields["code"], str(fields["message"])[:MAX_MESSAGE_CHARACTERS])
-            return document_from_fields(header["document"], str(body, "utf-8"))
+            return decode(header, body)
         except ProcessTimeout as error:
             self._stop()
             raise sandbox_limits.time_limit_error(request.name, self.limits.seconds) from error
@@ -312,6 +328,12 @@ def parse_in_sandbox(request: ParseRequest, *, limits: ParserLimits) -> ParsedDo
     """Parse a file in the sandbox. Raises ParseError, and nothing else."""
     with _pool.borrow(limits) as process:
         return process.parse(request)
+
+
+def unpack_in_sandbox(request: ParseRequest, *, limits: ParserLimits) -> UnpackedMail:
+    """The attachments of a mail, taken out in the sandbox. Raises ParseError, and nothing else."""
+    with _pool.borrow(limits) as process:
+        return process.unpack(replace(request, unpack=True))
 
 
 def parse_many(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from documents.parsers import Heading, Page, ParsedChunk, ParsedDocument, chunk_offsets
-from documents.parsers.base import Rendering
+from documents.parsers.base import MailPart, Rendering, UnpackedMail
 from documents.parsers.normalise import normalise_text, refuse_constant
 
 #: Whether the process ends after this message, bytes of the header, bytes of the body.
@@ -22,11 +22,13 @@ _CHUNK_FIELDS = [field.name for field in fields(ParsedChunk) if field.name != "t
 
 @dataclass(frozen=True, slots=True)
 class ParseRequest:
-    """A file to parse: its bytes, or the path to read them from."""
+    """A file to parse: its bytes, or the path to read them from. `unpack`: a mail whose attachments
+    are wanted, not its text."""
 
     name: str
     data: bytes | None = None
     path: Path | None = None
+    unpack: bool = False
 
     @property
     def size(self) -> int:
@@ -108,6 +110,29 @@ def document_from_fields(header: MessageHeader, text: str) -> ParsedDocument:
             for chunk in header["chunks"]
         ),
     )
+
+
+def mail_fields(mail: UnpackedMail) -> MessageHeader:
+    """Everything of an unpacked mail except the bytes of its attachments, as JSON values."""
+    return {
+        "message_id": mail.message_id,
+        "about": mail.about,
+        "parts": [(part.path, part.problem, len(part.data)) for part in mail.parts],
+    }
+
+
+def mail_from_fields(header: MessageHeader, body: bytes | bytearray) -> UnpackedMail:
+    """Reverse of `mail_fields`; `body` is the attachments one after the other. Raises LookupError,
+    TypeError or ValueError for invalid fields."""
+    parts: list[MailPart] = []
+    start = 0
+    for path, problem, size in header["parts"]:
+        if _int(size) < 0 or start + size > len(body):
+            raise ValueError("attachments outside the answer")
+        parts.append(MailPart(_str(path), bytes(body[start : start + size]), _str(problem)))
+        start += size
+    about = {_str(path): _dict(told) for path, told in _dict(header["about"]).items()}
+    return UnpackedMail(message_id=_str(header["message_id"]), about=about, parts=tuple(parts))
 
 
 def _int(value: object) -> int:

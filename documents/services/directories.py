@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from common.errors import Conflict, Forbidden, InvalidInput
 from documents.ingestion import listeners, versions
+from documents.ingestion.mails import PART_MARK, with_attachments
 from documents.ingestion.preparation import recipe_for
 from documents.ingestion.sources import (
     BrokenSource,
@@ -154,7 +155,10 @@ def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: Sequence[Doc
     moved: set[int] = set()
     for source in unknown:
         # Only where a size agrees: a first run would read every file twice.
-        digest = _source_digest(source) if source.size in sizes else None
+        # An attachment has the key of its mail in its metadata, and so is ingested again.
+        is_attached = "mail" in source.declared.get("metadata", {})
+        is_known = source.size in sizes and not is_attached
+        digest = _source_digest(source) if is_known else None
         # The same bytes, which are read in the same way.
         if digest and (same := left[digest, _suffix(source.name)]):
             before = same.pop()
@@ -185,11 +189,11 @@ def _removed_files(
         declared__file_name__isnull=True,
         url="",
     ).order_by("key")
-    fields = rows.only("id", "key", "source", "size", "source_sha256", "status")
+    fields = rows.only("id", "key", "source", "size", "source_sha256", "status", "declared")
     return [
         row
         for row in fields.iterator(chunk_size=2000)
-        if row.key not in present_keys and _is_removed(row.key, row.source, prefix, glob, broken)
+        if row.key not in present_keys and _is_removed(row, prefix, glob, broken)
     ]
 
 
@@ -199,8 +203,14 @@ def key_prefix(directory: Path) -> str:
     return storable_key(str(directory)).rstrip("/") + "/"
 
 
-def _is_removed(key: str, source: str, prefix: str, glob: str, broken: list[str]) -> bool:
+def _is_removed(document: Document, prefix: str, glob: str, broken: list[str]) -> bool:
+    key, source = document.key, document.source
     relative = key.removeprefix(prefix)
+    if "part_of" in document.declared:
+        # It goes with its mail, or when its mail was read and has it no more.
+        if any(_is_file_or_below(relative, name) for name in broken):
+            return False
+        relative = relative.partition(PART_MARK)[0]
     if any(part.startswith(".") for part in relative.split("/")):
         return False
     if source.endswith(CHUNK_BUNDLE_SUFFIX):
@@ -240,7 +250,7 @@ def changed_sources(
 ) -> Iterator[Entry]:
     """The sources to ingest and those that cannot be read, discovered again: a directory may be too
     large to keep its sources in memory."""
-    for entry in discover([directory], glob=glob, below=below):
+    for entry in with_attachments(discover([directory], glob=glob, below=below)):
         if isinstance(entry, BrokenSource) or entry.key in keys:
             yield entry
 
@@ -326,7 +336,8 @@ def sync_directory(
         )
     directory = directory.resolve()
     with _exclusive_sync(collection, directory):
-        plan = plan_sync(collection, directory, glob, discover([directory], glob=glob, below=below))
+        found = with_attachments(discover([directory], glob=glob, below=below))
+        plan = plan_sync(collection, directory, glob, found)
         _refuse_doubtful_plan(
             plan, directory, allow_empty=allow_empty, allow_deletions=force or not delete
         )
@@ -427,13 +438,18 @@ def _rename_document(collection: Collection, document: Document, source: Source)
     )
     if not is_same or Document.objects.filter(collection=collection, key=source.key).exists():
         return False
+    recipe = recipe_for(collection)
     for row in held:
+        if row.recipe == recipe.digest(row.declared):
+            row.recipe = recipe.digest(source.declared)
+        row.declared = source.declared
         row.key, before = source.key, row.source
         row.source = source.name[:1024]
         if row.title == readable_title(before):
             row.title = readable_title(source.name)[:500]
         row.updated_at = timezone.now()
-    Document.objects.bulk_update(held, ["key", "source", "title", "updated_at"])
+    fields = ["key", "source", "title", "declared", "recipe", "updated_at"]
+    Document.objects.bulk_update(held, fields)
     listeners.loaded([row.pk for row in held])
     return True
 

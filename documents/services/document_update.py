@@ -27,6 +27,7 @@ from documents.services.chunk_edits import (
     current_document,
     embed_chunk_texts,
 )
+from documents.services.deletion import attachments
 from documents.services.documents import checked_access
 
 #: The title is part of every passage's context, so all are embedded again.
@@ -82,6 +83,11 @@ def update_document(
         store = partial(_store_update, current, new_title, contexts, vectors, metadata, access)
         if retry_on_deadlock(store):
             document.refresh_from_db()
+            if not isinstance(access, Unset):
+                # Attachments have the list of their mail, unless somebody gave them another.
+                for attachment in attachments([document]):
+                    if attachment.access == current.access != access:
+                        update_document(document=attachment, access=access, user=user)
             return document
     raise Conflict("Others change the same document again and again. Try again in a moment.")
 

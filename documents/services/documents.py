@@ -24,6 +24,7 @@ from common.errors import Forbidden, InvalidInput, NotFound
 from documents.ingestion import jobs, versions
 from documents.ingestion.concurrency import share_collection_locks
 from documents.ingestion.duplicates import make_alias
+from documents.ingestion.mails import with_attachments
 from documents.ingestion.pipeline import InlineIngestion
 from documents.ingestion.preparation import recipe_for
 from documents.ingestion.registration import read_if_changed, register_documents
@@ -43,6 +44,7 @@ from documents.ingestion.text_changes import join_passages
 from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 from documents.services.audit import record
+from documents.services.deletion import attachments_by_name, delete_documents
 
 if TYPE_CHECKING:
     from documents.ingestion.web_pages import Fetch
@@ -162,9 +164,10 @@ def ingest_sources(
                 store_once=store_once,
                 source=source if listed is None else RESTRICTED_SOURCE_NAME,
             )
+            mails = _MailWatch(collection, user)
             queued = [
                 document_id
-                for entry in _with_access(listed, sources)
+                for entry in mails.watch(_with_access(listed, with_attachments(sources)))
                 if (document_id := _queue_source(entry, run, stored)) is not None
             ]
             from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
@@ -177,10 +180,44 @@ def ingest_sources(
         if not complete:
             delete_files(stored)
         raise
+    mails.remove_dropped()
     if not queued:
         jobs.finish_run(run.id)
     run.refresh_from_db()
     return run
+
+
+class _MailWatch:
+    """Remembers which attachments the mails of a run had before it, to delete those that they no
+    longer have."""
+
+    def __init__(self, collection: Collection, user: Any = None) -> None:
+        self._collection = collection
+        self._user = user
+        #: By the key of a mail, the names of its attachments now, and of those that it had before.
+        self._changed: dict[str, tuple[list[str], list[str]]] = {}
+
+    def watch(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        for entry in entries:
+            if isinstance(entry, Source) and "parts" in entry.declared:
+                rows = Document.objects.filter(
+                    collection=self._collection, key=entry.key, is_current=True
+                )
+                before = rows.values_list("declared__parts", flat=True).first() or []
+                now = entry.declared["parts"]
+                if dropped := [name for name in before if name not in set(now)]:
+                    self._changed[entry.key] = (now, dropped)
+            yield entry
+
+    def remove_dropped(self) -> None:
+        """Delete them, unless the mail was refused and so is as before."""
+        for key, (now, dropped) in self._changed.items():
+            mail = Document.objects.filter(collection=self._collection, key=key, is_current=True)
+            if self._user is not None:
+                mail = mail.visible_to(self._user)
+            if mail.filter(declared__parts=now).exists():
+                found = attachments_by_name(self._collection.pk, key, dropped)
+                delete_documents(documents=found)
 
 
 def _with_access(access: Sequence[str] | None, sources: Iterable[Entry]) -> Iterable[Entry]:
@@ -201,7 +238,7 @@ def _queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | N
     process it."""
     jobs.count_on_run(run.id, total=1, bytes=entry.size)
     recipe = recipe_for(run.collection)
-    keys = [entry.key] if isinstance(entry, Source) else []
+    keys = [entry.key, entry.part_of] if isinstance(entry, Source) else []
     known = versions.documents_to_compare(run.collection, keys)
     content = read_if_changed(run, entry, known, recipe)
     if isinstance(content, IngestionItem):
@@ -248,9 +285,11 @@ def ingest_inline(
                 collection=collection, policy=policy, store_once=store_once, source=source
             )
             on_progress(run)
-            return InlineIngestion(run, on_progress=on_progress).ingest(
-                _with_access(listed, sources)
-            )
+            mails = _MailWatch(collection)
+            entries = mails.watch(_with_access(listed, with_attachments(sources)))
+            run = InlineIngestion(run, on_progress=on_progress).ingest(entries)
+            mails.remove_dropped()
+            return run
     except (IntegrityError, ObjectDoesNotExist):
         _require_collection(collection)
         raise
@@ -276,7 +315,7 @@ def ingest_uploads(
         collection=collection,
         # In one order: two uploads of the same files cannot wait for each other.
         sources=sorted(
-            _upload_sources(uploads),
+            with_attachments(_upload_sources(uploads)),
             key=lambda entry: entry.key if isinstance(entry, Source) else "",
         ),
         source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
@@ -296,13 +335,18 @@ def _upload_sources(uploads: Sequence[Upload]) -> Iterable[Entry]:
             key=name,
             name=name,
             size=file.size,
-            read=file.read,
+            read=partial(_read_upload, upload),
             declared={"metadata": upload.metadata} if upload.metadata else {},
             path=Path(file.temporary_file_path())  # as Django keeps a large one
             if isinstance(file, TemporaryUploadedFile)
             else None,
         )
     yield from bundle_chunks(records)
+
+
+def _read_upload(upload: Upload) -> bytes:
+    with _open_upload(upload) as file:
+        return file.read()
 
 
 @contextmanager
