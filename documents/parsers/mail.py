@@ -6,7 +6,7 @@ import codecs
 import email.utils
 import mimetypes
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.header import decode_header
@@ -27,7 +27,7 @@ from documents.parsers.base import (
 )
 from documents.parsers.html import parse_html
 from documents.parsers.mail_quotes import fold_quotes
-from documents.parsers.normalise import decode_as, decode_text, normalise_text, readable_title
+from documents.parsers.normalise import decode_as, normalise_text, readable_title
 from documents.parsers.outlook import OLE, outlook_message
 from documents.parsers.text_formats import markdown_headings
 
@@ -196,7 +196,8 @@ def _read_part(part: Message, mail: Mail, *, depth: int, is_related: bool) -> tu
             return better_body(texts)
         return "\n\n".join(text for text, _ in texts), any(rich for _, rich in texts)
     is_attached = (part.get_content_disposition() or "") == "attachment"
-    if kind in {"text/plain", "text/html"} and not is_attached:
+    is_file = is_attached or (depth > 0 and bool(_file_name(part)))
+    if kind in {"text/plain", "text/html"} and not is_file:
         try:
             text = decode_as(_payload(part), str(part.get_content_charset() or ""))
         except ParseError:
@@ -254,7 +255,15 @@ def _payload(part: Message) -> bytes:
 
 
 def _header(message: Message, name: str) -> str:
-    return _decoded(str(message.get(name, ""))[:_MAX_HEADER_CHARACTERS])
+    return _decoded(next(_raw_headers(message, name), ""))
+
+
+def _raw_headers(message: Message, name: str) -> Iterator[str]:
+    """The headers of this name, of at most 10,000 characters, with undecoded bytes as surrogates:
+    `get` would give them as unknown characters."""
+    for label, value in message.raw_items():
+        if label.lower() == name.lower():
+            yield str(value)[:_MAX_HEADER_CHARACTERS]
 
 
 def _decoded(value: str) -> str:
@@ -262,7 +271,10 @@ def _decoded(value: str) -> str:
     try:
         raw = value.encode("ascii", "surrogateescape")
         if not raw.isascii():
-            return decode_text(raw)  # 8-bit characters, which should have been encoded
+            try:  # characters that should have been encoded
+                return normalise_text(raw.decode())
+            except UnicodeDecodeError:
+                return normalise_text(raw.decode("cp1252", "replace"))
         parts = [
             text if isinstance(text, str) else decode_as(text, charset or "")
             for text, charset in decode_header(value)
@@ -273,9 +285,15 @@ def _decoded(value: str) -> str:
 
 
 def _addresses(message: Message, name: str) -> list[Address]:
-    values = [str(value)[:_MAX_HEADER_CHARACTERS] for value in message.get_all(name, [])]
+    values = [
+        value if value.isascii() else _decoded(value) for value in _raw_headers(message, name)
+    ]
     found: list[Address] = []
-    for encoded, written in email.utils.getaddresses(values)[:MAX_ADDRESSES]:
+    try:
+        pairs = email.utils.getaddresses(values)[:MAX_ADDRESSES]
+    except RecursionError:  # over brackets in brackets
+        pairs = []
+    for encoded, written in pairs:
         label = " ".join(_decoded(encoded).split())[:200]
         address = normalise_text(written).strip().lower()[:320]
         if label or address:

@@ -3,8 +3,10 @@ signatures."""
 
 import re
 
-#: Lines of a signature, and characters of a quoted passage that an answer stands below.
+#: Lines that are kept of a signature, which is none if it has more than 25.
 SIGNATURE_LINES = 4
+MAX_SIGNATURE_LINES = 25
+#: Characters that are kept of a quoted passage with an answer below.
 QUOTE_CHARACTERS = 120
 _MAX_LINE = 500
 _QUOTED = re.compile(r" {0,3}>")
@@ -28,8 +30,8 @@ _SENT_LINE = re.compile(
 
 
 def fold_quotes(text: str) -> str:
-    """The text without the mails quoted at its end; of one quoted above an answer the first words
-    stay. A text that has nothing else is returned as it is."""
+    """The text without the mails quoted at its end; of one quoted above an answer, or by
+    nobody, the first words stay. A text that has nothing else is returned as it is."""
     lines = text.split("\n")
     end = next((at for at in range(len(lines)) if _begins_original(lines, at)), len(lines))
     if end < len(lines) and "".join(lines[:end]).strip():
@@ -44,12 +46,10 @@ def fold_quotes(text: str) -> str:
         start = at
         while at < len(lines) and (_QUOTED.match(lines[at]) or _is_gap(lines, at)):
             at += 1
-        if _is_answered(lines[at:]):
+        if _is_answered(lines[at:]) or not _drop_attribution(kept):
             words = _QUOTE_MARKS.sub(" ", " ".join(lines[start : min(at, start + 5)])).strip()
             short = words[:QUOTE_CHARACTERS].rstrip()
             kept += [f"> {short}{' …' if len(short) < len(words) or at > start + 5 else ''}", ""]
-        else:
-            _drop_attribution(kept)
     folded = "\n".join(_shorten_signature(kept)).strip()
     return folded or text
 
@@ -75,15 +75,16 @@ def _is_answered(below: list[str]) -> bool:
     return first not in {"--", "\\--"}
 
 
-def _drop_attribution(kept: list[str]) -> None:
-    """Remove the line, or two, that says who wrote what is quoted."""
+def _drop_attribution(kept: list[str]) -> bool:
+    """Remove the line, or two, that says who wrote what is quoted; False if there is none."""
     while kept and not kept[-1].strip():
         kept.pop()
     for count in (1, 2, 3):
         joined = " ".join(kept[-count:])[:_MAX_LINE]
         if len(kept) >= count and _WROTE.search(joined) and (count == 3 or _is_start(kept, count)):
             del kept[-count:]
-            return
+            return True
+    return False
 
 
 def _is_start(kept: list[str], count: int) -> bool:
@@ -93,6 +94,8 @@ def _is_start(kept: list[str], count: int) -> bool:
 def _shorten_signature(lines: list[str]) -> list[str]:
     for at, line in enumerate(lines):
         if line.strip() in {"--", "\\--"} and len(lines) - at > SIGNATURE_LINES:
-            signature = [each for each in lines[at + 1 :] if each.strip()][:SIGNATURE_LINES]
-            return [*lines[:at], *signature]
+            signature = [each for each in lines[at + 1 :] if each.strip()]
+            if len(signature) > MAX_SIGNATURE_LINES:
+                continue  # it only divides the text
+            return [*lines[:at], *signature[:SIGNATURE_LINES]]
     return lines

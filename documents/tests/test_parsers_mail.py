@@ -86,11 +86,14 @@ def test_of_a_passage_with_an_answer_below_the_first_words_stay() -> None:
 
 def test_what_is_only_quoted_or_forwarded_is_kept() -> None:
     assert fold_quotes("> All of it.") == "> All of it."
+    assert fold_quotes("A poem:\n\n> Roses are red.") == "A poem:\n> Roses are red."
     document = parse(mail(OUTLOOK_REPLY, subject="WG: Kessel").as_bytes(), name="a.eml")
     assert "Können Sie den Kessel reparieren?" in document.text
 
 
 def test_a_long_signature_is_cut() -> None:
+    divided = "Above.\n--\n" + "\n".join(["Below."] * 40)
+    assert fold_quotes(divided) == divided
     signature = "\n".join(f"line {number}" for number in range(20))
     assert fold_quotes(f"Yes.\n-- \n{signature}").endswith("Yes.\nline 0\nline 1\nline 2\nline 3")
 
@@ -151,8 +154,15 @@ def test_broken_mails_are_read_as_far_as_they_go() -> None:
     assert "Käse" in document.text
     assert len(document.title) <= 500
     assert "date" not in document.metadata
+    eight_bit = parse(b"From: J\xfcrgen <j@x.org>\nSubject: Gr\xfc\xdfe\n\nText.", name="a.eml")
+    assert (eight_bit.title, eight_bit.metadata["from_name"]) == ("Grüße", "Jürgen")
     unclosed = b'From: a@x.org\nContent-Type: multipart/mixed; boundary="b"\n\n--b\n\nText.'
     assert "Text." in parse(unclosed, name="a.eml").text
+
+
+def test_addresses_in_brackets_without_end_are_left_out() -> None:
+    data = b"From: a@x.org\nTo: " + b"(" * 9_000 + b"\n\nText."
+    assert parse(data, name="a.eml").metadata == {"from": "a@x.org"}
 
 
 def test_what_is_no_mail_is_refused() -> None:

@@ -6,6 +6,7 @@ from functools import cache
 
 from documents.tests.factories_books import epub, odf
 from documents.tests.factories_files import chunk_json, pdf
+from documents.tests.factories_mail import mail, outlook
 from documents.tests.factories_office import NAMES, docx, pptx, table, xlsx
 
 _CORE = {"title": "A title", "creator": "Ann", "language": "en", "created": "2024-01-02T03:04:05Z"}
@@ -145,5 +146,7 @@ def _office() -> dict[str, bytes]:
         ),
         "text.odt": odf("text", prose, core={"title": "A title"}),
         "sheet.ods": odf("spreadsheet", sheet),
+        "letter.eml": mail(html="<p>x", attached={"a.txt": b"A", "m.eml": mail()}).as_bytes(),
+        "letter.msg": outlook({0x0037: "Kessel", 0x1000: "Text"}, {"__attach_1": {0x3701: b"x"}}),
         "book.epub": epub("<h1>One</h1><p>A text.</p>", "<h2>Two</h2><p>More.</p>", core=_CORE),
     }  # fmt: skip
