@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
+from ragsite import metrics_directory as metrics_multiprocess
 from ragsite.environment import load_env_file
-from ragsite.metrics import multiprocess as metrics_multiprocess
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 load_env_file()

@@ -16,10 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from common import valkey
 from documents.ingestion.jobs import add_timings
 from documents.tests.factories import CollectionFactory, DocumentFactory, RunFactory, UserFactory
-from ragsite.health import views
-from ragsite.health.monitor import HealthMonitor
-from ragsite.metrics import multiprocess as metrics_multiprocess
-from ragsite.metrics import views as metrics_views
+from ragsite import health
+from ragsite import metrics as metrics_views
+from ragsite import metrics_directory as metrics_multiprocess
+from ragsite.health import HealthMonitor
 from search.query_options import site_scope
 from search.services import search
 
@@ -28,7 +28,7 @@ TOKEN = "observers-token"
 
 @pytest.fixture(autouse=True)
 def _read_anew(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    watch = HealthMonitor(views.monitor._listed)
+    watch = HealthMonitor(health.monitor._listed)
     monkeypatch.setattr(metrics_views, "monitor", watch)
     monkeypatch.setattr(metrics_views, "CACHE_SECONDS", -1.0)
     settings.METRICS_TOKEN = TOKEN
@@ -169,7 +169,7 @@ def test_one_process_tells_what_all_have_counted_and_the_dead_hold_nothing(
     assert [worker.wait(60) for worker in workers] == [0, 0]
 
     def told() -> dict[str, Metric]:
-        from ragsite.metrics.views import process_registry
+        from ragsite.metrics import process_registry
 
         text = generate_latest(process_registry()).decode()
         return {each.name: each for each in text_string_to_metric_families(text)}
