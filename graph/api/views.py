@@ -22,8 +22,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
-from accounts.api import WorkspaceParameters, WorkspaceView
-from accounts.api.base import READ_METHODS
+from accounts.api import READ_METHODS, WorkspaceParameters, WorkspaceView
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
 from common.openapi import load_examples
