@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 from django.core.cache import caches
 
-from common.cjk import (
+from common.logs import with_log_context
+from common.replicas import read_connection
+from common.search_vector import IN_NAME_SQL
+from common.text import (
     BURMESE,
     CHARACTERS,
     HANGUL,
@@ -24,12 +27,9 @@ from common.cjk import (
     THAI,
     cached_pattern,
     has_unspaced_script,
+    may_combine,
     single_characters,
 )
-from common.logs import with_log_context
-from common.replicas import read_connection
-from common.search_vector import IN_NAME_SQL
-from common.text import may_combine
 from documents.embedders import embed_question, embedder_for
 from documents.models import EmbeddingSpace
 from inference.interfaces import Embedder, InferenceError

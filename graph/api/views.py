@@ -30,7 +30,7 @@ from common.serializers import CursorPagination
 from graph import services
 from graph.api import inputs, serializers
 from graph.models import Edge, Node
-from graph.reading.arguments import MAX_FOUND
+from graph.reading.steps import MAX_FOUND
 from graph.reading.vertices import KINDS, Ref, load_vertices
 from graph.scopes import AccessFilter, GraphScope, graph_scope
 from graph.services import MissingNode

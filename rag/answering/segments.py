@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from common.cjk import CHARACTERS
-from common.text import may_combine
+from common.text import CHARACTERS, may_combine
 
 SegmentKind = Literal["sentence", "item", "row", "code", "heading"]
 

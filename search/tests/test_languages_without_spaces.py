@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from common.cjk import CHARACTERS
+from common.text import CHARACTERS
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
