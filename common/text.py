@@ -1,6 +1,6 @@
 """Text helpers: escaping of non-printing characters, counts with nouns, grapheme boundaries,
-Markdown without its markup. Pure.
-"""
+Markdown without its markup, and scripts written without spaces (Chinese, Japanese, Thai, ...).
+Pure."""
 
 import json
 import re
@@ -183,6 +183,10 @@ def storable_text(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
+# Character classes of scripts are the inside of a `[...]` of a regular expression, written so that
+# Python and PostgreSQL read them alike. `ragsite_words` in the database
+# (documents/migrations/0007) has its own copy. `CJK` is all of them, also those of Thailand, Laos,
+# Cambodia and Burma.
 HAN = (
     r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u303b\u3105-\u312f\u31a0-\u31bf\u3400-\u4dbf"
     r"\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
@@ -203,16 +207,16 @@ BURMESE = (
     r"\u1075-\u1081\u108e"
 )
 #: Each letter begins a unit; the marks behind it belong to the same one.
-CHARACTERS = HAN + KANA + HANGUL + THAI + LAO + KHMER + BURMESE
-MARKS = (
+CJK = HAN + KANA + HANGUL + THAI + LAO + KHMER + BURMESE
+CJK_MARKS = (
     r"\u3099\u309a\uff9e\uff9f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece"
     r"\u17b4-\u17d3\u17dd\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d"
     r"\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d"
 )
 
 _UNSPACED = f"[{HAN}{KANA}{THAI}{LAO}{KHMER}{BURMESE}]"
-_CHARACTER = f"[{CHARACTERS}]"
-_SINGLE = f"(?<![{CHARACTERS}{MARKS}])[{CHARACTERS}][{MARKS}]*(?![{CHARACTERS}{MARKS}])"
+_CHARACTER = f"[{CJK}]"
+_SINGLE = f"(?<![{CJK}{CJK_MARKS}])[{CJK}][{CJK_MARKS}]*(?![{CJK}{CJK_MARKS}])"
 
 
 @cache

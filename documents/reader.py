@@ -120,7 +120,7 @@ def normalize_levels(outline: Sequence[OutlineEntry]) -> list[OutlineEntry]:
 #: Unchanged paragraphs shown before and after a change.
 CONTEXT_PARAGRAPHS = 1
 #: Longer texts are not compared word by word, which takes quadratic time.
-MAX_WORDS = 1_000
+MAX_COMPARED_WORDS = 1_000
 #: Minimum share of common words; otherwise both texts are shown completely.
 MIN_WORD_OVERLAP = 0.3
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
@@ -170,7 +170,7 @@ def diff_words(before: str, after: str) -> tuple[DiffPiece, ...]:
     """The differences of one paragraph, word by word."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     whole = tuple(piece for piece in (("gone", before), ("new", after)) if piece[1])
-    if len(old) * len(new) > MAX_WORDS**2:
+    if len(old) * len(new) > MAX_COMPARED_WORDS**2:
         return whole
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     if matcher.ratio() < MIN_WORD_OVERLAP:

@@ -1,4 +1,5 @@
-"""The documentation as pages of the site: contents in the order of docs/index.md, rendering, search.
+"""The documentation as pages of the site: contents in the order of docs/index.md, rendering,
+search.
 
 Begin with `docs_page`. The pages are public: they show nothing that the site stores.
 """

@@ -1,4 +1,5 @@
-"""Health of the site: probes of the database, broker, workers, models and storage, run at once with a time limit and a short cache, and the endpoints for load balancers and operators.
+"""Health of the site: probes of the database, broker, workers, models and storage, run at once with
+a time limit and a short cache, and the endpoints for load balancers and operators.
 
 Begin with `default_probes` and `HealthMonitor`; `register` adds a probe.
 """

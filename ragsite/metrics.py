@@ -1,4 +1,4 @@
-"""Prometheus metrics: of web processes, and of the site as a whole."""
+"""/metrics: what the web processes count, and what the whole site shares, read on each request."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -542,6 +542,3 @@ class EvaluatedQuestionAdmin(ReadOnlyAdmin):
     @display(description="question")
     def question(self, row: Any) -> str:
         return row.judged_question or "no longer judged"
-
-
-__all__ = ["evaluations", "judgements", "log"]

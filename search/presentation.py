@@ -1,6 +1,6 @@
-"""View models of the search pages: results and search state turned into labels, shares
-and addresses.
-"""
+"""View models of the search pages: results and search state turned into labels, shares and
+addresses; and questions to begin with (`example_questions`), which are headings of the documents
+that are there, so that each is answered."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -430,8 +430,8 @@ def _document_url(slug: str, document_id: int, chunk_id: int | None) -> str:
 MAX_EXAMPLES = 4
 SAMPLED_DOCUMENTS = 40
 SAMPLED_CHUNKS = 500
-WORD_COUNTS = range(3, 10)
-MAX_CHARACTERS = 70
+EXAMPLE_WORD_COUNTS = range(3, 10)
+MAX_EXAMPLE_CHARACTERS = 70
 QUESTION_WORDS = {"how", "what", "why", "where", "when", "which", "who", "can", "is", "are", "does"}
 _NUMBER = re.compile(r"^[\d.)(\s–-]+")
 #: File names, paths, code and URLs are no questions.
@@ -451,8 +451,8 @@ def example_questions(documents: DocumentQuerySet[Document]) -> list[str]:
     for document, path in [*headings[:SAMPLED_CHUNKS], *titles]:
         question = _NUMBER.sub("", " ".join(path[-1].split())) if path else ""
         if (
-            len(question.split()) in WORD_COUNTS
-            and len(question) <= MAX_CHARACTERS
+            len(question.split()) in EXAMPLE_WORD_COUNTS
+            and len(question) <= MAX_EXAMPLE_CHARACTERS
             and not _CODE.search(question)
             and _sort_key(question) > _sort_key(best.get(document, ""))
         ):

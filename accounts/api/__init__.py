@@ -34,11 +34,20 @@ from common.leases import retry_on_deadlock
 from common.parsers import IDEMPOTENCY_KEY
 from common.serializers import PageParameters, QuerySerializer
 
+__all__ = [
+    "WORKSPACE_HEADER",
+    "ListParameters",
+    "WorkspaceParameters",
+    "WorkspaceView",
+    "WorkspaceViewSet",
+    "idempotent",
+]
+
 IF_MATCH, IF_NONE_MATCH = "If-Match", "If-None-Match"
 READ_METHODS, WRITE_METHODS = ("GET", "HEAD"), ("PUT", "PATCH", "DELETE")
 ANY_TAG = "*"
 #: Namespace of the advisory locks of addresses.
-_LOCK_NAMESPACE = crc32(b"accounts.api") - 2**31
+_LOCK_NAMESPACE = crc32(b"accounts.api.base") - 2**31
 
 
 class PreconditionFailed(RagsiteError):
@@ -482,13 +491,3 @@ def fingerprint(request: Request) -> str:
                 for part in (value.name, value.size, content.digest()):
                     add(part)
     return digest.hexdigest()
-
-
-__all__ = [
-    "WORKSPACE_HEADER",
-    "ListParameters",
-    "WorkspaceParameters",
-    "WorkspaceView",
-    "WorkspaceViewSet",
-    "idempotent",
-]

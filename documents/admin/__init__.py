@@ -26,6 +26,8 @@ from documents.admin import chunks, spaces
 from documents.admin import documents as admin_documents
 from documents.models import IngestionItem, IngestionRun
 
+__all__ = ["IngestionRunAdmin", "admin_documents", "chunks", "spaces"]
+
 MAX_LISTED_FAILURES = 50
 RUN_COLOURS = {
     IngestionRun.State.RUNNING: "info",
@@ -163,6 +165,3 @@ class IngestionItemAdmin(ReadOnlyAdmin):
     run_link = link_column("run")
     document_link = link_column("document")
     state_label = choice_column("state", ITEM_COLOURS)
-
-
-__all__ = ["chunks", "collections", "documents", "runs", "spaces"]

@@ -11,7 +11,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import F, Func, IntegerField, Q, QuerySet, Sum
 from django.http import FileResponse, HttpRequest, HttpResponseBase
-from django.http.response import HttpResponseBase as response_HttpResponseBase
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html, format_html_join
 from django.utils.text import slugify
@@ -296,7 +295,7 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
     @admin.action(description="Export as JSON Lines", permissions=["read"])
     def export(
         self, request: HttpRequest, queryset: QuerySet[Collection]
-    ) -> response_HttpResponseBase | None:
+    ) -> HttpResponseBase | None:
         """Download all documents of one collection as JSON Lines."""
         rows = list(queryset.select_related("workspace")[:2])
         if len(rows) > 1:
@@ -458,9 +457,7 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             messages.success(request, f"A worker embeds {pluralized(passages, 'passage')} anew.")
 
     @admin.action(description="Export as JSON Lines", permissions=["read"])
-    def export(
-        self, request: HttpRequest, queryset: QuerySet[Document]
-    ) -> response_HttpResponseBase | None:
+    def export(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponseBase | None:
         """Text and metadata of one collection's documents, to be imported elsewhere."""
         rows = list(queryset.select_related("collection__workspace"))
         if len({row.collection_id for row in rows}) > 1:

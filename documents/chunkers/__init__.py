@@ -23,6 +23,18 @@ from documents.chunkers.strategies import (
     split_windows,
 )
 
+__all__ = [
+    "CHUNKERS",
+    "PARENT_CHILD",
+    "Chunker",
+    "ChunkerError",
+    "Embed",
+    "Span",
+    "TokenCounter",
+    "check_options",
+    "get_chunker",
+]
+
 #: The one whose chunks know the larger passage that they are parts of.
 PARENT_CHILD = "parent_child"
 
@@ -148,16 +160,3 @@ def get_chunker(
             "The chunker “semantic” needs a model that embeds sentences. Choose “recursive”."
         )
     return Chunker(strategy, values, measure_for(counter), limit, embed)
-
-
-__all__ = [
-    "CHUNKERS",
-    "PARENT_CHILD",
-    "Chunker",
-    "ChunkerError",
-    "Embed",
-    "Span",
-    "TokenCounter",
-    "check_options",
-    "get_chunker",
-]

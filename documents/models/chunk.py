@@ -1,4 +1,5 @@
-"""Chunks, their edits, and the inverted index of their words: posting lists in segments, as search engines keep them, in rows.
+"""Chunks, their edits, and the inverted index of their words: posting lists in segments, as search
+engines keep them, in rows.
 
 `documents/lexical_index.py` writes the tables of the index and tells how they work together.
 """

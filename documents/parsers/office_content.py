@@ -1,6 +1,5 @@
-"""Numbers of a spreadsheet as text: dates as ISO, the others about as their format shows them.
-Begin with `format_number`.
-"""
+"""Content that Word, PowerPoint, Excel and OpenDocument share: numbers as a spreadsheet shows them
+(`format_number`), lists, tables, charts, and the text of drawings."""
 
 import datetime
 import math

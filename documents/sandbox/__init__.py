@@ -31,6 +31,8 @@ from documents.sandbox.protocol import (
     frame_message,
 )
 
+__all__ = ["ParseRequest", "ParserLimits", "ParserProcess", "parse_in_sandbox", "parse_many"]
+
 logger = logging.getLogger(__name__)
 
 _PROJECT_ROOT = Path(documents.__path__[0]).resolve().parent
@@ -375,6 +377,3 @@ class _ProcessPool:
 _pool = _ProcessPool()
 atexit.register(_pool.close)
 os.register_at_fork(after_in_child=_pool.forget)
-
-
-__all__ = ["ParseRequest", "ParserLimits", "ParserProcess", "parse_in_sandbox", "parse_many"]

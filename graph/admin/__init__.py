@@ -24,6 +24,8 @@ from graph.models import Extraction
 from graph.services.edits import repeat_extraction
 from graph.services.extraction import retry_extractions
 
+__all__ = ["ExtractionAdmin", "edges", "nodes"]
+
 State = Extraction.State
 STATE_COLOURS = {
     State.WAITING: "info",
@@ -108,6 +110,3 @@ class ExtractionAdmin(ReadOnlyAdmin):
     @display(description="error")
     def problem(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
-
-
-__all__ = ["edges", "extractions", "nodes"]

@@ -1,4 +1,5 @@
-"""A model on disk: find its folder, read its JSON files, load it on first use. No torch.
+"""A model on disk: find its folder, read its JSON files, load it on first use; and the base of
+rerankers that run in this process. No torch.
 
 Begin with `locate_model` and `read_model_folder`.
 """

@@ -1,6 +1,8 @@
-"""Facts that users state about themselves, extracted by the rules of a language (`english.toml`, `german.toml`). Begin with `extract_by_rules`.
+"""Facts that users state about themselves, extracted by the rules of a language (`english.toml`,
+`german.toml`). Begin with `extract_by_rules`.
 
-Precision before recall: what is a question, denied, hypothetical, past, quoted or about others is no fact.
+Precision before recall: what is a question, denied, hypothetical, past, quoted or about others is
+no fact.
 """
 
 import re
@@ -39,6 +41,9 @@ class Rule:
 class Language:
     """What the rules know of a language: `rules`, and `explicit` ones for what the user asks to
     remember; `aliases` give one word for several in keys.
+
+    All patterns ignore case and are for text with single spaces and `'`. Line breaks in them, with
+    the blanks after, count for nothing; `{name}` stands for one of the language's `parts`.
 
     patterns:
     tasks: a clause so begun asks for work on a text, and that text is not about the user.

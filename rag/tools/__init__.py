@@ -1,6 +1,8 @@
-"""Tools of a chat model: named, described by JSON Schema, answering in text. Begin with `TOOLS`, `tools_for` and `call`.
+"""Tools of a chat model: named, described by JSON Schema, answering in text. Begin with `TOOLS`,
+`tools_for` and `call`.
 
-On whose behalf a tool runs comes from the caller, as `rag.context.RagContext`. No tool takes it as an argument, so a model can neither choose it nor be persuaded to exceed its user's rights.
+On whose behalf a tool runs comes from the caller, as `rag.context.RagContext`. No tool takes it as
+an argument, so a model can neither choose it nor be persuaded to exceed its user's rights.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +19,8 @@ from graph.tools import TOOLS as GRAPH_TOOLS
 from memory.tools import TOOLS as MEMORY_TOOLS
 from rag.context import RagContext
 from rag.tools.document_tools import TOOLS as DOCUMENT_TOOLS
+
+__all__ = ["TOOLS", "Tool", "ToolAnswer", "call", "required_scope", "schemas", "tools_for"]
 
 MAX_ARGUMENTS_CHARACTERS = 1_000_000
 
@@ -109,6 +113,3 @@ def call(name: str, arguments: Mapping[str, Any] | str, *, context: RagContext) 
         answer = run_tool(TOOLS, name, given, scope=context, scope_for=_scope_for)
     context.check()
     return answer
-
-
-__all__ = ["TOOLS", "Tool", "ToolAnswer", "call", "required_scope", "schemas", "tools_for"]

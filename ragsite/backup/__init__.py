@@ -1,6 +1,8 @@
-"""Backups: a folder with a dump of the database, the uploaded files, and a manifest to verify a restore (docs/decisions/0046). Begin with `create_backup` and `restore_backup`.
+"""Backups: a folder with a dump of the database, the uploaded files, and a manifest to verify a
+restore (docs/decisions/0046). Begin with `create_backup` and `restore_backup`.
 
-Dump, counts and hashes come out of one snapshot, then the files. A restore copies files beside the old ones, compares the database, then swaps.
+Dump, counts and hashes come out of one snapshot, then the files. A restore copies files beside the
+old ones, compares the database, then swaps.
 """
 
 import json
@@ -29,6 +31,15 @@ from ragsite.backup.database import (
     run_program,
 )
 from ragsite.backup.manifest import FileRecord, Manifest, OnProgress, checked_manifest
+
+__all__ = [
+    "BackupError",
+    "RestoreResult",
+    "Server",
+    "checked_manifest",
+    "create_backup",
+    "restore_backup",
+]
 
 #: Without owners and privileges: roles are not in a dump, and `migrate` grants anew.
 _DUMP = ("--format=custom", "--no-owner", "--no-privileges", "--no-comments")
@@ -352,13 +363,3 @@ def _compare_tables(connection: database.Connection, noted: Manifest, say: OnPro
             " tables differ. Nothing was changed here.",
             found,
         )
-
-
-__all__ = [
-    "BackupError",
-    "RestoreResult",
-    "Server",
-    "checked_manifest",
-    "create_backup",
-    "restore_backup",
-]

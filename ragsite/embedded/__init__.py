@@ -1,4 +1,5 @@
-"""PostgreSQL and Valkey from their wheels, on private unix sockets under one directory: started, stopped and described, one caller at a time. Begin with `start`.
+"""PostgreSQL and Valkey from their wheels, on private unix sockets under one directory: started,
+stopped and described, one caller at a time. Begin with `start`.
 
 Importing this package is cheap and starts nothing; settings take the URLs from it.
 """
@@ -23,6 +24,20 @@ from ragsite.embedded.service import (
     socket_dir,
 )
 from ragsite.embedded.valkey import Valkey
+
+__all__ = [
+    "ServiceError",
+    "ServiceStatus",
+    "answering",
+    "broker_url",
+    "database_url",
+    "libpq_url",
+    "redis_url",
+    "socket_dir",
+    "start",
+    "status",
+    "stop",
+]
 
 SERVICES: tuple[type[Service], ...] = (Postgres, Valkey)
 ALL_SERVICES = tuple(service.name for service in SERVICES)
@@ -84,18 +99,3 @@ def _services_lock(var_dir: Path) -> Iterator[None]:
         raise failure(f"The embedded services cannot be used: {error}", home=var_dir) from error
     finally:
         os.close(lock)
-
-
-__all__ = [
-    "ServiceError",
-    "ServiceStatus",
-    "answering",
-    "broker_url",
-    "database_url",
-    "libpq_url",
-    "redis_url",
-    "socket_dir",
-    "start",
-    "status",
-    "stop",
-]
