@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tokenizers import Tokenizer
 
 from inference.interfaces import BackendUnavailable
-from inference.local.model_folder import LocalReranker
+from inference.local.reranker import LocalReranker
 from inference.tokens import Window, load_tokenizer
 
 if TYPE_CHECKING:

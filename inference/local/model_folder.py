@@ -1,5 +1,4 @@
-"""A model on disk: find its folder, read its JSON files, load it on first use; and the base of
-rerankers that run in this process. No torch.
+"""A model on disk: find its folder, read its JSON files, load it on first use. No torch.
 
 Begin with `locate_model` and `read_model_folder`.
 """
@@ -9,21 +8,13 @@ import os
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
-from inference.interfaces import BackendUnavailable, InvalidScore, check_texts
-from inference.tokens import Window
-
-if TYPE_CHECKING:
-    from inference.local.torch_models import ScoringModel  # noqa: F401 - named in a string
-
+from inference.interfaces import BackendUnavailable
 
 # Files to download; ONNX, OpenVINO and pickled copies of the weights are skipped.
 DOWNLOAD_PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt"]
@@ -337,46 +328,3 @@ class LocalModel(ABC, Generic[T]):
     @cached_property
     def _located(self) -> tuple[Path, str]:
         return locate_model(self._source, allow_download=self._allow_download)
-
-
-def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
-    """The logistic function of each. Raises InvalidScore naming the first that is not finite.
-
-    In float64, where two good texts keep their order up to log-odds of 36; in float32 both would
-    round to 1 from 17 on.
-    """
-    if not np.isfinite(log_odds).all():
-        row = int(np.argmin(np.isfinite(log_odds)))
-        raise InvalidScore(
-            f"the score of text {row} is NaN or infinite: set OPTIONS['dtype'] to 'float32'."
-        )
-    # Through logaddexp, which does not overflow for texts that are far from relevant.
-    return [float(score) for score in np.exp(-np.logaddexp(0, -log_odds.astype(np.float64)))]
-
-
-class LocalReranker(LocalModel["ScoringModel"]):
-    """Scores texts with a model that reads each together with the query."""
-
-    def score(
-        self,
-        query: str,
-        texts: Sequence[str],
-        *,
-        stored: Sequence[float] = (),
-        instruction: str | None = None,
-    ) -> list[float]:
-        """One probability of relevance for each text, in order. Raises InferenceError."""
-        check_texts([query])
-        check_texts(texts)
-        columns = self._columns(query, texts, instruction)
-        return sigmoid_scores(self._loaded().log_odds(columns)) if texts else []
-
-    @cached_property
-    def _checkpoint(self) -> ModelFolder:
-        return read_checkpoint(self._located[0], max_length=self._max_length)
-
-    @abstractmethod
-    def _columns(
-        self, query: str, texts: Sequence[str], instruction: str | None
-    ) -> Mapping[str, Sequence[Window]]:
-        """The model's inputs for each text, by argument name."""

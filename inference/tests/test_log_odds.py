@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.interfaces import InvalidScore
-from inference.local.model_folder import sigmoid_scores
+from inference.local.reranker import sigmoid_scores
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False)))

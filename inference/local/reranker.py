@@ -1,0 +1,59 @@
+"""Base of rerankers that run a model in this process."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inference.interfaces import InvalidScore, check_texts
+from inference.local.model_folder import LocalModel, ModelFolder, read_checkpoint
+from inference.tokens import Window
+
+if TYPE_CHECKING:
+    from inference.local.torch_models import ScoringModel  # noqa: F401 - named in a string
+
+
+def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
+    """The logistic function of each. Raises InvalidScore naming the first that is not finite.
+
+    In float64, where two good texts keep their order up to log-odds of 36; in float32 both would
+    round to 1 from 17 on.
+    """
+    if not np.isfinite(log_odds).all():
+        row = int(np.argmin(np.isfinite(log_odds)))
+        raise InvalidScore(
+            f"the score of text {row} is NaN or infinite: set OPTIONS['dtype'] to 'float32'."
+        )
+    # Through logaddexp, which does not overflow for texts that are far from relevant.
+    return [float(score) for score in np.exp(-np.logaddexp(0, -log_odds.astype(np.float64)))]
+
+
+class LocalReranker(LocalModel["ScoringModel"]):
+    """Scores texts with a model that reads each together with the query."""
+
+    def score(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        stored: Sequence[float] = (),
+        instruction: str | None = None,
+    ) -> list[float]:
+        """One probability of relevance for each text, in order. Raises InferenceError."""
+        check_texts([query])
+        check_texts(texts)
+        columns = self._columns(query, texts, instruction)
+        return sigmoid_scores(self._loaded().log_odds(columns)) if texts else []
+
+    @cached_property
+    def _checkpoint(self) -> ModelFolder:
+        return read_checkpoint(self._located[0], max_length=self._max_length)
+
+    @abstractmethod
+    def _columns(
+        self, query: str, texts: Sequence[str], instruction: str | None
+    ) -> Mapping[str, Sequence[Window]]:
+        """The model's inputs for each text, by argument name."""
