@@ -33,8 +33,7 @@ from inference.backends.transformers_local import TransformersEmbedder
 from inference.backends.worker import WorkerEmbedder
 from inference.interfaces import BackendUnavailable, Embedder
 from inference.serving.server import WorkerServer, offer_embedder
-from ragsite.embedded import redis_url
-from ragsite.embedded.service import wait_until
+from ragsite.embedded.service import redis_url, wait_until
 
 MAY_ADD_MS = 10.0
 CLIENTS = 8

@@ -14,10 +14,10 @@ from accounts.models import Membership
 from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import FusionOptions
 from documents.chunkers import CHUNKERS
-from documents.facets import checked_facets
 from documents.models import Collection, Document, IngestionRun
 from documents.services import Upload
 from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
+from documents.services.collections import checked_facets
 from documents.services.document_update import MAX_TITLE_CHARACTERS
 
 ACCESS_HELP = "Nobody ticked: everybody in the workspace."

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import connection
 
-from common.cjk import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, cached_pattern
+from common.text import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, cached_pattern
 
 #: ISO 639-1 code → the snowball configuration of PostgreSQL 18 (`\\dF`); others use `simple`.
 CONFIGURATIONS = {

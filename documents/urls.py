@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from documents.views import collections, documents, edits, runs
+from documents.views import collections, documents, runs
 
 urlpatterns = [
     path("documents/", collections.index, name="collections"),
@@ -11,20 +11,26 @@ urlpatterns = [
     path("documents/<slug:slug>/delete/", collections.delete, name="collection_delete"),
     path("documents/<slug:slug>/upload/", collections.upload, name="upload"),
     path("documents/<slug:slug>/<int:pk>/", documents.detail, name="document"),
-    path("documents/<slug:slug>/<int:pk>/change/", edits.change, name="document_change"),
+    path(
+        "documents/<slug:slug>/<int:pk>/change/", documents.change_document, name="document_change"
+    ),
     path("documents/<slug:slug>/<int:pk>/compare/", documents.compare, name="document_compare"),
     path("documents/<slug:slug>/<int:pk>/download/", documents.download, name="document_download"),
     path("documents/<slug:slug>/<int:pk>/text/", documents.download_text, name="document_text"),
-    path("documents/<slug:slug>/<int:pk>/edits/", edits.edits, name="document_edits"),
-    path("documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/undo/", edits.undo, name="edit_undo"),
+    path("documents/<slug:slug>/<int:pk>/edits/", documents.edit_list, name="document_edits"),
+    path(
+        "documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/undo/",
+        documents.undo_passage_edit,
+        name="edit_undo",
+    ),
     path(
         "documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/dismiss/",
-        edits.dismiss,
+        documents.dismiss_passage_edit,
         name="edit_dismiss",
     ),
     path(
         "documents/<slug:slug>/<int:pk>/passages/<int:chunk_pk>/",
-        edits.passage,
+        documents.edit_passage,
         name="passage_edit",
     ),
     path("documents/<slug:slug>/<int:pk>/delete/", documents.delete, name="document_delete"),

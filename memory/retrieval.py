@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from common.bm25 import Ids, Postings, Scores64, Statistics, Term, score
-from common.cjk import single_characters
 from common.fusion import normalize_across_spaces
 from common.replicas import read_connection
 from common.rls import bypass_rls
 from common.sql import bigint_array, fetch_rows, read_snapshot
+from common.text import single_characters
 from documents.embedders import embed_question
 from documents.lexical_search import term_cte
 from documents.models import EmbeddingSpace

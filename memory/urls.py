@@ -3,7 +3,7 @@
 from django.urls import path
 
 from memory.views import contexts, facts
-from memory.views import storage as views_storage
+from memory.views import owner as views_storage
 
 urlpatterns = [
     path("memory/", facts.fact_list, name="memory"),

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
+from ragsite import metrics_directory
 from ragsite.environment import load_env_file
-from ragsite.metrics import multiprocess as metrics_multiprocess
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 load_env_file()
@@ -47,7 +47,7 @@ def on_starting(server: Any) -> None:
     Connections are opened by the workers.
     """
     try:
-        metrics_multiprocess.create_directory(settings.VAR_DIR)
+        metrics_directory.create_directory(settings.VAR_DIR)
     except OSError as error:
         logger.warning("each process counts for itself, /metrics tells of one: %s", error)
     server.app.wsgi()
@@ -61,15 +61,12 @@ def on_starting(server: Any) -> None:
 
 def child_exit(server: Any, worker: Any) -> None:
     """Remove gauges of a worker that died; its counters stay."""
-    if metrics_multiprocess.VARIABLE in os.environ:
-        from prometheus_client import multiprocess  # noqa: PLC0415 (reads the variable)
-
-        multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
+    metrics_directory.remove_gauges(worker.pid)
 
 
 def on_exit(server: Any) -> None:
     """Remove the metrics directory when the server ends."""
-    metrics_multiprocess.remove_directory(settings.VAR_DIR)
+    metrics_directory.remove_directory(settings.VAR_DIR)
 
 
 def post_worker_init(worker: Any) -> None:

@@ -3,10 +3,8 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from ragsite import views
-from ragsite.handbook import views as handbook
-from ragsite.health import views as health
-from ragsite.metrics.views import metrics
+from ragsite import handbook, health, views
+from ragsite.metrics import metrics
 
 admin.autodiscover()
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from common.cjk import estimated_word_count, has_unspaced_script, single_characters
+from common.text import estimated_word_count, has_unspaced_script, single_characters
 
 MAX_QUERY_CHARACTERS = 4000
 

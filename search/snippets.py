@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 from django.core.cache import caches
 
-from common.cjk import (
-    BURMESE,
-    CHARACTERS,
-    HANGUL,
-    KHMER,
-    LAO,
-    MARKS,
-    THAI,
-    cached_pattern,
-    has_unspaced_script,
-    single_characters,
-)
 from common.logs import with_log_context
 from common.replicas import read_connection
 from common.search_vector import IN_NAME_SQL
-from common.text import may_combine
+from common.text import (
+    BURMESE,
+    CJK,
+    CJK_MARKS,
+    HANGUL,
+    KHMER,
+    LAO,
+    THAI,
+    cached_pattern,
+    has_unspaced_script,
+    may_combine,
+    single_characters,
+)
 from documents.embedders import embed_question, embedder_for
 from documents.models import EmbeddingSpace
 from inference.interfaces import Embedder, InferenceError
@@ -37,9 +37,9 @@ from search.query import Query
 from search.results import Passage, Snippet
 
 #: A line may end within a word of all these scripts but Hangul.
-_LINE_END = rf"(?<![{HANGUL}])[ \t]*\n[ \t]*(?=[{CHARACTERS}])(?![{HANGUL}])"
-_RUN = f"[{CHARACTERS}{MARKS}]+(?:{_LINE_END}[{CHARACTERS}{MARKS}]+)*"
-_UNIT = f"[{CHARACTERS}][{MARKS}]*"
+_LINE_END = rf"(?<![{HANGUL}])[ \t]*\n[ \t]*(?=[{CJK}])(?![{HANGUL}])"
+_RUN = f"[{CJK}{CJK_MARKS}]+(?:{_LINE_END}[{CJK}{CJK_MARKS}]+)*"
+_UNIT = f"[{CJK}][{CJK_MARKS}]*"
 #: Scripts in which a pair of characters is less than a word, or may be a particle.
 _LONG_WORDS = f"[{HANGUL}{THAI}{LAO}{KHMER}{BURMESE}]"
 #: Hiragana, and the commonest function words of Chinese: what joins words and is none itself.
@@ -134,7 +134,7 @@ _SENTENCE_END = re.compile(rf"(?<!\b[A-Z])(?:{_ENDED})(?![a-zà-ÿ])|\n\s*\n\s*"
 #: No character before these is a wide one: https://www.unicode.org/reports/tr11/
 _MAY_BE_WIDE = re.compile(r"[\u1100-\U0010ffff]")
 _SPACE = re.compile(r"\s")
-_UNSPACED = re.compile(f"[{CHARACTERS}]")
+_UNSPACED = re.compile(f"[{CJK}]")
 _PAUSES = "。！？｡、，；：,;:"
 #: Most characters by which a cut moves to a word boundary.
 _MAX_CUT_SHIFT = 40
@@ -327,7 +327,7 @@ def highlights(query: Query, chunk_ids: Sequence[int]) -> dict[int, list[tuple[i
         "text": query.text,
         "in_name": IN_NAME_SQL,
         "spaceless": has_unspaced_script(query.text),
-        "letters": f"[{CHARACTERS}{MARKS}]",
+        "letters": f"[{CJK}{CJK_MARKS}]",
         "any_wide": f"[{_FULL_WIDTH}]",
         "wide": _FULL_WIDTH,
         "usual": _HALF_WIDTH,

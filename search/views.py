@@ -23,7 +23,6 @@ from common.sql import CompiledQuery, fetch_prepared
 from common.web import errors_as_messages, login_required_page
 from documents.models import Chunk, Collection, Document
 from search import presentation
-from search.examples import example_questions
 from search.export import download, export_hits
 from search.facets import AUTO_FACETS, facet_values
 from search.filters import FilterError
@@ -34,6 +33,7 @@ from search.models import SavedSearch
 from search.presentation import (
     GRADES,
     TAKEN_BACK,
+    example_questions,
     grade_buttons,
     passage_url,
     similar_items,
@@ -41,8 +41,7 @@ from search.presentation import (
 )
 from search.query_options import scope_for
 from search.results import Hit, Scope
-from search.saved import save_search, update_saved_search
-from search.services import search
+from search.services import save_search, search, update_saved_search
 from search.similar import similar_documents, similar_passages
 
 

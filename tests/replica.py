@@ -9,14 +9,16 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
-from ragsite.embedded import libpq_url, postgres, socket_dir
+from ragsite.embedded import postgres
 from ragsite.embedded.service import (
     DATABASE_USER,
     POSTGRES_PORT,
     ServerUser,
     allow_traversal,
+    libpq_url,
     private_dir,
     server_user,
+    socket_dir,
 )
 from tests.instances import instance_dir
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from ragsite import backup
+from ragsite.backup import RestoreMismatch
 from ragsite.backup.database import ASIDE_SCHEMA
 from ragsite.backup.manifest import Manifest
-from ragsite.backup.restoration import RestoreMismatch
 from tests.backups import make_backup, restore, rewrite, rows, scratch, server_of
 
 

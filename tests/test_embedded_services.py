@@ -20,10 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragsite import embedded
-from ragsite.embedded import ServiceError
 from ragsite.embedded import postgres as embedded_postgres
 from ragsite.embedded import service as embedded_service
-from ragsite.embedded.service import is_running, private_dir, server_user
+from ragsite.embedded.service import ServiceError, is_running, private_dir, server_user
 from tests.instances import instance_dir
 
 REPOSITORY = Path(__file__).resolve().parent.parent

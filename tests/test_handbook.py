@@ -10,7 +10,7 @@ from django.utils.html import escape
 from documents import services
 from documents.ingestion.sources import discover
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from ragsite.handbook.pages import DOCS, contents, render_page
+from ragsite.handbook import DOCS, contents, render_page
 
 pytestmark = pytest.mark.django_db
 PAGES = contents()

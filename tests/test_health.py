@@ -13,11 +13,9 @@ from redis import Redis
 from documents import services
 from documents.tests.factories import UserFactory
 from inference import query_cache
-from ragsite import presence
+from ragsite import health, presence
 from ragsite.checks import check_monitoring
-from ragsite.health import monitor, probes, views
-from ragsite.health.monitor import HealthMonitor
-from ragsite.health.probes import Outcome, Probe
+from ragsite.health import HealthMonitor, Outcome, Probe
 from tests.plugin import wait_until
 
 READY = "/health/ready"
@@ -31,7 +29,7 @@ PROBES = [
 
 @pytest.fixture(autouse=True)
 def _looked_at_anew(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    monkeypatch.setattr(views, "monitor", HealthMonitor(views.monitor._listed))
+    monkeypatch.setattr(health, "monitor", HealthMonitor(health.monitor._listed))
     settings.METRICS_TOKEN = TOKEN
 
 
@@ -109,8 +107,8 @@ class TestReady:
     def test_tables_that_lack_a_migration_are_not_ready(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        newer = probes.known_migrations() | {("documents", "9999_of_tomorrow")}
-        monkeypatch.setattr(probes, "known_migrations", lambda: newer)
+        newer = health.known_migrations() | {("documents", "9999_of_tomorrow")}
+        monkeypatch.setattr(health, "known_migrations", lambda: newer)
         answer = client.get(READY, headers=SHOWN)
 
         assert answer.status_code == 503
@@ -118,25 +116,25 @@ class TestReady:
 
 
 def test_an_extension_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
-    monkeypatch.setattr(probes, "EXTENSIONS", ("vector", "telepathy"))
-    found = probes.check_extensions()
+    monkeypatch.setattr(health, "EXTENSIONS", ("vector", "telepathy"))
+    found = health.check_extensions()
     assert not found.ok
     assert "telepathy" in found.detail
 
 
 def test_a_disk_without_room_for_an_upload_is_told(settings: Any, media_root: Path) -> None:
-    assert probes.check_storage().ok  # its directory is made when it is needed
+    assert health.check_storage().ok  # its directory is made when it is needed
     settings.MAX_UPLOAD_BYTES = 2**62
-    assert "less than one upload" in probes.check_storage().detail
+    assert "less than one upload" in health.check_storage().detail
 
 
 def test_a_model_that_failed_of_late_is_told(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_cache, "_failures", {})
-    assert probes.check_models().ok
+    assert health.check_models().ok
     query_cache.record_failure("default", RuntimeError("no weights"))
-    assert probes.check_models() == Outcome(ok=False, detail="default: no weights")
+    assert health.check_models() == Outcome(ok=False, detail="default: no weights")
     query_cache.record_success("default")
-    assert probes.check_models() == Outcome(ok=True, detail="default")
+    assert health.check_models() == Outcome(ok=True, detail="default")
 
 
 class TestWatch:
@@ -157,15 +155,15 @@ class TestWatch:
         watch = HealthMonitor(lambda: [Probe("one", look_at)])
         assert {watch.report().state for _ in range(10)} == {"ok"}
         assert len(looks) == 1
-        monkeypatch.setattr(monitor, "CACHE_SECONDS", -1.0)
+        monkeypatch.setattr(health, "CACHE_SECONDS", -1.0)
         watch.report()
         assert len(looks) == 2
 
     def test_one_that_hangs_keeps_nobody_waiting_and_is_not_begun_again(
         self, monkeypatch: pytest.MonkeyPatch, never: Event
     ) -> None:
-        monkeypatch.setattr(monitor, "PROBE_TIMEOUT_SECONDS", 0.05)
-        monkeypatch.setattr(monitor, "CACHE_SECONDS", -1.0)
+        monkeypatch.setattr(health, "PROBE_TIMEOUT_SECONDS", 0.05)
+        monkeypatch.setattr(health, "CACHE_SECONDS", -1.0)
         begun: list[int] = []
 
         def hang() -> Outcome:
@@ -229,19 +227,19 @@ def test_wrong_settings_of_watching_are_found(
 
 
 def test_a_worker_is_seen_while_it_lives() -> None:
-    client = Redis.from_url(probes.settings.REDIS_URL)
+    client = Redis.from_url(health.settings.REDIS_URL)
     worker = presence.WorkerHeartbeat(client, name="embed@here", queues=["embed"])
     worker.start()
     wait_until(lambda: presence.live_workers(client, "embed"), what="it has said so")
     assert presence.live_workers(client, "embed") == ["embed@here"]
-    assert probes.check_queue("embed") == Outcome(ok=True, detail="1 at work")
-    assert not probes.check_queue("ingest").ok
+    assert health.check_queue("embed") == Outcome(ok=True, detail="1 at work")
+    assert not health.check_queue("ingest").ok
     worker.stop()
     assert presence.live_workers(client, "embed") == []
 
 
 def test_a_worker_that_says_nothing_is_not_seen() -> None:
-    client = Redis.from_url(probes.settings.REDIS_URL)
+    client = Redis.from_url(health.settings.REDIS_URL)
     client.zadd(presence._key("embed"), {"embed@dead": 1.0})
     assert presence.live_workers(client, "embed") == []
     client.delete(presence._key("embed"))

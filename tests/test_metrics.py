@@ -16,10 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from common import valkey
 from documents.ingestion.jobs import add_timings
 from documents.tests.factories import CollectionFactory, DocumentFactory, RunFactory, UserFactory
-from ragsite.health import views
-from ragsite.health.monitor import HealthMonitor
-from ragsite.metrics import multiprocess as metrics_multiprocess
-from ragsite.metrics import views as metrics_views
+from ragsite import health, metrics_directory
+from ragsite import metrics as metrics_views
+from ragsite.health import HealthMonitor
 from search.query_options import site_scope
 from search.services import search
 
@@ -28,7 +27,7 @@ TOKEN = "observers-token"
 
 @pytest.fixture(autouse=True)
 def _read_anew(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    watch = HealthMonitor(views.monitor._listed)
+    watch = HealthMonitor(health.monitor._listed)
     monkeypatch.setattr(metrics_views, "monitor", watch)
     monkeypatch.setattr(metrics_views, "CACHE_SECONDS", -1.0)
     settings.METRICS_TOKEN = TOKEN
@@ -159,9 +158,9 @@ def test_one_process_tells_what_all_have_counted_and_the_dead_hold_nothing(
 ) -> None:
     from prometheus_client import generate_latest, multiprocess
 
-    monkeypatch.setenv(metrics_multiprocess.VARIABLE, "")
-    own = metrics_multiprocess.create_directory(tmp_path)
-    assert os.environ[metrics_multiprocess.VARIABLE] == str(own)
+    monkeypatch.setenv(metrics_directory.VARIABLE, "")
+    own = metrics_directory.create_directory(tmp_path)
+    assert os.environ[metrics_directory.VARIABLE] == str(own)
     workers = [
         subprocess.Popen([sys.executable, "-c", COUNT], cwd=site_settings.BASE_DIR)
         for _ in range(2)
@@ -169,7 +168,7 @@ def test_one_process_tells_what_all_have_counted_and_the_dead_hold_nothing(
     assert [worker.wait(60) for worker in workers] == [0, 0]
 
     def told() -> dict[str, Metric]:
-        from ragsite.metrics.views import process_registry
+        from ragsite.metrics import process_registry
 
         text = generate_latest(process_registry()).decode()
         return {each.name: each for each in text_string_to_metric_families(text)}
@@ -180,23 +179,23 @@ def test_one_process_tells_what_all_have_counted_and_the_dead_hold_nothing(
     found = told()
     assert samples(found["ragsite_request_seconds"], "_count") == {("GET", "login", "200"): 2.0}
     assert "ragsite_database_pool_in_use" not in found
-    metrics_multiprocess.remove_directory(tmp_path)
+    metrics_directory.remove_directory(tmp_path)
     assert not own.exists()
 
 
 def test_what_a_killed_server_left_goes_and_what_another_uses_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(metrics_multiprocess.VARIABLE, "")
+    monkeypatch.setenv(metrics_directory.VARIABLE, "")
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     left, used = tmp_path / "metrics" / str(dead.pid), tmp_path / "metrics" / str(os.getppid())
     for each in (left, used):
         each.mkdir(parents=True)
-    own = metrics_multiprocess.create_directory(tmp_path)
+    own = metrics_directory.create_directory(tmp_path)
     (own / "counter_1.db").touch()
     assert (
-        metrics_multiprocess.create_directory(tmp_path) == own
+        metrics_directory.create_directory(tmp_path) == own
     )  # a container's server has the same number every time
     assert not left.exists()
     assert used.exists()

@@ -26,7 +26,7 @@ from graph.services import upsert_edge, upsert_node
 from memory.scopes import scope_of
 from memory.services.memories import archive_turn
 from memory.services.search import search_memory
-from ragsite.health.probes import Outcome, replicas_outcome
+from ragsite.health import Outcome, replicas_outcome
 from search.available_fields import available_fields
 from search.facets import facet_values
 from search.query_options import scope_for

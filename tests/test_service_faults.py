@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from ragsite import embedded
-from ragsite.embedded import libpq_url
+from ragsite.embedded.service import libpq_url
 from tests.instances import instance_dir
 from tests.plugin import wait_until
 

@@ -9,7 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
-from accounts.api.base import ListParameters, WorkspaceViewSet
+from accounts.api import ListParameters, WorkspaceViewSet
 from accounts.api_keys import MAX_NAME_CHARACTERS, create_key, revoke_key
 from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind
 from accounts.models import ApiKey, Change, Scope

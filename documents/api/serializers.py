@@ -15,7 +15,6 @@ from common.serializers import MetadataField, ReadOnlyModelSerializer, StrictSer
 from common.text import pluralized
 from documents.chunkers import CHUNKERS
 from documents.chunkers.base import Option
-from documents.facets import MAX_FACET_CHARACTERS, MAX_FACETS
 from documents.models import (
     Chunk,
     Collection,
@@ -26,6 +25,7 @@ from documents.models import (
 )
 from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
+from documents.services.collections import MAX_FACET_CHARACTERS, MAX_FACETS
 
 
 class SpaceSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from documents.chunkers import TokenCounter
+from documents.chunkers.base import TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion.preparation import (
     PreparedChunk,

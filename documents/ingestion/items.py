@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from accounts.audit import Action, Kind, record_change
 from common.errors import Conflict, InvalidInput, NotFound
 from common.text import storable_text
-from documents.chunkers import Embed, TokenCounter
+from documents.chunkers.base import Embed, TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion import jobs, preparation, versions
 from documents.ingestion.loader import (

@@ -26,9 +26,7 @@ from documents.ingestion.sources import (
 )
 from documents.parsers import ParseError
 from documents.parsers.base import UnpackedMail
-from documents.sandbox.limits import ParserLimits
-from documents.sandbox.process import unpack_in_sandbox
-from documents.sandbox.protocol import ParseRequest
+from documents.sandbox import ParseRequest, ParserLimits, unpack_in_sandbox
 
 PART_MARK = "!/"
 MAIL_SUFFIXES = frozenset({".eml", ".msg"})

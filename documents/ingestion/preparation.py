@@ -12,7 +12,8 @@ from typing import Any
 
 from django.conf import settings
 
-from documents.chunkers import ChunkerError, Embed, TokenCounter, get_chunker
+from documents.chunkers import get_chunker
+from documents.chunkers.base import ChunkerError, Embed, TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion.concurrency import Stopwatch
 from documents.ingestion.sources import Content, check_size, content_from_bytes
@@ -22,8 +23,8 @@ from documents.models.chunk import embedding_text
 from documents.parsers import ParsedDocument, ParseError, content_sha256, parse
 from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
 from documents.parsers.registry import detect_media_type
+from documents.sandbox import parse_in_sandbox
 from documents.sandbox.limits import ParserLimits
-from documents.sandbox.process import parse_in_sandbox
 from documents.sandbox.protocol import ParseRequest
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.

@@ -16,7 +16,7 @@ import common.search_vector
 
 INDEX = "chunk_search_vector_index"
 
-# Whatever common.cjk becomes, what is stored was made with these.
+# Whatever common.text becomes, what is stored was made with these.
 HANGUL = (
     r"\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\uffa0-\uffbe"
     r"\uffc2-\uffdc"

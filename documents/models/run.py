@@ -7,9 +7,8 @@ from django.utils import timezone
 
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
-from documents.models.collection import Collection
+from documents.models.collection import Collection, EmbeddingSpace
 from documents.models.document import Document
-from documents.models.space import EmbeddingSpace
 from documents.querysets import ItemQuerySet
 
 

@@ -17,8 +17,7 @@ from documents.parsers.docx_paragraphs import (
     outline_level,
 )
 from documents.parsers.html import parse_html
-from documents.parsers.html_text import single_line
-from documents.parsers.markdown_writer import MarkdownWriter
+from documents.parsers.markdown_writer import MarkdownWriter, single_line
 from documents.parsers.office_content import (
     ListWriter,
     Paragraph,

@@ -13,7 +13,7 @@ from documents.parsers.base import (
     ParsedDocument,
     ParseError,
 )
-from documents.parsers.html_text import (
+from documents.parsers.markdown_writer import (
     BLOCK_TAGS,
     BOILERPLATE_ROLES,
     CODE_TAGS,
@@ -21,9 +21,9 @@ from documents.parsers.html_text import (
     LAYOUT_CELL_TAGS,
     LIST_TAGS,
     NON_TEXT_TAGS,
+    MarkdownWriter,
     element_text,
 )
-from documents.parsers.markdown_writer import MarkdownWriter
 from documents.parsers.normalise import (
     decode_as,
     decode_text,

@@ -4,9 +4,14 @@
 from collections.abc import Iterable, Iterator
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
-from documents.parsers.html_text import single_line
-from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.office_content import ListWriter, Paragraph, cell_text, write_table
+from documents.parsers.markdown_writer import MarkdownWriter, single_line
+from documents.parsers.office_content import (
+    ListWriter,
+    Paragraph,
+    cell_text,
+    format_general,
+    write_table,
+)
 from documents.parsers.office_package import (
     Element,
     local_name,
@@ -17,7 +22,6 @@ from documents.parsers.office_package import (
     single_top_heading,
 )
 from documents.parsers.xlsx import MAX_CELLS, Sheet, write_notes_and_tables
-from documents.parsers.xlsx_numbers import format_general
 from documents.parsers.zip_archive import open_zip
 
 _ODF_NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"

@@ -12,9 +12,14 @@ from typing import Any
 from lxml import etree
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
-from documents.parsers.html_text import without_soft_hyphens
-from documents.parsers.markdown_writer import MarkdownWriter
-from documents.parsers.office_content import write_drawing, write_rows
+from documents.parsers.markdown_writer import MarkdownWriter, without_soft_hyphens
+from documents.parsers.office_content import (
+    BUILT_IN,
+    GENERAL,
+    format_number,
+    write_drawing,
+    write_rows,
+)
 from documents.parsers.office_package import (
     Element,
     OfficePackage,
@@ -24,7 +29,6 @@ from documents.parsers.office_package import (
     office_document,
     parse_integer,
 )
-from documents.parsers.xlsx_numbers import BUILT_IN, GENERAL, format_number
 from documents.parsers.zip_archive import open_zip
 
 #: A row: its number from 1, and its filled cells by column from 0.

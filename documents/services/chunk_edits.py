@@ -16,7 +16,7 @@ from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
 from documents import lexical_index
-from documents.chunkers import TokenCounter
+from documents.chunkers.base import TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion import listeners
 from documents.ingestion.concurrency import share_collection_locks

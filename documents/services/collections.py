@@ -1,6 +1,8 @@
-"""Collections: found, created, changed, deleted, exported and imported."""
+"""Collections: found, created, changed, deleted, exported and imported. `checked_facets` says which
+metadata fields may be counted as facets of their search results."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -11,8 +13,8 @@ from accounts.audit import Action, Kind, record_change
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from common.fusion_options import FusionOptions
-from documents.chunkers import ChunkerError, check_options
-from documents.facets import checked_facets
+from documents.chunkers import check_options
+from documents.chunkers.base import ChunkerError
 from documents.ingestion import jobs, listeners
 from documents.ingestion.concurrency import lock_collection
 from documents.ingestion.stored_files import delete_files
@@ -24,6 +26,32 @@ from documents.services.spaces import default_space
 from documents.transfer.exporter import ExportResult, write_export
 from documents.transfer.importer import ExportReader, Importer
 from inference.model_registry import rerankers
+
+MAX_FACETS = 10
+MAX_FACET_CHARACTERS = 128
+
+#: Keys with single dots between them; a dot or backslash within a key has a backslash before it.
+_PATH = re.compile(r"(?:[^.\\\x00]|\\[.\\])+(?:\.(?:[^.\\\x00]|\\[.\\])+)*", re.DOTALL)
+
+
+def checked_facets(paths: Iterable[str]) -> list[str]:
+    """Unique paths into the metadata, in their order; raises InvalidInput."""
+    checked = list(dict.fromkeys(path.strip() for path in paths if path.strip()))
+    if len(checked) > MAX_FACETS:
+        raise InvalidInput(
+            f"A collection may choose {MAX_FACETS} facets. Leave some out.", field="facets"
+        )
+    for path in checked:
+        if len(path) > MAX_FACET_CHARACTERS or not _PATH.fullmatch(path):
+            raise InvalidInput(
+                f"“{path[:MAX_FACET_CHARACTERS]}” is no field of the metadata. Write names"
+                " with single"
+                " dots between them, as in “author” or “topic.area”; a dot that belongs to a name"
+                " has a backslash before it.",
+                field="facets",
+            )
+    return checked
+
 
 MAX_SLUG_CHARACTERS = 63
 

@@ -8,7 +8,7 @@ import regex
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from documents.chunkers import Span
+from documents.chunkers.base import Span
 from documents.parsers import Heading, ParsedDocument
 from documents.parsers.text_formats import markdown_headings
 from inference.backends.hashing import HashingEmbedder

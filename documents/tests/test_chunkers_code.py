@@ -2,7 +2,8 @@
 
 import pytest
 
-from documents.chunkers import Span, get_chunker
+from documents.chunkers import get_chunker
+from documents.chunkers.base import Span
 from documents.parsers import ParsedDocument, parse
 from documents.tests.factories_chunkers import minilm, plain, texts
 

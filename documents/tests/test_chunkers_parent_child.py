@@ -3,7 +3,8 @@
 from itertools import groupby, pairwise
 from typing import Any
 
-from documents.chunkers import Span, get_chunker
+from documents.chunkers import get_chunker
+from documents.chunkers.base import Span
 from documents.parsers import ParsedDocument
 from documents.tests.factories_chunkers import marked, minilm, plain
 

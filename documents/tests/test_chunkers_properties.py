@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from documents.chunkers import CHUNKERS, PARENT_CHILD, Chunker, Span, TokenCounter, get_chunker
+from documents.chunkers import CHUNKERS, PARENT_CHILD, get_chunker
+from documents.chunkers.base import Span, TokenCounter
+from documents.chunkers.splitter import Chunker
 from documents.parsers import ParsedDocument
 from documents.tests.factories_chunkers import (
     CharacterCounter,

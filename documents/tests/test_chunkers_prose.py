@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from documents.chunkers import Span, get_chunker
+from documents.chunkers import get_chunker
+from documents.chunkers.base import Span
 from documents.parsers import ParsedDocument
 from documents.tests.factories_chunkers import embed, marked, minilm, plain, texts
 

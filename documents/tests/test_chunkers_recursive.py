@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from documents.chunkers import Span, get_chunker
+from documents.chunkers import get_chunker
+from documents.chunkers.base import Span
 from documents.chunkers.boundaries import WINDOW_CHARACTERS
 from documents.parsers import Heading, Page, ParsedDocument
 from documents.tests.factories_chunkers import (

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from documents.chunkers import CHUNKERS, ChunkerError, Span, check_options, get_chunker
+from documents.chunkers import CHUNKERS, check_options, get_chunker
 from documents.chunkers.atoms import TokenMeasure, measure_for
+from documents.chunkers.base import ChunkerError, Span
 from documents.parsers import Heading
 from documents.tests.factories_chunkers import (
     CharacterCounter,

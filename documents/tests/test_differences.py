@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.diff import DiffBlock, diff_texts, diff_words
+from documents.reader import DiffBlock, diff_texts, diff_words
 
 texts = st.lists(st.sampled_from(["a b c", "a x c", "d e", "f"]), max_size=6).map("\n\n".join)
 

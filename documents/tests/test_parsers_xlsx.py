@@ -7,8 +7,8 @@ import pytest
 from documents.chunkers import get_chunker
 from documents.parsers import ParseError, parse
 from documents.parsers.base import Limits
+from documents.parsers.office_content import format_general, format_number
 from documents.parsers.xlsx import parse_xlsx
-from documents.parsers.xlsx_numbers import format_general, format_number
 from documents.tests.factories_chunkers import minilm
 from documents.tests.factories_office import changed, sheet_xml, xlsx
 

@@ -23,8 +23,8 @@ from documents.parsers import (
     ParseError,
     parse,
 )
+from documents.sandbox import ParserProcess, parse_in_sandbox, parse_many
 from documents.sandbox.limits import ParserLimits
-from documents.sandbox.process import ParserProcess, parse_in_sandbox, parse_many
 from documents.sandbox.protocol import (
     ParseRequest,
     decode_header,
@@ -172,7 +172,7 @@ def test_a_file_that_takes_too_long_is_stopped_and_those_behind_it_are_parsed() 
 def test_a_process_whose_own_alarm_is_silent_is_killed_from_outside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("documents.sandbox.process._GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("documents.sandbox._GRACE_SECONDS", 0.3)
     process = ParserProcess(ParserLimits(seconds=0.2))
     process.parse(text("first.txt", "first"))
     child().suspend()

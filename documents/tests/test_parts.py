@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.reader_pages import page_at, split_pages
+from documents.reader import page_at, split_pages
 
 starts = st.lists(st.integers(0, 500), max_size=40, unique=True).map(sorted)
 

@@ -1,5 +1,112 @@
-"""Curation of the graph: nodes, edges, names, the queue of documents."""
+"""Curation of the graph: nodes, edges, names, and the queue of documents that are read for it,
+which is here."""
 
-from graph.admin import edges, extractions, nodes
+from typing import Any
 
-__all__ = ["edges", "extractions", "nodes"]
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import display
+
+from common.admin import (
+    EXCERPT_CHARACTERS,
+    ReadOnlyAdmin,
+    choice_column,
+    excerpt,
+    link_column,
+    requires,
+)
+from graph.admin import edges, nodes
+from graph.models import Extraction
+from graph.services.edits import repeat_extraction
+from graph.services.extraction import retry_extractions
+
+__all__ = ["ExtractionAdmin", "edges", "nodes"]
+
+State = Extraction.State
+STATE_COLOURS = {
+    State.WAITING: "info",
+    State.RUNNING: "info",
+    State.DONE: "success",
+    State.DEAD: "danger",
+}
+
+
+@admin.register(Extraction)
+class ExtractionAdmin(ReadOnlyAdmin):
+    """The extraction queue, dead entries first. Extraction can be retried or repeated."""
+
+    list_display = [
+        "name",
+        "collection",
+        "state_label",
+        "problem",
+        "attempts",
+        "mentions",
+        "relations",
+        "extracted_at",
+    ]
+    list_filter = [
+        "state",
+        ("workspace", AutocompleteSelectFilter),
+        ("collection", AutocompleteSelectFilter),
+    ]
+    list_select_related = ["document", "collection"]
+    list_heavy_fields = ("error", "document__metadata", "document__declared")
+    search_fields = ["document__key", "document__title"]
+    # By the alphabet, “dead” comes before all others.
+    ordering = ["state", "-id"]
+    sortable_by = ["state_label"]
+    actions = ["try_again", "read_again"]
+    document_link = link_column("document")
+    collection_link = link_column("collection")
+    run_link = link_column("run")
+    state_label = choice_column("state", STATE_COLOURS)
+    fields = [
+        "document_link",
+        "collection_link",
+        "workspace",
+        "run_link",
+        "state",
+        "error",
+        "recipe",
+        "attempts",
+        "outages",
+        "due_at",
+        "leased_until",
+        "mentions",
+        "relations",
+        "extracted_at",
+    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Extraction]:
+        rows: QuerySet[Extraction] = super().get_queryset(request)
+        return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
+
+    has_operate_permission = requires("graph.change_extraction")
+
+    @admin.action(description="Try again what was given up", permissions=["operate"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
+        ids = list(queryset.values_list("pk", flat=True))
+        number = retry_extractions(extraction_ids=ids)
+        messages.success(request, f"{number:,} of {len(ids):,} are in the queue again.")
+
+    @admin.action(description="Read again", permissions=["operate"])
+    def read_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
+        ids = list(queryset.values_list("document_id", flat=True))
+        number = repeat_extraction(document_ids=ids)
+        messages.success(
+            request,
+            f"{number:,} of {len(ids):,} are in the queue. What is known of them stays until then.",
+        )
+
+    @display(description="document", ordering="id")
+    def name(self, row: Extraction) -> SafeString:
+        return excerpt(str(row.document)[:EXCERPT_CHARACTERS])
+
+    @display(description="error")
+    def problem(self, row: Any) -> SafeString:
+        return excerpt(row.beginning)

@@ -10,7 +10,9 @@ from common.serializers import StrictSerializer, TextField
 from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
 from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
-from graph.reading.arguments import (
+from graph.reading.steps import (
+    DIRECTIONS,
+    GRAINS,
     MAX_DEPTH,
     MAX_HOPS,
     MAX_NAMES,
@@ -18,7 +20,6 @@ from graph.reading.arguments import (
     MAX_REACHED,
     MAX_VERTICES,
 )
-from graph.reading.steps import DIRECTIONS, GRAINS
 from graph.reading.vertices import KINDS
 from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
 

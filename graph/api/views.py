@@ -22,8 +22,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
-from accounts.api import WorkspaceParameters, WorkspaceView
-from accounts.api.base import READ_METHODS
+from accounts.api import READ_METHODS, WorkspaceParameters, WorkspaceView
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
 from common.openapi import load_examples
@@ -31,7 +30,7 @@ from common.serializers import CursorPagination
 from graph import services
 from graph.api import inputs, serializers
 from graph.models import Edge, Node
-from graph.reading.arguments import MAX_FOUND
+from graph.reading.steps import MAX_FOUND
 from graph.reading.vertices import KINDS, Ref, load_vertices
 from graph.scopes import AccessFilter, GraphScope, graph_scope
 from graph.services import MissingNode

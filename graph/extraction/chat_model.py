@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from common.cjk import has_unspaced_script
+from common.text import has_unspaced_script
 from graph.extraction.mentions import Extraction, Mention, Relation, Source, SourcePassage
 from graph.extraction.normalized_names import normalize_name
 from inference.interfaces import ChatMessage

@@ -10,9 +10,17 @@ from common.errors import InvalidInput
 from common.replicas import reads_from_replica
 from graph.models import Mention
 from graph.node_ids import natural_sort_key
-from graph.reading.arguments import MAX_PAGE, check_range, make_follow, require_vertex
 from graph.reading.results import Link, MentionFound, Neighbour, Page, Truncated
-from graph.reading.steps import Direction, Grain, Step, step
+from graph.reading.steps import (
+    MAX_PAGE,
+    Direction,
+    Grain,
+    Step,
+    check_range,
+    make_follow,
+    require_vertex,
+    step,
+)
 from graph.reading.vertices import (
     Ref,
     fetch_dicts,

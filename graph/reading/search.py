@@ -11,7 +11,7 @@ from django.db import transaction
 from common.replicas import read_alias, reads_from_replica
 from common.rls import bypass_rls
 from graph.extraction.normalized_names import normalize_name
-from graph.reading.arguments import MAX_FOUND, check_choice, check_range, checked_names
+from graph.reading.steps import MAX_FOUND, check_choice, check_range, checked_names
 from graph.reading.vertices import (
     DOCUMENT_LABEL,
     KINDS,

@@ -11,23 +11,21 @@ from math import log2
 
 from common.errors import InvalidInput, NotFound
 from common.replicas import reads_from_replica
-from graph.reading.arguments import (
+from graph.reading.results import Link, Page, Path, Reached, Subgraph, Truncated
+from graph.reading.steps import (
     MAX_DEPTH,
     MAX_HOPS,
     MAX_REACHED,
     MAX_VERTICES,
-    check_range,
-    make_follow,
-    require_vertex,
-)
-from graph.reading.results import Link, Page, Path, Reached, Subgraph, Truncated
-from graph.reading.steps import (
     Direction,
     Follow,
     Grain,
     Step,
     capped_degrees,
+    check_range,
+    make_follow,
     make_links,
+    require_vertex,
     step,
     steps_between,
 )

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
-from common.cjk import has_unspaced_script
+from common.text import has_unspaced_script
 from graph.extraction.normalized_names import FUNCTION_WORDS
 from rag.answering.phrases import is_refusal
 from rag.answering.segments import split_segments

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from common.cjk import CHARACTERS
-from common.text import may_combine
+from common.text import CJK, may_combine
 
 SegmentKind = Literal["sentence", "item", "row", "code", "heading"]
 
@@ -33,9 +32,7 @@ _ABBREVIATION = re.compile(
     r"|Dez|al|Inc|Ltd|Co|Corp|Bros|geb|gest|bspw|usw|Mio|Mrd|Std|Jh)\.$"
 )
 _ORDINAL = re.compile(r"\b\d{1,2}\.$")
-_SENTENCE_START = re.compile(
-    rf"\s*[\"'“„«(\[*_¿¡「『（【]*(?:[^\W_a-zà-ÿ]|[{CHARACTERS}]|[a-z]+[A-Z])"
-)
+_SENTENCE_START = re.compile(rf"\s*[\"'“„«(\[*_¿¡「『（【]*(?:[^\W_a-zà-ÿ]|[{CJK}]|[a-z]+[A-Z])")
 _LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]+\)")
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[;:,，、；：—–]\s*|\s+")

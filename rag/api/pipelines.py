@@ -12,8 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, idempotent
-from accounts.api.base import etag
+from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, etag, idempotent
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
 from common.serializers import StrictSerializer, TextField

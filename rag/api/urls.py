@@ -3,11 +3,9 @@
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
-from rag.api.chat import ChatView
-from rag.api.conversations import ConversationViewSet
-from rag.api.model_names import ModelsView
+from rag.api.chat import ChatView, ConversationViewSet
 from rag.api.pipelines import PipelineCheckView, PipelineDetailView, PipelineRunView, PipelinesView
-from rag.api.tools import ToolCallView, ToolsView
+from rag.api.tools import ModelsView, ToolCallView, ToolsView
 from rag.api.traces import TraceViewSet
 
 router = SimpleRouter(use_regex_path=False)

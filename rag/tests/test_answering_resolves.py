@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from documents.chunkers.registry import CHUNKERS
+from documents.chunkers import CHUNKERS
 from documents.ingestion.sources import Source, discover, text_source
 from documents.models import Collection, Document
 from documents.services import document_text, ingest_inline

@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 
 from accounts.models import Membership, Role
 from common.errors import NotFound
+from common.tools import ToolAnswer
 from documents.models import Chunk
 from documents.tests.factories import (
     ChunkFactory,
@@ -20,7 +21,7 @@ from inference.backends.hashing import HashingEmbedder
 from inference.cancellation import Cancelled
 from inference.interfaces import BackendUnavailable
 from rag.context import RagContext
-from rag.tools import TOOLS, ToolAnswer, call, schemas, tools_for
+from rag.tools import TOOLS, call, schemas, tools_for
 
 pytestmark = pytest.mark.django_db
 

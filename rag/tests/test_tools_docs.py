@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from rag.tools import TOOLS, Tool, required_scope
+from common.tools import Tool
+from rag.tools import TOOLS, required_scope
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "tools.md"
 KINDS = {

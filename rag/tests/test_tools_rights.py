@@ -6,6 +6,7 @@ import pytest
 
 from accounts.models import Membership, Role, Scope
 from common.errors import NotFound
+from common.tools import ToolAnswer
 from documents.models import Document
 from documents.tests.factories import (
     ChunkFactory,
@@ -18,7 +19,7 @@ from graph.tests.factories import make_extracted, make_mention, make_node
 from memory.models import Fact
 from rag.context import RagContext
 from rag.tests.test_tools import OF_ALL, OF_GRAPH, OF_MEMORY, READING, run, text_of
-from rag.tools import TOOLS, ToolAnswer, required_scope, tools_for
+from rag.tools import TOOLS, required_scope, tools_for
 
 pytestmark = pytest.mark.django_db
 

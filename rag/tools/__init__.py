@@ -1,10 +1,115 @@
-"""Tools of a chat model: named, described by JSON Schema, answering in text.
+"""Tools of a chat model: named, described by JSON Schema, answering in text. Begin with `TOOLS`,
+`tools_for` and `call`.
 
 On whose behalf a tool runs comes from the caller, as `rag.context.RagContext`. No tool takes it as
 an argument, so a model can neither choose it nor be persuaded to exceed its user's rights.
 """
 
-from common.tools import Tool, ToolAnswer
-from rag.tools.registry import TOOLS, call, required_scope, schemas, tools_for
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from accounts.audit import Channel, acting, current_actor
+from accounts.services import can_edit
+from common import bounded_json
+from common.errors import InvalidInput, NotFound
+from common.rls import workspace_context
+from common.tools import Tool, ToolAnswer, run_tool
+from graph.scopes import graph_scope
+from graph.tools import TOOLS as GRAPH_TOOLS
+from memory.tools import TOOLS as MEMORY_TOOLS
+from rag.context import RagContext
+from rag.tools.document_tools import TOOLS as DOCUMENT_TOOLS
 
 __all__ = ["TOOLS", "Tool", "ToolAnswer", "call", "required_scope", "schemas", "tools_for"]
+
+MAX_ARGUMENTS_CHARACTERS = 1_000_000
+
+#: In the order in which a model receives them.
+TOOLS: Mapping[str, Tool] = {**DOCUMENT_TOOLS, **MEMORY_TOOLS, **GRAPH_TOOLS}
+
+
+def required_scope(tool: Tool) -> str:
+    """The scope an API key needs for the tool."""
+    if tool.family == "memory":
+        return "memory"
+    return "write" if tool.writes else "read"
+
+
+def _needs_editor(tool: Tool) -> bool:
+    return tool.writes and tool.family != "memory"
+
+
+def _scope_for(tool: Tool, context: RagContext) -> Any:
+    """What the tool works on: the context, or the user's memory, or the graph. Raises Forbidden for
+    a key without the right to it."""
+    if tool.family == "documents":
+        return context
+    if tool.family == "memory":
+        return context.memory_scope
+    if tool.writes:
+        context.require("write")
+        # Not `context.graph_scope`: a key may have the right to write and none to read.
+        return graph_scope(user=context.user, workspace=context.workspace)
+    if context.filter:
+        raise InvalidInput(
+            "This conversation is narrowed by a filter of documents, which the graph cannot follow."
+            " Use hybrid_query."
+        )
+    return context.graph_scope
+
+
+def tools_for(context: RagContext, names: Sequence[str] = ()) -> list[Tool]:
+    """The tools that this caller may use, limited to `names` if given: by the key's scopes, by the
+    user's role for those that write shared data, and by filters they do not support. Raises
+    NotFound for an unknown name."""
+    unknown = [name for name in names if name not in TOOLS]
+    if unknown:
+        raise NotFound(f"There is no tool “{unknown[0]}”. There are: {', '.join(TOOLS)}.")
+    wanted = [TOOLS[name] for name in dict.fromkeys(names)] if names else list(TOOLS.values())
+    usable = [
+        tool
+        for tool in wanted
+        if context.allows(required_scope(tool))
+        and (tool.writes or not context.filter or tool.family != "graph")
+    ]
+    if not any(map(_needs_editor, usable)):
+        return usable
+    edits = can_edit(user=context.user, workspace=context.workspace)
+    return [tool for tool in usable if edits or not _needs_editor(tool)]
+
+
+def schemas(tools: Iterable[Tool]) -> list[dict[str, Any]]:
+    """The tools as a chat model receives them."""
+    return [
+        {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        for tool in tools
+    ]
+
+
+def call(name: str, arguments: Mapping[str, Any] | str, *, context: RagContext) -> ToolAnswer:
+    """Run a tool with a model's arguments: an object, or JSON text. Invalid arguments and missing
+    rights become an answer. An argument that is null counts as omitted. Raises NotFound for an
+    unknown tool, and Cancelled."""
+    context.check()
+    try:
+        if isinstance(arguments, str):
+            if len(arguments) > MAX_ARGUMENTS_CHARACTERS:
+                raise InvalidInput(
+                    f"The arguments have more than {MAX_ARGUMENTS_CHARACTERS:,} characters. Send"
+                    " less."
+                )
+            arguments = bounded_json.parse(arguments or "{}")
+        if not isinstance(arguments, Mapping):
+            raise InvalidInput('The arguments must be a JSON object, as in {"query": "…"}.')
+        bounded_json.check(dict(arguments))
+    except InvalidInput as error:
+        place = f"{error.field[:100]}: " if error.field else ""
+        return ToolAnswer(f"Error: {place}{error}", is_error=True)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    with (
+        acting(channel=Channel.TOOL, user=context.user, key=current_actor().key),
+        workspace_context(context.workspace.pk),
+    ):
+        answer = run_tool(TOOLS, name, given, scope=context, scope_for=_scope_for)
+    context.check()
+    return answer

@@ -28,7 +28,7 @@ from rag.services.answers import Question
 from rag.services.chat import chat
 from rag.services.pipelines import list_pipelines
 from rag.views.turns import DEGRADED, FAILURES, turn_views
-from search.examples import example_questions
+from search.presentation import example_questions
 
 #: Script modules to preload in parallel.
 SCRIPT_MODULES = [

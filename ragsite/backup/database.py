@@ -24,7 +24,8 @@ from psycopg.conninfo import make_conninfo
 from common.errors import RagsiteError
 from common.text import pluralized
 from ragsite.bootstrap import MIGRATION_LOCK
-from ragsite.embedded import ServiceError, postgres
+from ragsite.embedded import postgres
+from ragsite.embedded.service import ServiceError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

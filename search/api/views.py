@@ -55,8 +55,7 @@ from search.log import record_search
 from search.models import EvaluatedQuestion, Evaluation, SavedSearch
 from search.query_options import SearchQuery, scope_for
 from search.results import Hit, Scope
-from search.saved import MAX_NAME_CHARACTERS, save_search, update_saved_search
-from search.services import search
+from search.services import MAX_NAME_CHARACTERS, save_search, search, update_saved_search
 from search.similar import similar_documents, similar_passages
 from search.tasks import request_evaluation
 

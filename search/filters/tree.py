@@ -220,18 +220,16 @@ def time_span(text: str) -> tuple[datetime, datetime]:
         year, month = int(partial[1]), int(partial[2] or 12)
         start = date(year, int(partial[2] or 1), 1)
         return _midnight(start), _midnight(date(year + month // 12, month % 12 + 1, 1))
+    length = timedelta(days=1)
     try:
-        start = _midnight(date.fromisoformat(text))
-    except ValueError:
-        start = datetime.fromisoformat(text)
-        # In UTC, because PostgreSQL refuses offsets that Python takes.
-        start = start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
-        length = datetime.resolution
-    else:
-        length = timedelta(days=1)
-    try:
+        try:
+            start = _midnight(date.fromisoformat(text))
+        except ValueError:
+            start, length = datetime.fromisoformat(text), datetime.resolution
+            # In UTC, because PostgreSQL refuses offsets that Python takes.
+            start = start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
         return start, start + length
-    except OverflowError as error:  # the last day of the calendar has no next
+    except OverflowError as error:  # before the first day of the calendar, or after its last
         raise ValueError(text) from error
 
 

@@ -5,9 +5,9 @@ do. Begin with `suggest`.
 import re
 from difflib import SequenceMatcher
 
-from common.cjk import has_unspaced_script
 from common.replicas import read_connection
 from common.rls import bypass_rls
+from common.text import has_unspaced_script
 from documents.lexical_search import chunks_with
 from search.query import Query
 from search.results import Scope

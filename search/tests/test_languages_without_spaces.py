@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from common.cjk import CHARACTERS
+from common.text import CJK
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
@@ -243,5 +243,5 @@ def test_python_and_postgresql_mean_the_same_characters() -> None:
             "SELECT code FROM unnest(%s) AS code WHERE ragsite_is_letter(chr(code))", [codes]
         )
         stored = {code for (code,) in cursor.fetchall()}
-    letter = re.compile(f"[{CHARACTERS}]")
+    letter = re.compile(f"[{CJK}]")
     assert stored == {code for code in codes if letter.match(chr(code))}

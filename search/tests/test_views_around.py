@@ -19,8 +19,8 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from search.examples import example_questions
 from search.models import SearchLog
+from search.presentation import example_questions
 from search.tests.test_views import hits, link, page, titles
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]

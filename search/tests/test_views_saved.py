@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 from accounts.models import Membership
 from documents.tests.factories import ChunkFactory, CollectionFactory, MembershipFactory
 from search.models import SavedSearch
-from search.saved import MAX_SAVED
+from search.services import MAX_SAVED
 from search.tests.test_views import page, titles
 
 pytestmark = pytest.mark.django_db

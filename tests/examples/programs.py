@@ -99,4 +99,7 @@ def _found(name: str) -> str:
 def _variables() -> list[str]:
     """Every variable that the settings are made of."""
     settings = (ROOT / "ragsite" / "settings.py").read_text()
-    return sorted(set(re.findall(r'(?:env\.\w+|_options|_models)\(\s*"([A-Z_]+)"', settings)))
+    names = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', settings))
+    for model in re.findall(r'env\.models\(\s*"([A-Z]+)"', settings):
+        names |= {f"{model}S", f"{model}_BACKEND", f"{model}_OPTIONS"}
+    return sorted(names)

@@ -6,8 +6,7 @@ from accounts.services import DEFAULT_WORKSPACE
 from common.console import ServiceCommand
 from common.json_lines import add_output_option
 from graph.management import subcommands
-from graph.reading.arguments import MAX_DEPTH, MAX_VERTICES
-from graph.reading.steps import DIRECTIONS, GRAINS
+from graph.reading.steps import DIRECTIONS, GRAINS, MAX_DEPTH, MAX_VERTICES
 
 FORMATS = ("graphml", "json", "jsonl")
 

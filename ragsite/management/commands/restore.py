@@ -15,8 +15,7 @@ from common.text import pluralized
 from documents.management.commands.validate import report_as_dict
 from documents.validation import ValidationReport, validate
 from ragsite import backup
-from ragsite.backup import RestoreResult, restoration
-from ragsite.backup.restoration import RestoreMismatch
+from ragsite.backup import RestoreMismatch, RestoreResult
 from ragsite.bootstrap import pending_migrations
 
 PROBLEMS = 3
@@ -59,7 +58,7 @@ class Command(ServiceCommand):
                 self.print_json({"restored": False, "differs": error.differences})
             message = "\n  ".join([str(error), *error.differences])
             raise CommandError(message, returncode=FATAL) from error
-        key = restoration.restore_secret_key(path, done.manifest, say=say)
+        key = backup.restore_secret_key(path, done.manifest, say=say)
         migrations = pending_migrations()
         if migrations:
             say(f"applying {migrations} migrations")

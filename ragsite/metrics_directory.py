@@ -1,4 +1,5 @@
-"""Directory in which the processes of one web server share their counts. No prometheus_client here.
+"""The directory in which the processes of one web server share their counts. Without
+prometheus_client, which reads the variable when it is first imported.
 
 One directory for each server, below RAGSITE_VAR_DIR: it is removed with the server, and the next
 one removes what a killed one left. Counts of a worker that died are still added.
@@ -23,6 +24,14 @@ def create_directory(var_dir: Path) -> Path:
     own.mkdir(parents=True)
     os.environ[VARIABLE] = str(own)
     return own
+
+
+def remove_gauges(pid: int) -> None:
+    """Remove the gauges of a process that died; its counters stay."""
+    if VARIABLE in os.environ:
+        from prometheus_client import multiprocess  # noqa: PLC0415 (reads the variable)
+
+        multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
 def remove_directory(var_dir: Path) -> None:

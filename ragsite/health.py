@@ -1,19 +1,33 @@
-"""Probes of health: database, replicas, broker, workers, models, storage. `register` adds more."""
+"""Health of the site: probes of the database, broker, workers, models and storage, run at once with
+a time limit and a short cache, and the endpoints for load balancers and operators.
 
+Begin with `default_probes` and `HealthMonitor`; `register` adds a probe.
+"""
+
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from secrets import compare_digest
+from threading import Lock, Thread
+from time import monotonic
+from typing import Any, Literal
 
 import psycopg
 from django.conf import settings
 from django.db import connection, connections
 from django.db.migrations.loader import MigrationLoader
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 
+from accounts.authentication import bearer
+from common.logs import redact
 from common.replicas import ReplicaState, replica_state
 from common.rls import bypass_rls
 from common.sql import release_connection
@@ -192,3 +206,128 @@ def default_probes() -> list[Probe]:
         Probe("model", check_models),
         Probe("storage", check_storage),
     ]
+
+
+logger = logging.getLogger("ragsite.health")
+
+State = Literal["ok", "degraded", "unready"]
+
+#: Timeout of a probe; one that has not answered by then has failed.
+PROBE_TIMEOUT_SECONDS = 2.0
+#: How long a report is cached.
+CACHE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcomes by name, and the overall state."""
+
+    state: State
+    outcomes: dict[str, Outcome]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests should be sent to this process."""
+        return self.state != "unready"
+
+
+class HealthMonitor:
+    """Runs the probes that `listed` returns; shared by all threads of a process."""
+
+    def __init__(self, listed: Callable[[], Sequence[Probe]]) -> None:
+        self._listed = listed
+        self._looking = Lock()
+        self._running: dict[str, Future[Outcome]] = {}
+        self._last: tuple[float, Report] | None = None
+
+    def report(self) -> Report:
+        """A report at most two seconds old. Concurrent callers wait for the same one."""
+        with self._looking:
+            if self._last is None or monotonic() - self._last[0] > CACHE_SECONDS:
+                probes = self._listed()
+                for probe in probes:
+                    # One that still hangs is not started again: nothing piles up.
+                    if probe.name not in self._running:
+                        begun: Future[Outcome] = Future()
+                        self._running[probe.name] = begun
+                        name = f"probe-{probe.name}"
+                        Thread(
+                            target=_run_probe, args=[probe, begun], name=name, daemon=True
+                        ).start()
+                wait(self._running.values(), timeout=PROBE_TIMEOUT_SECONDS)
+                late = f"no answer within {PROBE_TIMEOUT_SECONDS:.0f} s"
+                outcomes = {
+                    probe.name: self._running.pop(probe.name).result()
+                    if self._running[probe.name].done()
+                    else Outcome(ok=False, detail=late)
+                    for probe in probes
+                }
+                broken = [probe for probe in probes if not outcomes[probe.name].ok]
+                state: State = "degraded" if broken else "ok"
+                if any(probe.is_required for probe in broken):
+                    state = "unready"
+                # Log each probe that has failed or recovered since the last report.
+                before = self._last[1].outcomes if self._last else {}
+                for name, outcome in outcomes.items():
+                    was_ok = before[name].ok if name in before else True
+                    if outcome.ok and not was_ok:
+                        logger.info("%s is well again: %s", name, outcome.detail)
+                    elif was_ok and not outcome.ok:
+                        logger.warning("%s is not well: %s", name, outcome.detail)
+                self._last = monotonic(), Report(state, outcomes)
+            return self._last[1]
+
+
+def _run_probe(probe: Probe, begun: Future[Outcome]) -> None:
+    """In a thread of its own, so that a hanging one blocks no other."""
+    try:
+        begun.set_result(probe.look())
+    except Exception as error:  # that is what it looks for
+        said = str(error).strip().partition("\n")[0]
+        begun.set_result(Outcome(ok=False, detail=redact(said) or type(error).__name__))
+
+
+def is_operator(request: HttpRequest, *, by_session: bool = True) -> bool:
+    """Whether staff or a program with RAGSITE_METRICS_TOKEN asks. `by_session=False` where the
+    database cannot be asked.
+    """
+    token, shown = settings.METRICS_TOKEN, bearer(request)
+    if token and shown is not None:
+        return compare_digest(shown.encode(), token.encode())
+    if not by_session or settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        return False
+    user = request.user
+    return bool(user.is_authenticated and user.is_active and user.is_staff)
+
+
+monitor = HealthMonitor(registered_probes)
+
+
+@never_cache
+@require_safe
+def live(request: HttpRequest) -> HttpResponse:
+    """The process answers. No probe is run: a process must not be killed because of its
+    database.
+    """
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def ready(request: HttpRequest) -> HttpResponse:
+    """200 where requests can be sent here, 503 where not; details for operators."""
+    report = monitor.report()
+    # Sessions are in the database: without it no user can be identified.
+    may_ask = report.outcomes["database"].ok if "database" in report.outcomes else True
+    shows = is_operator(request, by_session=may_ask)
+    data = {
+        "status": report.state,
+        "probes": {
+            name: {"ok": each.ok, **({"detail": each.detail} if shows else {})}
+            for name, each in report.outcomes.items()
+        },
+    }
+    answer = JsonResponse(data, status=200 if report.is_ready else 503)
+    # Django would log an error for each 503; the monitor logs changes once.
+    answer._has_been_logged = True  # type: ignore[attr-defined]
+    return answer

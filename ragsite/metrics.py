@@ -22,9 +22,8 @@ from common.valkey import BUCKET_NAMES, DURATIONS_KEY, broker_client
 from dashboard.samples import count_documents
 from documents.models import Document
 from ragsite import presence
-from ragsite.health.probes import probe_cursor
-from ragsite.health.views import is_operator, monitor
-from ragsite.metrics.multiprocess import VARIABLE
+from ragsite.health import is_operator, monitor, probe_cursor
+from ragsite.metrics_directory import VARIABLE
 
 #: As for the probes of health: counts are not repeated for each request.
 CACHE_SECONDS = 5.0

@@ -1,1 +1,0 @@
-"""The documentation in docs/, served by the site under /docs/."""

@@ -1,1 +1,0 @@
-"""Prometheus metrics: of web processes, and of the site as a whole."""
