@@ -12,6 +12,9 @@ CSV = "text/csv"
 _STAMP = re.compile(r"^\[(?:(\d+):)?(\d{1,2}):(\d\d)\] ", re.M)
 _ROW = re.compile(r"(From row|Row) (\d{1,9}):")
 _DASHES = re.compile(r"\|(?: - \|)+")
+_SHEET = re.compile(r"^# (.+)$", re.M)
+#: Of a sheet whose column names are in its first row.
+FIRST_ROW = 2
 _PLAIN_SHEET = re.compile(r"[^\W\d]\w*")
 
 
@@ -38,6 +41,12 @@ def location(
         return clock(number)
     if media_type == WORKBOOK and heading_path:
         sheet = heading_path[0]
+        # A passage of several small sheets: of a later one the second row is the first below the
+        # column names, or its number is written.
+        titles = [match for match in _SHEET.finditer(text, 1) if match.start() <= at]
+        if titles:
+            start, sheet = titles[-1].start(), titles[-1][1]
+            text, at, number = text[start:], at - start, FIRST_ROW
         if not _PLAIN_SHEET.fullmatch(sheet):
             sheet = "'" + sheet.replace("'", "''") + "'"
         return f"{sheet}!A{_row_at(text, number, at)}"
@@ -57,19 +66,21 @@ def table_rows(text: str, number: int) -> Iterator[tuple[int, int]]:
     """Offset and number of every row in a text of tables as `table_blocks` writes them; the first
     row of a table begins with the column names. `number` is that of the first row, or of the one
     that the text begins within."""
-    offset, following = 0, number + text.startswith(("- ", "  "))
+    offset, following = 0, number
     announced: int | None = None
     for block in text.split("\n\n"):
         lines = block.split("\n")
+        dashes = next((at for at, line in enumerate(lines[:2]) if _DASHES.fullmatch(line)), -1)
+        is_torn = offset == 0 and not text.startswith(("|", "# ")) and dashes < 0
         if stated := _ROW.fullmatch(lines[0]):
             following = int(stated[2])
             if stated[1] == "Row":
-                yield offset, following
-                following += 1
+                yield (offset if announced is None else announced), following
+                following, announced = following + 1, None
             else:
                 announced = offset
-        elif block.startswith("|"):
-            dashes = next((at for at, line in enumerate(lines[:2]) if _DASHES.fullmatch(line)), -1)
+        elif block.startswith("|") or offset == 0:
+            following += is_torn
             start = offset if announced is None else announced
             at, announced = offset, None
             for index, line in enumerate(lines):

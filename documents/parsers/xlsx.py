@@ -11,7 +11,7 @@ from typing import Any
 
 from lxml import etree
 
-from documents.location import WORKBOOK
+from documents.location import FIRST_ROW, WORKBOOK
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
 from documents.parsers.column_types import ColumnTypes
 from documents.parsers.html_text import without_soft_hyphens
@@ -184,11 +184,14 @@ class SheetTable:
     continues_previous: bool = False  # with the names of the table above
 
 
-def write_notes_and_tables(out: MarkdownWriter, sheet: Sheet) -> tuple[int, list[dict[str, Any]]]:
+def write_notes_and_tables(
+    out: MarkdownWriter, sheet: Sheet, *, is_first: bool = True
+) -> tuple[int, list[dict[str, Any]]]:
     """The sheet as Markdown below its heading. Gives the number of the row that it begins with,
     and what its tables are: their columns and the types of these, and where their rows are.
 
-    Where rows do not follow those above, the number of the first is written.
+    Where rows do not follow those above, or the names of columns in the first row of a sheet that
+    is not the workbook's first, the number of the first is written.
     """
     first = following = sheet.rows[0][0] if sheet.rows else 1
     is_begun = False
@@ -201,8 +204,8 @@ def write_notes_and_tables(out: MarkdownWriter, sheet: Sheet) -> tuple[int, list
             for region in _row_regions(block.rows):
                 number = region[0][0]
                 if not is_begun:
-                    first = number
-                elif number != following:
+                    first, following = number, number if is_first else FIRST_ROW
+                if number != following:
                     out.paragraph(from_row(number))
                 is_begun, following = True, region[-1][0] + 1
                 rows = (types.seen([cells.get(at, "") for at in columns]) for _, cells in region)
@@ -356,7 +359,7 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
             if cells.rows or drawings:
                 start = out.heading(1, title)
                 before = out.length
-                row, found = write_notes_and_tables(out, cells)
+                row, found = write_notes_and_tables(out, cells, is_first=not places)
                 tables += [{"sheet": title, **table} for table in found]
                 places.append((start, out.length, row))
                 for drawing in drawings:

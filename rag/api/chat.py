@@ -201,7 +201,7 @@ class PassageLocationSerializer(serializers.Serializer[Any]):
     page = serializers.IntegerField(
         allow_null=True, help_text="Or its second in a recording, or its row in a table."
     )
-    location = serializers.CharField(  # type: ignore[assignment]
+    location = serializers.CharField(
         help_text="For people: `page 3`, `12:34` of a recording, `Prices!A12`, `row 7` or nothing."
     )
     start = serializers.IntegerField(help_text="Offset in the document's text.")

@@ -127,10 +127,10 @@ class HitSerializer(serializers.Serializer[Hit]):
     page = serializers.IntegerField(
         allow_null=True, help_text="Or its second in a recording, or its row in a table."
     )
-    location = serializers.CharField(  # type: ignore[assignment]
+    location = serializers.CharField(
         help_text="For people: `page 3`, `12:34` of a recording, `Prices!A12`, `row 7` or nothing."
     )
-    parent = serializers.IntegerField(  # type: ignore[assignment]
+    parent = serializers.IntegerField(
         allow_null=True,
         help_text="The same for all parts of one larger passage of the document.",
     )
