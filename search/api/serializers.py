@@ -130,7 +130,7 @@ class HitSerializer(serializers.Serializer[Hit]):
     location = serializers.CharField(
         help_text="For people: `page 3`, `12:34` of a recording, `Prices!A12`, `row 7` or nothing."
     )
-    parent = serializers.IntegerField(
+    parent = serializers.IntegerField(  # type: ignore[assignment]
         allow_null=True,
         help_text="The same for all parts of one larger passage of the document.",
     )
