@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
+from documents.location import location
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -32,6 +34,18 @@ class Passage:
     lexical: float | None
     fused: float
     rerank: float | None
+    media_type: str = ""
+
+    def location(self, start: int | None = None) -> str:
+        """Where the passage is, or the character at `start`, an offset in the document's text:
+        `page 3`, `12:34` of a recording, `Prices!A12`."""
+        return location(
+            self.media_type,
+            self.page,
+            heading_path=self.heading_path,
+            text=self.text,
+            at=max(start - self.start, 0) if start is not None else 0,
+        )
 
     @property
     def heading(self) -> str:
@@ -151,6 +165,7 @@ class Citation:
     def data(self) -> dict[str, Any]:
         return {
             **_passage_location(self.passage),
+            "location": self.passage.location(self.start),
             "start": self.start,
             "end": self.end,
             "quote": self.quote,
@@ -233,6 +248,7 @@ def _passage_location(passage: Passage) -> dict[str, Any]:
         "title": passage.title,
         "heading_path": list(passage.heading_path),
         "page": passage.page,
+        "location": passage.location(),
         "url": str(passage.url),  # may be lazy
     }
 

@@ -3,6 +3,7 @@
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from common.fusion_options import Method
 from common.replicas import read_connection
 from common.sql import bigint_array, fetch_rows
+from documents.location import location
 from documents.models.chunk import embedding_text
 from graph.retrieval import NamedStop
 from search.filters import ALL, Node
@@ -124,6 +126,16 @@ class Passage:
         """Title, headings and text, as embedded and compared by trigrams."""
         return embedding_text(self.context, self.text)
 
+    @property
+    def location(self) -> str:
+        """Where the passage is: `page 3`, `12:34` of a recording, `Prices!A12`."""
+        return self._location_at(0)
+
+    def _location_at(self, offset: int) -> str:
+        return location(
+            self.media_type, self.page, heading_path=self.heading_path, text=self.text, at=offset
+        )
+
     def values(self) -> dict[str, Any]:
         """The fields of a passage by name, for a hit that is made of it."""
         return {name: getattr(self, name) for name in _PASSAGE_FIELDS}
@@ -168,6 +180,15 @@ class Hit(Passage):
     graph: float | None = None
     path: tuple[NamedStop, ...] = ()
     related: tuple[RelatedPassage, ...] = ()
+
+    @property
+    def location(self) -> str:
+        """Where the line of the snippet with most of the words is."""
+        starts = [start for start, _ in self.snippet.highlights]
+        # Which line each word is on, by where that begins.
+        lines = Counter(self.snippet.text.rfind("\n", 0, start) + 1 for start in starts)
+        best = lines.most_common(1)
+        return self._location_at(self.snippet.start + (best[0][0] if best else 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from documents.sandbox.limits import ParserLimits
 from documents.sandbox.protocol import ParseRequest
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
-RECIPE_VERSION = 3
+RECIPE_VERSION = 4
 
 #: The context (title and headings) may take this share of what a model reads of a chunk.
 CONTEXT_SHARE = 0.25

@@ -13,6 +13,7 @@ from pgvector.django import VectorField
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.fields import LexemeField, RegConfigField, ToTSVector
 from common.search_vector import Words, joined
+from documents.location import location
 from documents.models.collection import Collection, EmbeddingSpace
 from documents.models.document import Document
 from documents.querysets import AccessListedQuerySet
@@ -115,6 +116,11 @@ class Chunk(models.Model):
 
     def __str__(self) -> str:
         return f"{self.document_id}#{self.ordinal}"
+
+    @property
+    def location(self) -> str:
+        """Where it begins: `page 3`, `12:34` of a recording, `Prices!A12`; empty if not known."""
+        return location(self.media_type, self.page, heading_path=self.heading_path, text=self.text)
 
 
 class ChunkEdit(models.Model):

@@ -6,11 +6,12 @@ import io
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain, count, islice, pairwise
+from itertools import chain, islice, pairwise
 
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
+from documents.parsers.column_types import ColumnTypes
 from documents.parsers.normalise import decode_nonblank, readable_title
-from documents.parsers.table_writer import table_blocks
+from documents.parsers.table_writer import from_row, row_pages, table_blocks
 
 #: The first one wins where several fit alike.
 _DELIMITERS = (",", ";", "\t", "|")
@@ -82,9 +83,9 @@ def parse_csv(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
     delimiter, width, start = guess_dialect(text, prefers_tab=name.lower().endswith(_TAB_SUFFIXES))
     text = text[start:]
     try:
-        written, header, rows = _table(text, delimiter, width, limits, strict=True)
+        written, header, rows, first = _table(text, delimiter, width, limits, strict=True)
     except csv.Error:
-        written, header, rows = _table(text, delimiter, width, limits, strict=False)
+        written, header, rows, first = _table(text, delimiter, width, limits, strict=False)
     if not written:
         raise ParseError("no_text", "All cells are empty. Check that the table was saved.")
     columns = (" ".join(name.split())[:_NAME_CHARACTERS] for name in header[:_COLUMNS_LISTED])
@@ -93,14 +94,17 @@ def parse_csv(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
         media_type="text/csv",
         title=readable_title(name),
         rendering="markdown",
-        metadata={"columns": [name for name in columns if name], "rows": rows},
+        pages=tuple(row_pages(written, first)),
+        metadata={"columns": [name for name in columns if name], "rows": rows.count}
+        | ({"types": rows.types(header[:_COLUMNS_LISTED])} if header else {}),
     )
 
 
 def _table(
     text: str, delimiter: str, width: int, limits: Limits, *, strict: bool
-) -> tuple[str, list[str], int]:
-    """The table with the text above it, its column names, and the number of its other rows.
+) -> tuple[str, list[str], ColumnTypes, int]:
+    """The table with the text above it, its column names, its other rows' types, and the number of
+    the first of them: as a spreadsheet counts, but without blank rows.
 
     Raises `csv.Error` if strict and a quotation mark is misplaced. An unclosed quotation mark would
     make the rest of the file one cell; then quotes are ignored.
@@ -119,14 +123,15 @@ def _table(
     while len(sample) > 1 and width > 1 and len(_filled(sample[0])) == 1:
         above += _filled(sample.pop(0))
     header = sample.pop(0) if has_header(sample) else []
-    numbers = count()
-    numbered = (row for row, _ in zip(chain(sample, rows), numbers, strict=False))
+    first = len(above) + bool(header) + 1
+    types = ColumnTypes()
     parts, length = [], 0
-    for part in chain(above, table_blocks(header, numbered)):
+    blocks = table_blocks(header, map(types.seen, chain(sample, rows)), first_row=first)
+    for part in chain(above, [from_row(first)] if above else [], blocks):
         length += len(part) + 2
         limits.check_characters(length, "Written out with its column names the table")
         parts.append(part)
-    return "\n\n".join(parts), header, next(numbers)
+    return "\n\n".join(parts), header, types, 1 if above else first
 
 
 def _filled(row: list[str]) -> list[str]:

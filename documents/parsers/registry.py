@@ -76,6 +76,9 @@ _ENCRYPTED_OFFICE = FileKind(
     cure="Open it with its password, remove the password and save it.",
 )
 
+#: Text, unless pictures in it are bytes.
+_RTF = (b"{\\rtf", FileKind("application/rtf", "an RTF document"))
+
 #: Formats that puremagic misses or confuses, and those whose bytes are valid text.
 _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
     (b"\x89PNG", FileKind("image/png", "a PNG image")),
@@ -91,10 +94,11 @@ _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
     (b"Rar!\x1a\x07", FileKind("application/vnd.rar", "a RAR archive")),
     (b"SQLite format 3\x00", FileKind("application/vnd.sqlite3", "an SQLite database")),
     (b"\x7fELF", FileKind("application/x-executable", "a program (ELF)")),
+    _RTF,
     (b"PAR1", FileKind("application/vnd.apache.parquet", "a Parquet file")),
 )
 _TEXT_MAGIC: tuple[tuple[bytes, FileKind], ...] = (
-    (b"{\\rtf", FileKind("application/rtf", "an RTF document")),
+    _RTF,
     (b"%!PS", FileKind("application/postscript", "a PostScript file")),
 )
 
@@ -196,6 +200,9 @@ FORMATS: tuple[FileFormat, ...] = (
         "html.parse_html", ("text/html", "application/xhtml+xml"), (".html", ".htm", ".xhtml")
     ),
     FileFormat("csv.parse_csv", ("text/csv",), (".csv", ".tsv", ".tab")),
+    FileFormat("subtitles.parse_vtt", ("text/vtt",), (".vtt",)),
+    FileFormat("subtitles.parse_srt", ("application/x-subrip",), (".srt",)),
+    FileFormat("rtf.parse_rtf", ("application/rtf",), (".rtf",), binary=True),
     FileFormat("json_text.parse_json", ("application/json",), (".json", ".geojson")),
     FileFormat("json_text.parse_json", ("application/x-ndjson",), (".jsonl", ".ndjson")),
     FileFormat("chunk_json.parse_chunk_file", (CHUNK_JSON,), ()),
@@ -228,8 +235,8 @@ FORMATS: tuple[FileFormat, ...] = (
 _BY_MEDIA_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _SUPPORTED_FORMATS = (
-    "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), PDF, EPUB, HTML, "
-    "Markdown, reStructuredText, CSV, JSON, mail, source code, SQL and plain text."
+    "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), RTF, PDF, EPUB, "
+    "HTML, Markdown, reStructuredText, CSV, JSON, mail, subtitles, source code, SQL and plain text."
 )
 
 

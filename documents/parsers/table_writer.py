@@ -3,6 +3,9 @@ Begin with `table_blocks`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from documents.location import table_rows
+from documents.parsers.base import Page
+
 #: Figures cost up to a token for two characters: this many fit the smallest budget in use.
 BLOCK_CHARACTERS = 400
 
@@ -99,3 +102,23 @@ def _pipe_table(names: _ColumnNames, rows: Sequence[Sequence[str]], width: int) 
     lines = [header, ["-"] * len(header), *filled]
     escaped = (" | ".join(cell.replace("|", "\\|") for cell in cells) for cells in lines)
     return "\n".join(f"| {line} |" for line in escaped)
+
+
+#: A page for each of more rows would be much of what the parser's process sends.
+_MAX_ROW_PAGES = 200_000
+
+
+def from_row(number: int) -> str:
+    """The line above a table whose first row does not follow the row above."""
+    return f"From row {number}:"
+
+
+def row_pages(text: str, number: int, *, start: int = 0) -> list[Page]:
+    """The rows of the tables in `text`, which begins at `start`, as pages, so that passages know
+    where they are; of very many only the first of each block. `number` is that of the first."""
+    rows = list(table_rows(text, number))
+    if len(rows) > _MAX_ROW_PAGES:
+        rows = [row for row in rows if text.endswith("\n\n", 0, row[0])]
+    if not rows or rows[0][0] > 0:
+        rows.insert(0, (0, number))
+    return [Page(start + offset, row) for offset, row in rows]

@@ -11,7 +11,9 @@ from typing import Any
 
 from lxml import etree
 
+from documents.location import FIRST_ROW, WORKBOOK
 from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
+from documents.parsers.column_types import ColumnTypes
 from documents.parsers.markdown_writer import MarkdownWriter, without_soft_hyphens
 from documents.parsers.office_content import (
     BUILT_IN,
@@ -29,6 +31,7 @@ from documents.parsers.office_package import (
     office_document,
     parse_integer,
 )
+from documents.parsers.table_writer import from_row, row_pages
 from documents.parsers.zip_archive import open_zip
 
 #: A row: its number from 1, and its filled cells by column from 0.
@@ -185,18 +188,47 @@ class SheetTable:
     continues_previous: bool = False  # with the names of the table above
 
 
-def write_notes_and_tables(out: MarkdownWriter, sheet: Sheet) -> None:
-    """The sheet as Markdown below its heading."""
+def write_notes_and_tables(
+    out: MarkdownWriter, sheet: Sheet, *, is_first: bool = True
+) -> tuple[int, list[dict[str, Any]]]:
+    """The sheet as Markdown below its heading. Gives the number of the row that it begins with,
+    and what its tables are: their columns and the types of these, and where their rows are.
+
+    Where rows do not follow those above, or the names of columns in the first row of a sheet that
+    is not the workbook's first, the number of the first is written.
+    """
+    first = following = sheet.rows[0][0] if sheet.rows else 1
+    is_begun = False
+    tables: list[dict[str, Any]] = []
     for block in find_notes_and_tables(sheet):
         if isinstance(block, SheetTable):
             columns = sorted(set(block.names).union(*(cells for _, cells in block.rows)))
             header = [block.names.get(column, "") for column in columns]
+            types = ColumnTypes()
             for region in _row_regions(block.rows):
-                rows = [[cells.get(at, "") for at in columns] for _, cells in region]
-                write_rows(out, header, rows, first_row=region[0][0])
+                number = region[0][0]
+                if not is_begun:
+                    first, following = number, number if is_first else FIRST_ROW
+                if number != following:
+                    out.paragraph(from_row(number))
+                is_begun, following = True, region[-1][0] + 1
+                rows = (types.seen([cells.get(at, "") for at in columns]) for _, cells in region)
+                write_rows(out, header, rows, first_row=number)
+            if block.names and columns:
+                tables.append(
+                    {
+                        "rows": f"{block.rows[0][0]}-{block.rows[-1][0]}",
+                        "columns": [
+                            name[:_NAME_CHARACTERS] for name in header[:_COLUMNS_LISTED] if name
+                        ],
+                        "types": types.types(header[:_COLUMNS_LISTED]),
+                    }
+                )
         else:
             out.write(block)
             out.end_block()
+            is_begun, following = True, 0
+    return first, tables
 
 
 def find_notes_and_tables(sheet: Sheet) -> Iterator[str | SheetTable]:
@@ -292,8 +324,9 @@ def _repeat_merged(sheet: Sheet) -> dict[int, dict[int, int]]:
     return spread
 
 
+_TABLES_LISTED, _COLUMNS_LISTED, _NAME_CHARACTERS = 50, 50, 100
 _HIDDEN_STATES = frozenset({"hidden", "veryHidden"})
-MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+MEDIA_TYPE = WORKBOOK
 
 
 def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
@@ -314,6 +347,8 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         metadata = package.properties()
         out = MarkdownWriter()
         is_filled = False
+        tables: list[dict[str, Any]] = []
+        places: list[tuple[int, int, int]] = []
         relations = package.related(package.main)
         for sheet in workbook.iterfind(f"{S}sheets/{S}sheet"):
             kind, part = relations.get(sheet.get(f"{R}id", ""), ("", ""))
@@ -326,9 +361,11 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
                 continue
             cells, drawings = reader.sheet(part), package.related_parts(part, "drawing")
             if cells.rows or drawings:
-                out.heading(1, title)
+                start = out.heading(1, title)
                 before = out.length
-                write_notes_and_tables(out, cells)
+                row, found = write_notes_and_tables(out, cells, is_first=not places)
+                tables += [{"sheet": title, **table} for table in found]
+                places.append((start, out.length, row))
                 for drawing in drawings:
                     write_drawing(out, package, drawing)
                 is_filled |= out.length > before
@@ -339,4 +376,14 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
             )
         if reader.formulas_without_value:
             metadata["formulas_without_value"] = reader.formulas_without_value
-        return office_document(out.finish(), name=name, media_type=MEDIA_TYPE, metadata=metadata)
+        if tables:
+            metadata["tables"] = tables[:_TABLES_LISTED]
+        text, headings = out.finish()
+        pages = [
+            page
+            for start, end, row in places
+            for page in row_pages(text[start:end], row, start=start)
+        ]
+        return office_document(
+            (text, headings), name=name, media_type=MEDIA_TYPE, metadata=metadata, pages=pages
+        )

@@ -34,7 +34,11 @@ def read(text: str, name: str = "sales.csv") -> ParsedDocument:
 def test_the_delimiter_is_found_out(text: str, name: str) -> None:
     document = read(text, name)
     assert document.text == "| name | revenue |\n| - | - |\n| Ada | 12 |\n| Bob | 7 |"
-    assert document.metadata == {"columns": ["name", "revenue"], "rows": 2}
+    assert document.metadata == {
+        "columns": ["name", "revenue"],
+        "rows": 2,
+        "types": ["text", "number"],
+    }
     assert (document.media_type, document.rendering) == ("text/csv", "markdown")
 
 
@@ -51,14 +55,14 @@ def test_encodings_are_those_of_any_text() -> None:
 def test_quoted_cells_may_hold_delimiters_quotes_and_lines() -> None:
     document = read('name,note\nAda,"first, ""loud""\nsecond"\nBob,x|y\n')
     assert document.text == (
-        'Row 1:\n\n- name: Ada\n- note: first, "loud"\n  second\n\n'
+        'Row 2:\n\n- name: Ada\n- note: first, "loud"\n  second\n\n'
         "| name | note |\n| - | - |\n| Bob | x\\|y |"
     )
 
 
 def test_what_stands_above_the_table_stays_above_it() -> None:
     document = read("Report of 2024\n\nname,revenue\nAda,12\n")
-    assert document.text.startswith("Report of 2024\n\n| name | revenue |")
+    assert document.text.startswith("Report of 2024\n\nFrom row 3:\n\n| name | revenue |")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_a_quotation_mark_in_the_wrong_place_breaks_no_row() -> None:
 def test_wide_rows_become_lists_with_the_column_before_each_value() -> None:
     names = [f"column number {n}" for n in range(40)]
     document = read(f"{','.join(names)}\n{','.join(f'v{n}' for n in range(40))}\n")
-    assert document.text.startswith("Row 1:\n\n- column number 0: v0\n- column number 1: v1\n")
+    assert document.text.startswith("Row 2:\n\n- column number 0: v0\n- column number 1: v1\n")
 
 
 def test_every_chunk_of_a_long_table_names_its_columns() -> None:

@@ -44,13 +44,15 @@ def test_empty_rows_and_columns_are_dropped() -> None:
 
 def test_lone_cells_above_and_below_a_table_are_notes() -> None:
     text = text_of(["Sales 2024"], [], ["Month", "Sum"], ["May", 3], [], ["Source: books"])
-    assert text == "Sales 2024\n\n| Month | Sum |\n| - | - |\n| May | 3 |\n\nSource: books\n"
+    assert text == (
+        "Sales 2024\n\nFrom row 4:\n\n| Month | Sum |\n| - | - |\n| May | 3 |\n\nSource: books\n"
+    )
 
 
 def test_lines_above_a_wider_table_do_not_name_its_columns() -> None:
     head: list[list[object]] = [["Client", "ACME"], ["Land", "Q1", "Q2", "Q3", "Q4"]]
     text = text_of(*head, ["BW", 1, 2, 3, 4])
-    assert text.startswith("Client, ACME\n\n| Land | Q1 | Q2 | Q3 | Q4 |\n| - |")
+    assert text.startswith("Client, ACME\n\nFrom row 3:\n\n| Land | Q1 | Q2 | Q3 | Q4 |\n| - |")
 
 
 def test_every_chunk_of_a_long_sheet_knows_its_columns() -> None:

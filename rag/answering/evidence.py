@@ -48,6 +48,7 @@ def passages_from_hits(hits: Iterable[Hit]) -> list[Passage]:
             lexical=hit.lexical,
             fused=hit.fused,
             rerank=hit.rerank,
+            media_type=hit.media_type,
         )
         for number, hit in enumerate(hits, 1)
     ]

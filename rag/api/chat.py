@@ -205,7 +205,12 @@ class PassageLocationSerializer(serializers.Serializer[Any]):
     collection = serializers.CharField(help_text="Its slug.")
     title = serializers.CharField()
     heading_path = serializers.ListField(child=serializers.CharField())
-    page = serializers.IntegerField(allow_null=True)
+    page = serializers.IntegerField(
+        allow_null=True, help_text="Or its second in a recording, or its row in a table."
+    )
+    location = serializers.CharField(
+        help_text="For people: `page 3`, `12:34` of a recording, `Prices!A12`, `row 7` or nothing."
+    )
     start = serializers.IntegerField(help_text="Offset in the document's text.")
     end = serializers.IntegerField()
     url = serializers.CharField(help_text="Page of the document with the passage marked.")

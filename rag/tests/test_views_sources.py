@@ -1,7 +1,11 @@
 """Sources as they stand beside an answer."""
 
+from dataclasses import replace
 from typing import Any
 
+from documents.location import WORKBOOK
+from rag.events import Citation, passage_data
+from rag.tests import answering
 from rag.views.turns import source_views
 
 
@@ -26,3 +30,17 @@ def test_a_teaser_is_words_and_a_title_is_said_once() -> None:
 def test_what_is_not_cited_has_no_teaser() -> None:
     (source,) = source_views([passage("Words.")], [], collections={})
     assert source["teaser"] == ""
+
+
+def test_a_source_is_where_its_first_quotation_is() -> None:
+    text = "| Item | Price |\n| - | - |\n| Desk | 90 |\n| Lamp | 20 |"
+    found = replace(
+        answering.passage(text, start=40), page=7, media_type=WORKBOOK, heading_path=("Prices",)
+    )
+    at = 40 + text.index("| Lamp")
+    citation = Citation(found, at=0, start=at, end=40 + len(text), quote=text[at - 40 :]).data()
+    assert (passage_data(found)["location"], citation["location"]) == ("Prices!A7", "Prices!A8")
+    (source,) = source_views([passage_data(found)], [citation], collections={})
+    assert source["place"] == "shelf · Prices · Prices!A8"
+    (source,) = source_views([passage("Words.") | {"page": 3}], [], collections={})
+    assert source["place"] == "office · page 3"  # an answer from before there were locations

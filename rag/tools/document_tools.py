@@ -94,8 +94,8 @@ def format_passages(passages: Sequence[Passage], scores: Sequence[float]) -> str
 def format_location(passage: Passage) -> str:
     """A passage's location: `[1] "Title > Heading", page 2, collection "notes", id "a.md"`."""
     parts = [quote_name(passage.heading)]
-    if passage.page is not None:
-        parts.append(f"page {passage.page}")
+    if location := passage.location():
+        parts.append(location)
     parts.append(f"collection {quote_name(passage.collection_slug)}")
     parts.append(f"id {json_quoted(passage.document_key)}")
     return f"[{passage.number}] {', '.join(parts)}"
@@ -272,8 +272,7 @@ def get_document(
     end, reached = chunks[-1].end, chunks[0].start
     lines = [f"{first}, characters {reached} to {end} of {length}:"]
     for passage in passages:
-        page = "" if passage.page is None else f" page {passage.page}"
-        lines.append(f"\n[{passage.number}]{page}")
+        lines.append(f"\n[{passage.number}] {passage.location()}".rstrip())
         lines.append(prefix_lines(passage.text[max(reached - passage.start, 0) :]))
         reached = passage.end
     if end < length:
@@ -303,6 +302,7 @@ def passage_from_chunk(document: Document, chunk: Chunk) -> Passage:
         lexical=None,
         fused=0.0,
         rerank=None,
+        media_type=document.media_type,
     )
 
 

@@ -59,6 +59,7 @@ def cited_sources(
                 "collection": slug,
                 "heading_path": chunk.heading_path if chunk else [],
                 "page": chunk.page if chunk else None,
+                "location": chunk.location if chunk else "",
                 "url": url,
                 "text": chunk.text if chunk else "",
                 "start": 0,

@@ -36,7 +36,10 @@ def source_views(
     views = []
     for passage in passages:
         path = [heading for heading in passage["heading_path"] if heading != passage["title"]]
+        places = [passage, *(each for each in citations if each["number"] == passage["number"])]
+        # Where the first quotation is; answers of earlier days have only a page.
         page = f"page {passage['page']}" if passage["page"] else ""
+        page = next((each["location"] for each in reversed(places[:2]) if "location" in each), page)
         name = collections.get(passage["collection"], passage["collection"])
         text, at, parts = passage["text"], 0, []
         # The cited ranges as offsets in the passage's text, sorted and merged.

@@ -124,7 +124,12 @@ class HitSerializer(serializers.Serializer[Hit]):
         help_text="Title and headings, searched with the text."
     )
     heading_path = serializers.ListField(child=serializers.CharField())
-    page = serializers.IntegerField(allow_null=True)
+    page = serializers.IntegerField(
+        allow_null=True, help_text="Or its second in a recording, or its row in a table."
+    )
+    location = serializers.CharField(
+        help_text="For people: `page 3`, `12:34` of a recording, `Prices!A12`, `row 7` or nothing."
+    )
     parent = serializers.IntegerField(  # type: ignore[assignment]
         allow_null=True,
         help_text="The same for all parts of one larger passage of the document.",

@@ -59,6 +59,7 @@ def _nested() -> dict[str, Callable[[], bytes]]:
         "deep-tables.html": lambda: b"<html>" + b"<table><tr><td>" * (DEEP // 5) + b"x",
         "deep-bold.html": lambda: b"<html>" + b"<b>" * DEEP + b"x",
         "open-bold.html": lambda: b"<html>" + b"<b><p>x" * 3000,
+        "deep.rtf": lambda: rb"{\rtf1 " + b"{" * DEEP,
         "deep.json": lambda: b"[" * DEEP + b"1" + b"]" * DEEP,
         "deep-names.json": lambda: b'{"a":' * DEEP + b"1" + b"}" * DEEP,
         "deep_chunk_1.json": lambda: b'{"a":' * DEEP + b"1" + b"}" * DEEP,

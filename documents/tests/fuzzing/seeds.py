@@ -95,6 +95,10 @@ def seeds() -> Mapping[str, bytes]:
         "page.html": _HTML.encode(),
         "manual.rst": _RST.encode(),
         "rows.csv": _CSV.encode(),
+        "talk.vtt": b"WEBVTT\n\nNOTE no\n\n00:01.000 --> 00:02.000\n<v Ann>One <b>two</b>.\n",
+        "talk.srt": b"1\n00:00:01,000 --> 00:00:02,000\nBob: One.\n\n2\n00:00:09,000 --> 00:00:10,000\nTwo",
+        "rules.rtf": rb"{\rtf1\ansi{\fonttbl{\f1\fcharset204 A;}}{\stylesheet{\s1 heading 1;}}\pard\s1 A\par"
+        rb"\pard \u8364 ?\'e4{\f1\'cf}{\listtext 1.}\pard\ls1 b\par\trowd\cellx1\intbl c\cell\row\pard d}",
         "rows.tsv": b"a\tb\n1\t2\n3\t4\n",
         "record.json": _JSON.encode(),
         "lines.jsonl": f"{_JSON}\n{_JSON}\n".encode(),

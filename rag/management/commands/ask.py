@@ -85,8 +85,10 @@ class Command(ServiceCommand):
                     self.stdout.write("\n")
         for number, citation in sorted(cited.items()):
             passage = citation.passage
-            page = f", page {passage.page}" if passage.page else ""
-            self.stdout.write(f"[{number}] {passage.heading} ({passage.collection_slug}{page})")
+            place = ", ".join(
+                filter(None, [passage.collection_slug, passage.location(citation.start)])
+            )
+            self.stdout.write(f"[{number}] {passage.heading} ({place})")
         return event
 
     def _as_json(self, events: Iterator[Event]) -> Event | None:

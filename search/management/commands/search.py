@@ -144,7 +144,7 @@ class Command(ServiceCommand):
 
 def hit_lines(hit: Hit) -> Iterator[str]:
     """Version and headings, text, scores, and what the graph says."""
-    heading = " > ".join(hit.heading_path)
+    heading = ", ".join(filter(None, [" > ".join(hit.heading_path), hit.location]))
     version = "" if hit.is_current else f" (version {hit.version}, superseded)"
     yield version + (f" · {heading}" if heading else "")
     text = hit.surroundings.text if hit.surroundings else hit.snippet.text

@@ -58,6 +58,8 @@ export class Sources {
     quotes.push([citation.start, citation.end]);
     this.#cited.set(citation.number, quotes);
     const card = cardOf(this.turn, citation.number);
+    // Of several quotations the first says where.
+    if (quotes.length === 1) slot(card, "place").textContent = this.#place(citation);
     card.classList.add("cited");
     slot(card, "teaser").textContent = teaser(slice([...passage.text], 0, 240));
     slot(card, "text").replaceChildren(...parts(passage, quotes));
@@ -92,9 +94,8 @@ export class Sources {
   #place(passage) {
     const path = passage.heading_path.filter((heading) => heading !== passage.title);
     const headings = path.slice(-2).join(" › ");
-    const page = passage.page ? `page ${passage.page}` : "";
     const collection = this.#names[passage.collection] ?? passage.collection;
-    return [collection, headings, page].filter(Boolean).join(" · ");
+    return [collection, headings, passage.location].filter(Boolean).join(" · ");
   }
 }
 
