@@ -46,17 +46,14 @@ def with_attachments(entries: Iterable[Entry]) -> Iterator[Entry]:
         if isinstance(entry, BrokenSource) or entry.part_of or "parts" in entry.declared:
             yield entry
             continue
-        suffix = _suffix(str(entry.declared.get("file_name") or entry.name))
+        name = str(entry.declared.get("file_name") or entry.name)
+        suffix = PurePosixPath(name).suffix.lower()
         if suffix in MAIL_SUFFIXES:
             yield from _mail_entries(entry)
         elif suffix == MBOX_SUFFIX:
             yield from _mbox_entries(entry)
         else:
             yield entry
-
-
-def _suffix(name: str) -> str:
-    return PurePosixPath(name).suffix.lower()
 
 
 def _mail_entries(mail: Source) -> Iterator[Entry]:

@@ -25,7 +25,7 @@ class ColumnTypes:
         self._found: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
     def seen(self, row: Sequence[str]) -> Sequence[str]:
-        """The same row, counted."""
+        """Count the row and the types in it; returns it, so that rows are counted as they pass."""
         self.count += 1
         if self.count <= _SAMPLE_ROWS:
             for at, cell in enumerate(row):

@@ -82,12 +82,12 @@ class Mail:
 
 
 def parse_mail(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-    """RFC 822 files."""
+    """A mail as it was sent (`.eml`, RFC 5322): its text, people and subject."""
     return _document(read_mail(data), MAIL, name, limits)
 
 
 def parse_outlook(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-    """Outlook's .msg files."""
+    """A mail as Outlook stores it (`.msg`, MS-OXMSG), read like any other."""
     return _document(read_mail(data), OUTLOOK_MAIL, name, limits)
 
 
@@ -108,7 +108,7 @@ def _document(mail: Mail, media_type: str, name: str, limits: Limits) -> ParsedD
         "Date": [(mail.date[:10], "")],
         "Attachments": [(each, "") for each in names],
     }
-    lines = [f"{label}: {told}" for label, each in shown.items() if (told := _shown(each))]
+    lines = [f"{label}: {told}" for label, each in shown.items() if (told := _address_list(each))]
     if not body.strip() and not lines:
         raise ParseError("empty", "The mail has neither text nor sender. Save it again.")
     # In Markdown a line runs on unless it ends with two spaces.
@@ -133,12 +133,14 @@ def _document(mail: Mail, media_type: str, name: str, limits: Limits) -> ParsedD
     )
 
 
-def _shown(entries: Iterable[Address]) -> str:
+def _address_list(entries: Iterable[Address]) -> str:
     pairs = ((name, address) for name, address in entries if name or address)
-    told = [
+    described = [
         f"{name} ({address})" if name and address else name or address for name, address in pairs
     ]
-    return ", ".join([*told[:_SHOWN_ADDRESSES], *(["…"] if len(told) > _SHOWN_ADDRESSES else [])])
+    return ", ".join(
+        [*described[:_SHOWN_ADDRESSES], *(["…"] if len(described) > _SHOWN_ADDRESSES else [])]
+    )
 
 
 def read_mail(data: bytes) -> Mail:

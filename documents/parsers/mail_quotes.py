@@ -44,9 +44,15 @@ def fold_quotes(text: str) -> str:
             at += 1
             continue
         start = at
-        while at < len(lines) and (_QUOTED.match(lines[at]) or _is_gap(lines, at)):
+        while at < len(lines):
+            following = lines[at + 1] if at + 1 < len(lines) else ""
+            is_gap = not lines[at].strip() and _QUOTED.match(following)
+            if not _QUOTED.match(lines[at]) and not is_gap:
+                break
             at += 1
-        if _is_answered(lines[at:]) or not _drop_attribution(kept):
+        below = next((line.strip() for line in lines[at:] if line.strip()), "--")
+        is_answered = below not in {"--", "\\--"}  # by more than a signature
+        if is_answered or not _drop_attribution(kept):
             words = _QUOTE_MARKS.sub(" ", " ".join(lines[start : min(at, start + 5)])).strip()
             short = words[:QUOTE_CHARACTERS].rstrip()
             kept += [f"> {short}{' …' if len(short) < len(words) or at > start + 5 else ''}", ""]
@@ -63,32 +69,16 @@ def _begins_original(lines: list[str], at: int) -> bool:
     return bool(_FROM_LINE.match(line)) and any(_SENT_LINE.match(each) for each in below[:3])
 
 
-def _is_gap(lines: list[str], at: int) -> bool:
-    """A blank line between two quoted ones."""
-    following = lines[at + 1] if at + 1 < len(lines) else ""
-    return not lines[at].strip() and _QUOTED.match(following) is not None
-
-
-def _is_answered(below: list[str]) -> bool:
-    """Whether more than a signature follows."""
-    first = next((line.strip() for line in below if line.strip()), "--")
-    return first not in {"--", "\\--"}
-
-
-def _drop_attribution(kept: list[str]) -> bool:
+def _drop_attribution(lines: list[str]) -> bool:
     """Remove the line, or two, that says who wrote what is quoted; False if there is none."""
-    while kept and not kept[-1].strip():
-        kept.pop()
-    for count in (1, 2, 3):
-        joined = " ".join(kept[-count:])[:_MAX_LINE]
-        if len(kept) >= count and _WROTE.search(joined) and (count == 3 or _is_start(kept, count)):
-            del kept[-count:]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    for count in range(1, min(len(lines), 3) + 1):
+        begins = count in (3, len(lines)) or not lines[-count - 1].strip()
+        if begins and _WROTE.search(" ".join(lines[-count:])[:_MAX_LINE]):
+            del lines[-count:]
             return True
     return False
-
-
-def _is_start(kept: list[str], count: int) -> bool:
-    return len(kept) == count or not kept[-count - 1].strip()
 
 
 def _shorten_signature(lines: list[str]) -> list[str]:

@@ -53,7 +53,9 @@ class CompoundFile:
             if len(used) * self._size > len(data):
                 raise _damaged("its table is larger than it is")
             self._fat = [number for sector in used for number in self._numbers(sector)]
-            self._mini_fat = list(self._whole_numbers(b"".join(self._chain(mini_fat))))
+            sectors = b"".join(self._chain(mini_fat))
+            count = len(sectors) // 4
+            self._mini_fat = list(struct.unpack(f"<{count}I", sectors[: count * 4]))
             entries = b"".join(self._chain(directory))
             if len(entries) > MAX_ENTRIES * 128:
                 raise ParseError("too_large", f"It has more than {MAX_ENTRIES:,} parts. Split it.")
@@ -98,9 +100,6 @@ class CompoundFile:
     def _sector(self, number: int) -> bytes:
         start = (number + 1) * self._size
         return self._data[start : start + self._size]
-
-    def _whole_numbers(self, data: bytes) -> tuple[int, ...]:
-        return struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4])
 
     def _numbers(self, sector: int) -> tuple[int, ...]:
         return struct.unpack(f"<{self._size // 4}I", self._sector(sector))

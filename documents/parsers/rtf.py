@@ -346,7 +346,7 @@ class RtfReader:
             self._notes.append(note)
 
     def _paragraph(self) -> None:
-        """End a paragraph."""
+        """End a paragraph: a heading, a line of a list or a cell of a table, or plain."""
         self._flush()
         if self._groups[-1].destination != "text":
             return

@@ -40,12 +40,12 @@ class Cue:
 
 
 def parse_vtt(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-    """WebVTT."""
+    """WebVTT (`.vtt`): paragraphs with the time and the speaker of each."""
     return _parse(data, name=name, media_type="text/vtt", limits=limits)
 
 
 def parse_srt(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-    """SubRip."""
+    """SubRip (`.srt`): paragraphs with the time of each."""
     return _parse(data, name=name, media_type="application/x-subrip", limits=limits)
 
 
@@ -53,7 +53,7 @@ def _parse(data: bytes, *, name: str, media_type: str, limits: Limits) -> Parsed
     text = decode_nonblank(data)
     limits.check_characters(len(text), "The file")
     broken: list[int] = []
-    cues = list(_once(_cues(text, broken)))
+    cues = list(_without_repeated_lines(_cues(text, broken)))
     if not cues:
         if broken:
             raise ParseError(
@@ -129,9 +129,9 @@ def _seconds(times: re.Match[str] | None, group: int) -> float | None:
     return int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + float(f"0.{fraction or 0}")
 
 
-def _voices(said: list[str], start: float, end: float) -> Iterator[Cue]:
+def _voices(lines_of_cue: list[str], start: float, end: float) -> Iterator[Cue]:
     """One cue for each speaker, without tags. The lines stay lines."""
-    pieces = _VOICE.split("\n".join(said))
+    pieces = _VOICE.split("\n".join(lines_of_cue))
     for speaker, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True):
         plain = html.unescape(_TAG.sub("", piece)).replace("\u200b", "")
         lines = [" ".join(line.split()) for line in plain.split("\n")]
@@ -145,7 +145,7 @@ def _voices(said: list[str], start: float, end: float) -> Iterator[Cue]:
             )
 
 
-def _once(cues: Iterator[Cue]) -> Iterator[Cue]:
+def _without_repeated_lines(cues: Iterator[Cue]) -> Iterator[Cue]:
     """Lines without those that the cue before showed: automatic captions roll, and show each
     line two or three times."""
     shown: list[Cue] = []

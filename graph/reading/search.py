@@ -77,7 +77,7 @@ def find_nodes(
 def _search(
     seen: AccessFilter, how: str, kinds: Sequence[Kind], labels: Sequence[str], given: Parameters
 ) -> list[Ref]:
-    """The candidates, best first."""
+    """Candidates of the kinds by the statements named `how`, best first."""
     labelled = "node.labels && %(labels)s::varchar[]" if labels else "TRUE"
     statements = []
     if "node" in kinds:
