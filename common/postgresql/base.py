@@ -208,7 +208,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not self.connection.autocommit:
             self.connection.autocommit = True
         prefix = self._prefix()
-        self.connection.execute(f"BEGIN {characteristics}; {settings}{prefix}", prepare=False)
+        with self.wrap_database_errors:
+            self.connection.execute(f"BEGIN {characteristics}; {settings}{prefix}", prepare=False)
         self._sent = prefix
 
     @contextmanager
@@ -240,7 +241,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         prefix = self._prefix()
         if prefix and prefix != self._sent:
-            self.connection.execute(prefix)
+            with self.wrap_database_errors:
+                self.connection.execute(prefix)
             self._sent = prefix
 
     def _prefix(self) -> str:

@@ -53,9 +53,9 @@ class CompoundFile:
             if len(used) * self._size > len(data):
                 raise _damaged("its table is larger than it is")
             self._fat = [number for sector in used for number in self._numbers(sector)]
-            sectors = b"".join(self._chain(mini_fat))
-            count = len(sectors) // 4
-            self._mini_fat = list(struct.unpack(f"<{count}I", sectors[: count * 4]))
+            mini_sectors = b"".join(self._chain(mini_fat))
+            count = len(mini_sectors) // 4
+            self._mini_fat = list(struct.unpack(f"<{count}I", mini_sectors[: count * 4]))
             entries = b"".join(self._chain(directory))
             if len(entries) > MAX_ENTRIES * 128:
                 raise ParseError("too_large", f"It has more than {MAX_ENTRIES:,} parts. Split it.")
