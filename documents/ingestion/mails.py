@@ -26,7 +26,8 @@ from documents.ingestion.sources import (
 )
 from documents.parsers import ParseError
 from documents.parsers.base import UnpackedMail
-from documents.sandbox import ParseRequest, ParserLimits, unpack_in_sandbox
+from documents.sandbox import ParseRequest, ParserLimits, run_in_sandbox
+from documents.sandbox.protocol import mail_from_fields
 
 PART_MARK = "!/"
 MAIL_SUFFIXES = frozenset({".eml", ".msg"})
@@ -72,8 +73,8 @@ def _unpack(mail: Source) -> UnpackedMail:
         memory_bytes=settings.PARSER_MEMORY_BYTES,
         max_bytes=settings.MAX_UPLOAD_BYTES,
     )
-    request = ParseRequest(name=mail.name, data=content.data, path=content.path)
-    return unpack_in_sandbox(request, limits=limits)
+    request = ParseRequest(name=mail.name, data=content.data, path=content.path, task="unpack_mail")
+    return run_in_sandbox(request, mail_from_fields, limits=limits)
 
 
 def _unpacked_entries(mail: Source, unpacked: UnpackedMail) -> Iterator[Entry]:

@@ -97,8 +97,9 @@ class ParsedChunk:
 class ParsedDocument:
     """The text to store and chunk, with its structure.
 
-    Headings and pages are sorted by offset. `metadata` is JSON-safe. `language` is an ISO 639 code
-    if the file states it. `chunks` is empty unless the file has its own.
+    Headings and pages are sorted by offset. `scans` are the numbers of pages whose text can only be
+    read off their picture. `metadata` is JSON-safe. `language` is an ISO 639 code if the file
+    states it. `chunks` is empty unless the file has its own.
     """
 
     text: str
@@ -107,6 +108,7 @@ class ParsedDocument:
     rendering: Rendering = "plain"
     headings: tuple[Heading, ...] = ()
     pages: tuple[Page, ...] = ()
+    scans: tuple[int, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     language: str = ""
     chunks: tuple[ParsedChunk, ...] = ()
@@ -133,8 +135,11 @@ class UnpackedMail:
 
 
 class Parser(Protocol):
-    """Reads one file format; `name` is the file's name, used as the title if there is no other."""
+    """Reads one file format; `name` is the file's name, used as the title if there is no other.
+
+    Those of files with pictures of pages also take `page_texts`, texts by page number.
+    """
 
     def __call__(
-        self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS
+        self, data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, **options: Any
     ) -> ParsedDocument: ...

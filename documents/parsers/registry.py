@@ -2,6 +2,7 @@
 one function in a module beside this one and one line in `FORMATS`."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
@@ -251,9 +252,14 @@ def parse(
     name: str,
     max_bytes: int = DEFAULT_LIMITS.max_bytes,
     max_pages: int = DEFAULT_LIMITS.max_pages,
+    page_texts: Mapping[str, str] | None = None,
 ) -> ParsedDocument:
     """Parse one file with the parser of its detected type; `ParseError` says why that is
-    impossible."""
+    impossible.
+
+    `page_texts` are the texts read off the pictures of pages, by page number, that an earlier call
+    gave as `ParsedDocument.scans`.
+    """
     if len(data) > max_bytes:
         raise ParseError(
             "too_large",
@@ -274,7 +280,9 @@ def parse(
         )
     if found:
         limits = Limits(max_bytes=max_bytes, max_pages=max_pages)
-        return found.load()(data, name=name, limits=limits)
+        scans = {int(page): text for page, text in (page_texts or {}).items()}
+        options = {"page_texts": scans} if scans else {}
+        return found.load()(data, name=name, limits=limits, **options)
     if kind.cure:
         raise ParseError(kind.code, f"The file is {kind.label}. {kind.cure}")
     if named:

@@ -11,7 +11,6 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -19,7 +18,7 @@ from typing import TypeVar, get_args
 
 import documents
 from documents.parsers import ParsedDocument, ParseError
-from documents.parsers.base import ErrorCode, UnpackedMail
+from documents.parsers.base import ErrorCode
 from documents.sandbox import limits as sandbox_limits
 from documents.sandbox.limits import ParserLimits
 from documents.sandbox.protocol import (
@@ -31,7 +30,6 @@ from documents.sandbox.protocol import (
     document_from_fields,
     encode_header,
     frame_message,
-    mail_from_fields,
 )
 
 __all__ = [
@@ -40,7 +38,7 @@ __all__ = [
     "ParserProcess",
     "parse_in_sandbox",
     "parse_many",
-    "unpack_in_sandbox",
+    "run_in_sandbox",
 ]
 
 logger = logging.getLogger(__name__)
@@ -249,10 +247,11 @@ class ParserProcess:
             lambda header, body: document_from_fields(header["document"], str(body, "utf-8"))
         )
 
-    def unpack(self, request: ParseRequest) -> UnpackedMail:
-        """The attachments of a mail. Raises ParseError, and nothing else."""
+    def run(self, request: ParseRequest, decode: Callable[[MessageHeader, bytearray], T]) -> T:
+        """What `decode` makes of the header and body that the request's task returned. Raises
+        ParseError, and nothing else."""
         self.submit(request)
-        return self._result(lambda header, body: mail_from_fields(header["mail"], body))
+        return self._result(lambda header, body: decode(header["result"], body))
 
     def _result(self, decode: Callable[[MessageHeader, bytearray], T]) -> T:
         request = self._waiting.popleft()
@@ -287,7 +286,8 @@ class ParserProcess:
                     "path": str(request.path or ""),
                     "seconds": self.limits.seconds,
                     "max_bytes": self.limits.max_bytes,
-                    "unpack": request.unpack,
+                    "task": request.task,
+                    "options": request.options,
                 }
             )
             self._channel.send(*frame_message(header, request.data or b""))
@@ -339,10 +339,17 @@ def parse_in_sandbox(request: ParseRequest, *, limits: ParserLimits) -> ParsedDo
         return process.parse(request)
 
 
-def unpack_in_sandbox(request: ParseRequest, *, limits: ParserLimits) -> UnpackedMail:
-    """The attachments of a mail, taken out in the sandbox. Raises ParseError, and nothing else."""
+def run_in_sandbox(
+    request: ParseRequest,
+    decode: Callable[[MessageHeader, bytearray], T],
+    *,
+    limits: ParserLimits,
+) -> T:
+    """What `decode` makes of the header and body that the request's task returned. `decode` checks
+    them, because a file may have taken over the process; LookupError, TypeError and ValueError say
+    that they are not usable. Raises ParseError, and nothing else."""
     with _pool.borrow(limits) as process:
-        return process.unpack(replace(request, unpack=True))
+        return process.run(request, decode)
 
 
 def parse_many(

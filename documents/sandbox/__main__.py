@@ -16,7 +16,7 @@ from io import FileIO
 from documents.parsers import ParseError, parse
 from documents.parsers.base import Limits
 from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, parse_bundle
-from documents.sandbox import limits
+from documents.sandbox import limits, tasks
 from documents.sandbox.limits import isolate_network, restrict_process, time_limit
 from documents.sandbox.protocol import (
     PREFIX,
@@ -24,7 +24,6 @@ from documents.sandbox.protocol import (
     document_fields,
     encode_header,
     frame_message,
-    mail_fields,
 )
 
 #: A process is replaced after this many files, because libraries leak memory.
@@ -83,17 +82,16 @@ def _make_answer(request: MessageHeader, data: bytes, memory_bytes: int) -> tupl
         data = data or _read_file(request)
         if len(data) > max_bytes:
             raise limits.size_limit_error(name, max_bytes)
-        if request["unpack"]:
-            from documents.parsers.mail import unpack_mail  # noqa: PLC0415 (most files are no mail)
-
-            mail = unpack_mail(data, name=name, limits=Limits(max_bytes=max_bytes))
-            return encode_header({"mail": mail_fields(mail)}), b"".join(
-                part.data for part in mail.parts
+        if request["task"]:
+            task = tasks.TASKS[request["task"]]
+            result, body = task(
+                data, name=name, limits=Limits(max_bytes=max_bytes), **request["options"]
             )
+            return encode_header({"result": result}), body
         if name.endswith(CHUNK_BUNDLE_SUFFIX):
             document = parse_bundle(data, name=name)
         else:
-            document = parse(data, name=name, max_bytes=max_bytes)
+            document = parse(data, name=name, max_bytes=max_bytes, **request["options"])
         del data
         text = document.text.encode(errors="replace")
         if len(text) > max_bytes:

@@ -3,7 +3,7 @@ body of bytes. Never pickles."""
 
 import json
 import struct
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,18 +17,22 @@ PREFIX = struct.Struct("<?QQ")
 MAX_HEADER_BYTES = 64 * 1024 * 1024
 
 MessageHeader = dict[str, Any]
-_CHUNK_FIELDS = [field.name for field in fields(ParsedChunk) if field.name != "text"]
+_CHUNK_FIELDS = [each.name for each in fields(ParsedChunk) if each.name != "text"]
 
 
 @dataclass(frozen=True, slots=True)
 class ParseRequest:
-    """A file to parse: its bytes, or the path to read them from. `unpack`: a mail whose attachments
-    are wanted, not its text."""
+    """A file for the parser process: its bytes, or the path to read them from.
+
+    `task` is a function of `documents.sandbox.tasks`; without one the file is parsed. `options` are
+    keyword arguments of that function, or of the parser, as JSON values.
+    """
 
     name: str
     data: bytes | None = None
     path: Path | None = None
-    unpack: bool = False
+    task: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -63,6 +67,7 @@ def document_fields(document: ParsedDocument) -> MessageHeader:
         "rendering": document.rendering,
         "headings": [(each.offset, each.level, each.title) for each in document.headings],
         "pages": [(page.offset, page.number) for page in document.pages],
+        "scans": document.scans,
         "metadata": document.metadata,
         "language": document.language,
         "chunks": [
@@ -94,6 +99,7 @@ def document_from_fields(header: MessageHeader, text: str) -> ParsedDocument:
         rendering=header["rendering"],
         headings=headings,
         pages=pages,
+        scans=tuple(map(_int, header["scans"])),
         metadata=_dict(header["metadata"]),
         language=_str(header["language"]),
         chunks=tuple(
