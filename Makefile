@@ -27,7 +27,7 @@ run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0
 
 test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
 	@scripts/chromium
-	@$(py) -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(py) -m pytest -n 3 --dist loadgroup $(ARGS)
 
 test-fast: setup-dev  ## run the tests of the apps that need no browser, model, faults or documentation
 	@$(py) -m pytest -n 2 --dist loadgroup -m "not browser and not model and not shared_data" \
