@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median_low
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from documents.parsers.pdf_lines import (
     LIST_ITEM,
@@ -21,7 +21,13 @@ from documents.parsers.pdf_lines import (
     make_rows,
 )
 from documents.parsers.pdf_page import Box, PlacedWord
-from documents.parsers.pdf_tables import Table, aligned_tables, column_separators, ruled_tables
+from documents.parsers.pdf_tables import (
+    PROSE_LETTERS,
+    Table,
+    aligned_tables,
+    is_prose,
+    ruled_tables,
+)
 
 
 @dataclass(slots=True)
@@ -102,9 +108,8 @@ def _upright_blocks(
     items += [_TableFragment(table) for table in tables]
     blocks: list[Block] = []
     notes: list[Block] = []
-    flows = _flows(items, body or 10.0)
-    for flow in flows:
-        own = list(_flow_blocks(flow, rules, width if len(flows) == 1 else None))
+    for flow in _flows(items, body or 10.0):
+        own = list(_flow_blocks(flow, rules, width))
         first_note = _first_note(own, body)
         notes += own[first_note:]
         own = own[:first_note]
@@ -131,21 +136,25 @@ _MAX_DEPTH = 4
 _MIN_ITEMS = 4
 _BINS = 400
 _TRIES = 6
-#: Letters a line of prose has at least on average, and how wide it is compared with its column.
-_PROSE_LETTERS = 18
-_FULL_LINE = 0.75
 
 
-def _flows(items: list[Fragment], size: float, depth: int = 0) -> list[list[Fragment]]:
+class _Flow(NamedTuple):
+    """Fragments that are read from top to bottom, on the whole page or as a column of it."""
+
+    items: list[Fragment]
+    is_column: bool
+
+
+def _flows(
+    items: list[Fragment], size: float, depth: int = 0, *, is_column: bool = False
+) -> list[_Flow]:
     """The fragments of a page column by column. What goes over all columns parts those above it
     from those below it."""
-    if len(items) < _MIN_ITEMS or depth > _MAX_DEPTH:
-        return [items] if items else []
-    for gutter in _gutters(items, size):
-        flows = _split_at(items, gutter, size, depth)
-        if flows:
-            return flows
-    return [items]
+    if len(items) >= _MIN_ITEMS and depth <= _MAX_DEPTH:
+        for gutter in _gutters(items, size):
+            if flows := _split_at(items, gutter, size, depth, is_column=is_column):
+                return flows
+    return [_Flow(items, is_column)] if items else []
 
 
 def _gutters(items: Sequence[Fragment], size: float) -> Iterator[float]:
@@ -187,8 +196,8 @@ def _gutters(items: Sequence[Fragment], size: float) -> Iterator[float]:
 
 
 def _split_at(
-    items: Sequence[Fragment], gutter: float, size: float, depth: int
-) -> list[list[Fragment]] | None:
+    items: Sequence[Fragment], gutter: float, size: float, depth: int, *, is_column: bool
+) -> list[_Flow] | None:
     """The flows to both sides of a gutter, and those over it; None if there are no columns."""
     over = sorted(
         (item for item in items if item.x0 < gutter < item.x1), key=lambda item: item.y0 + item.y1
@@ -201,23 +210,47 @@ def _split_at(
         middle = item.y0 + item.y1
         number = next((at for at, height in enumerate(heights) if height > middle), len(over))
         bands[number][item.x0 >= gutter].append(item)
-    if not any(_are_columns(left, right, size) for left, right in bands):
+    parts = [_column_part(left, right, size) for left, right in bands]
+    if not any(parts):
         return None
-    flows: list[list[Fragment]] = []
+    flows: list[_Flow] = []
     current: list[Fragment] = []
-    for number, (left, right) in enumerate(bands):
-        if _are_columns(left, right, size):
-            flows += _flows(current, size, depth + 1)
-            current = []
-            pair = [left, right]
-            pair.sort(key=lambda side: _is_beside(side, right if side is left else left))
-            for side in pair:
-                flows += _flows(side, size, depth + 1)
+    for number, (part, band) in enumerate(zip(parts, bands, strict=True)):
+        if part is None:
+            current += band[0] + band[1]
         else:
-            current += left + right
+            above, left, right, below = part
+            flows += _flows(current + above, size, depth + 1, is_column=is_column)
+            current = below
+            for side in (right, left) if _is_beside(left, right) else (left, right):
+                flows += _flows(side, size, depth + 1, is_column=True)
         if number < len(over):
             current.append(over[number])
-    return flows + _flows(current, size, depth + 1)
+    return flows + _flows(current, size, depth + 1, is_column=is_column)
+
+
+_Side = list[Fragment]
+
+
+def _column_part(
+    left: _Side, right: _Side, size: float
+) -> tuple[_Side, _Side, _Side, _Side] | None:
+    """What is above two columns, the two, and what is below them; None if there are none. To the
+    left there may be short lines of the whole width of the page."""
+    if not left or not right:
+        return None
+    top, bottom = min(item.y0 for item in right), max(item.y1 for item in right)
+    above = [item for item in left if item.y1 <= top + 0.3 * size]
+    beside = [item for item in left if item.y1 > top + 0.3 * size]
+    low = [item for item in beside if item.y0 >= bottom - 0.3 * size]
+    below: _Side = []
+    if low and len(low) < len(beside):
+        beside_bottom = max(item.y1 for item in beside if item.y0 < bottom - 0.3 * size)
+        is_apart = min(item.y0 for item in low) - beside_bottom > 0.8 * size
+        if is_apart and not is_prose(make_rows(low)):
+            below = low
+            beside = [item for item in beside if item.y0 < bottom - 0.3 * size]
+    return (above, beside, right, below) if _are_columns(beside, right, size) else None
 
 
 def _are_columns(left: Sequence[Fragment], right: Sequence[Fragment], size: float) -> bool:
@@ -226,8 +259,12 @@ def _are_columns(left: Sequence[Fragment], right: Sequence[Fragment], size: floa
         return False
     fewer, more = sorted((make_rows(left), make_rows(right)), key=len)
     if len(fewer) < 3:
-        return _is_prose(more) and all(row.characters >= _PROSE_LETTERS for row in fewer)
-    prose = _is_prose(fewer), _is_prose(more)
+        return (
+            len(more) >= 3
+            and is_prose(more)
+            and all(row.characters >= PROSE_LETTERS for row in fewer)
+        )
+    prose = is_prose(fewer), is_prose(more)
     if all(prose):
         return True
     steps = [
@@ -245,18 +282,6 @@ def _step(rows: Sequence[Row]) -> float:
     return median_low([low.y1 - high.y1 for high, low in pairwise(rows)])
 
 
-def _is_prose(rows: Sequence[Row]) -> bool:
-    """Whether most lines are long and as wide as the column, and are no rows of a table."""
-    x0, x1 = min(row.x0 for row in rows), max(row.x1 for row in rows)
-    full = sum(row.x1 - row.x0 >= _FULL_LINE * (x1 - x0) for row in rows)
-    letters = sum(row.characters for row in rows)
-    return (
-        full >= 0.5 * len(rows)
-        and letters >= _PROSE_LETTERS * len(rows)
-        and not column_separators(rows)
-    )
-
-
 def _is_beside(side: Sequence[Fragment], other: Sequence[Fragment]) -> bool:
     """Whether a side has notes in the margin of the other."""
     widths = [
@@ -266,20 +291,17 @@ def _is_beside(side: Sequence[Fragment], other: Sequence[Fragment]) -> bool:
     return widths[0] < 0.4 * widths[1] and letters[0] < 0.4 * letters[1]
 
 
-def _flow_blocks(
-    flow: Sequence[Fragment], rules: Sequence[Box], page_width: float | None
-) -> Iterator[Block]:
-    """The blocks of one column, from top to bottom. `page_width` is given where it is the only one
-    of the page."""
+def _flow_blocks(flow: _Flow, rules: Sequence[Box], page_width: float) -> Iterator[Block]:
+    """The blocks of a flow, from top to bottom."""
     tables = sorted(
-        (item for item in flow if isinstance(item, _TableFragment)), key=lambda item: item.y0
+        (item for item in flow.items if isinstance(item, _TableFragment)), key=lambda item: item.y0
     )
-    texts = [item for item in flow if not isinstance(item, _TableFragment)]
+    texts = [item for item in flow.items if not isinstance(item, _TableFragment)]
     if not texts:
         yield from (item.table for item in tables)
         return
     x0, right = min(item.x0 for item in texts), max(item.x1 for item in texts)
-    if page_width is not None and x0 < 0.3 * page_width:
+    if not flow.is_column and x0 < 0.3 * page_width:
         # Where all lines are short, as far as the margin, if it is the same on both sides.
         right = max(right, x0 + 0.9 * (page_width - 2 * x0))
     rows = make_rows(texts)

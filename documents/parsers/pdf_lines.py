@@ -37,6 +37,11 @@ _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 #: Around the text and the address of a web link, until it is known how the text is written.
 LINK_START, LINK_MIDDLE, LINK_END = "\ue000", "\ue001", "\ue002"
 LINK = re.compile(f"{LINK_START}([^{LINK_START}]*?){LINK_MIDDLE}([^{LINK_END}]*){LINK_END}")
+#: One link whose words are on two lines.
+_LINK_PARTS = re.compile(
+    f"{LINK_MIDDLE}([^{LINK_END}]*){LINK_END} "
+    f"{LINK_START}([^{LINK_MIDDLE}]*){LINK_MIDDLE}\\1{LINK_END}"
+)
 LIST_ITEM = re.compile(
     r"(?:[-*+•–▪◦‣·○●■□➢✓→]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\([ivx]{1,5}\)|[☑☐☒])(?:\s|$)"
 )
@@ -215,6 +220,9 @@ def join_lines(lines: Sequence[Line], *, right: float) -> str:
         has_room = before.x1 + line.first_width + 0.25 * line.size < right
         breaks = has_room or LIST_ITEM.match(line.text) or _LEADER_END.search(before.text)
         text = join_texts(text, line.text, breaks=bool(breaks))
+    if LINK_START in text:
+        while (joined := _LINK_PARTS.sub(rf" \2{LINK_MIDDLE}\1{LINK_END}", text)) != text:
+            text = joined
     return text.replace("\u00ad", "")
 
 

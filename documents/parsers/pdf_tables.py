@@ -5,6 +5,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from documents.parsers.pdf_lines import (
     LIST_ITEM,
@@ -47,6 +48,8 @@ def ruled_tables(
     tables: list[Table] = []
     left = list(words)
     for horizontal, vertical in _components(rules):
+        if not horizontal or not vertical:
+            continue
         xs, ys = _positions(vertical, 0), _positions(horizontal, 1)
         _add_open_sides(xs, horizontal, 0)
         _add_open_sides(ys, vertical, 1)
@@ -248,9 +251,11 @@ def aligned_tables(rows: Sequence[Row], rules: Sequence[Box]) -> list[tuple[int,
         if not rows[index].has_wide_gap or _is_leader(rows[index]):
             index += 1
             continue
-        end = _end_of_run(rows, index)
+        end, crossing = _end_of_run(rows, index)
         run = rows[index:end]
-        separators = column_separators(run)
+        separators = column_separators(
+            [row for at, row in enumerate(run, start=index) if at not in crossing]
+        )
         table = None
         if separators and not _is_text(run, separators):
             box = (min(r.x0 for r in run), run[0].y0, max(r.x1 for r in run), run[-1].y1)
@@ -296,39 +301,55 @@ def _inner(gaps: Iterable[tuple[float, float]], x0: float, x1: float) -> list[tu
     return [gap for gap in gaps if x0 < gap[0] and gap[1] < x1]
 
 
-def _end_of_run(rows: Sequence[Row], start: int) -> int:
-    """The row after the last that leaves the same gaps as the rows from `start` on."""
+def _end_of_run(rows: Sequence[Row], start: int) -> tuple[int, set[int]]:
+    """The row after the last that leaves the same gaps as the rows from `start` on, and those
+    between them whose words cross a gap, such as a sum's name."""
     size = rows[start].size
     least = _COLUMN_GAP * size
     gaps = _free(rows[start], [(float("-inf"), float("inf"))], least)
     x0, x1 = rows[start].x0, rows[start].x1
     # Spaces between the words of a single row are no gaps of the table.
     most = sum(right - left > WIDE_GAP * size for left, right in _inner(gaps, x0, x1))
-    end = start + 1
-    singles = 0
+    end, singles = start + 1, 0
+    crossing: set[int] = set()
+    steps: list[float] = []
     for index in range(start + 1, len(rows)):
         row, before = rows[index], rows[index - 1]
-        distance = row.y1 - before.y1
-        if distance > _MAX_ROW_DISTANCE * (row.y1 - row.y0) or abs(row.size - size) > 0.35 * size:
+        step = row.y1 - before.y1
+        usual = median(steps) if steps else step
+        if (
+            step > _MAX_ROW_DISTANCE * (row.y1 - row.y0)
+            or step > 2.2 * usual
+            or abs(row.size - size) > 0.35 * size
+            or _is_leader(row)
+        ):
             break
         left = _free(row, gaps, least)
-        wide = x0 if x0 < row.x0 else row.x0, max(x1, row.x1)
+        wide = min(x0, row.x0), max(x1, row.x1)
         inner = _inner(left, *wide)
-        if not inner or len(inner) < 0.6 * most or _is_leader(row):
-            break
+        clear = sum(right - left > WIDE_GAP * size for left, right in inner)
+        if not inner or clear < most:
+            # Half of the gaps and the last column, in a row that is near enough.
+            is_part = 2 * clear >= most and step <= 1.4 * usual and inner and row.x1 > inner[-1][1]
+            if not is_part or index - start < 2 or len(crossing) > 0.2 * (index - start):
+                break
+            crossing.add(index)
+            end, singles = index + 1, 0
+            continue
         if row.has_wide_gap:
             singles = 0
             end = index + 1
+            steps.append(step)
         else:
             singles += 1
             # A continued cell is close to its row; a paragraph behind the table is not.
             if singles > _MAX_SINGLE_ROWS:
                 break
-            if distance <= 1.35 * max(row.size, size):
+            if step <= 1.35 * max(row.size, size):
                 end = index + 1
         gaps, (x0, x1) = left, wide
-        most = max(most, sum(right - left > WIDE_GAP * size for left, right in inner))
-    return end
+        most = max(most, clear)
+    return end, {index for index in crossing if index < end}
 
 
 def column_separators(run: Sequence[Row]) -> list[float]:
@@ -363,18 +384,32 @@ def _split(row: Row, separators: Sequence[float]) -> list[_Words]:
     return cells
 
 
+#: Letters a line of prose has at least on average, and how wide it is compared with its column.
+PROSE_LETTERS = 18
+_FULL_LINE = 0.75
+
+
+def is_prose_column(lines: Sequence[Sequence[PlacedWord]]) -> bool:
+    """Whether most lines are long and as wide as the column."""
+    cells = [words for words in lines if words]
+    if len(cells) < 3:
+        return False
+    width = max(words[-1].x1 for words in cells) - min(words[0].x0 for words in cells)
+    full = sum(words[-1].x1 - words[0].x0 >= _FULL_LINE * width for words in cells)
+    letters = sum(len(word.text) for words in cells for word in words)
+    return full >= 0.5 * len(cells) and letters >= PROSE_LETTERS * len(cells)
+
+
+def is_prose(rows: Sequence[Row]) -> bool:
+    """Whether rows are lines of prose, in one column or in several."""
+    columns = zip(*(_split(row, column_separators(rows)) for row in rows), strict=True)
+    return all(is_prose_column(column) for column in columns)
+
+
 def _is_text(run: Sequence[Row], separators: Sequence[float]) -> bool:
     """Whether it is prose in columns, a list, or labels with what they name."""
     columns = list(zip(*(_split(row, separators) for row in run), strict=True))
-    prose = 0
-    for column in columns:
-        cells = [words for words in column if words]
-        left = min(words[0].x0 for words in cells) if cells else 0.0
-        width = max((words[-1].x1 for words in cells), default=0.0) - left
-        full = sum(words[-1].x1 - words[0].x0 >= 0.75 * width for words in cells)
-        letters = sum(len(word.text) for words in cells for word in words)
-        prose += len(cells) >= 3 and full >= 0.6 * len(cells) and letters >= 18 * len(cells)
-    if prose >= 2:
+    if sum(is_prose_column(column) for column in columns) >= 2:
         return True
     if sum(row.is_monospaced for row in run) * 2 > len(run) and not _has_numbers(columns):
         return True  # code with comments or types behind it

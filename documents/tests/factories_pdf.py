@@ -171,7 +171,7 @@ def _dense(document: FPDF) -> None:
 @cache
 def known_tables() -> dict[str, tuple[Cells, bytes]]:
     """Twenty PDFs with one table each, by name, and its cells with the names of the columns."""
-    left = {"col_widths": (2, 2, 3), "width": 90}
+    left: dict[str, Any] = {"col_widths": (2, 2, 3), "width": 90}
     made: dict[str, tuple[Cells, Callable[[FPDF], None]]] = {
         "grid": (PRICES, lambda pdf: ruled(pdf, PRICES)),
         "grid of wrapped cells": (DUTIES, lambda pdf: ruled(pdf, DUTIES, col_widths=(1, 1, 3))),
