@@ -1,5 +1,6 @@
 """PDFs with a layout: tables whose cells are known, prose in columns, notes, links, forms."""
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -7,6 +8,16 @@ from typing import Any
 from fpdf import FPDF
 from fpdf.enums import TableBordersLayout, TableCellFillMode
 from fpdf.fonts import FontFace
+from PIL import Image
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import (
+    ArrayObject,
+    DecodedStreamObject,
+    DictionaryObject,
+    NameObject,
+    NumberObject,
+    TextStringObject,
+)
 
 Cells = list[list[str]]
 
@@ -235,6 +246,78 @@ def columns(count: int, *, size: float = 9, is_justified: bool = True) -> bytes:
             )
             document.ln(2)
     return finished(document)
+
+
+def _picture() -> Any:
+    return Image.new("L", (200, 280), 230)
+
+
+def scans(*kinds: str) -> bytes:
+    """Pages by kind: `text`, `empty`, `picture`, `outlines`, `stamped` picture, `layer` of
+    invisible text on a picture, `garbage` of such."""
+    document = page()
+    for number, kind in enumerate(kinds):
+        if number:
+            document.add_page()
+        if kind in {"picture", "stamped", "layer", "garbage"}:
+            document.image(_picture(), 0, 0, document.w, document.h)
+        if kind == "text":
+            prose(document)
+        elif kind == "outlines":
+            for at in range(12):
+                corners = [(0, 40), (0, 46), (2, 48), (4, 46), (4, 40)]
+                document.polygon([(20 + 5 * at + x, y) for x, y in corners])
+        elif kind == "stamped":
+            document.cell(text="Received 3 May")
+        elif kind in {"layer", "garbage"}:
+            text = PROSE if kind == "layer" else "|/ ~,, <>; ^^* ## {}} " * 20
+            with document.local_context(text_mode="INVISIBLE"):
+                document.multi_cell(0, text=text)
+    return finished(document)
+
+
+def form() -> bytes:
+    """A form with a text field, a list to choose from and two boxes, one of them ticked."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(finished(_form_page()))))
+    sheet = writer.pages[0]
+    fields = ArrayObject()
+    for y, kind, value in (
+        (753, "/Tx", "Ida Holm"),
+        (725, "/Ch", "North quay"),
+        (697, "/Btn", "/Yes"),
+        (669, "/Btn", "/Off"),
+    ):
+        field = DictionaryObject()
+        state = NameObject(value) if kind == "/Btn" else TextStringObject(value)
+        field.update(
+            {
+                NameObject("/Type"): NameObject("/Annot"),
+                NameObject("/Subtype"): NameObject("/Widget"),
+                NameObject("/FT"): NameObject(kind),
+                NameObject("/T"): TextStringObject(f"field {y}"),
+                NameObject("/V"): state,
+                NameObject("/Rect"): ArrayObject(map(NumberObject, (160, y, 300, y + 18))),
+            }
+        )
+        if kind == "/Btn":
+            faces = DictionaryObject(
+                {NameObject("/Yes"): writer._add_object(DecodedStreamObject())}
+            )
+            field[NameObject("/AS")] = state
+            field[NameObject("/AP")] = DictionaryObject({NameObject("/N"): faces})
+        fields.append(writer._add_object(field))
+    sheet[NameObject("/Annots")] = fields
+    writer.root_object[NameObject("/AcroForm")] = DictionaryObject({NameObject("/Fields"): fields})
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
+def _form_page() -> FPDF:
+    document = page()
+    for number, label in enumerate(("Name:", "Berth:", "Insured:", "Hazardous:")):
+        document.text(20, 30 + 10 * number, label)
+    return document
 
 
 def rows_of(text: str) -> Iterator[list[str]]:
