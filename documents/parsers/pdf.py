@@ -17,7 +17,7 @@ from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, Parse
 from documents.parsers.normalise import json_safe, language_code, normalise_text, readable_title
 from documents.parsers.pdf_layout import Block, TextBlock, page_blocks
 from documents.parsers.pdf_lines import line_text, make_fragments, make_rows
-from documents.parsers.pdf_page import PageContent, PlacedWord, read_page
+from documents.parsers.pdf_page import PageContent, TextRun, read_page
 from documents.parsers.pdf_writer import OutlineEntry, PageBlocks, write_pages
 
 _EXPORT_AGAIN = "Make the PDF anew and try again."
@@ -123,9 +123,7 @@ class _PageReader:
         running: set[str] = set()
         while window := list(islice(numbers, _WINDOW)):
             contents = {number: self._content(number) for number in window}
-            edges = {
-                number: list(_edge_rows(content.words)) for number, content in contents.items()
-            }
+            edges = {number: list(_edge_rows(content.runs)) for number, content in contents.items()}
             running = running_lines(
                 {number: [text for text, _ in rows] for number, rows in edges.items()}, running
             )
@@ -137,7 +135,7 @@ class _PageReader:
                     if line_key(text, number) in running
                     for word in words
                 }
-                words = [word for word in content.words if id(word) not in dropped]
+                words = [word for word in content.runs if id(word) not in dropped]
                 yield PageBlocks(number, self._label(number), self._blocks(number, content, words))
 
     def _content(self, number: int) -> PageContent:
@@ -150,18 +148,16 @@ class _PageReader:
             content = read_page(page)
         finally:
             page.close()
-        self._characters += sum(len(word.text) for word in content.words)
+        self._characters += sum(len(word.text) for word in content.runs)
         self._limits.check_characters(self._characters, "The PDF")
         if number in self._page_texts:
-            content.words = []
+            content.runs = []
         elif is_scan(content):
             self.scans.append(number)
-            content.words = []
+            content.runs = []
         return content
 
-    def _blocks(
-        self, number: int, content: PageContent, words: Sequence[PlacedWord]
-    ) -> list[Block]:
+    def _blocks(self, number: int, content: PageContent, words: Sequence[TextRun]) -> list[Block]:
         if number not in self._page_texts:
             return page_blocks(words, content.rules, width=content.width, height=content.height)
         paragraphs = re.split(r"\n\s*\n", normalise_text(self._page_texts[number]).strip("\n"))
@@ -185,7 +181,7 @@ _MIN_CHAPTER_PAGES = 4
 _NUMBER = re.compile(r"^\d{1,6}\b|\b\d{1,6}(?=$|\t)")
 
 
-def _edge_rows(words: Sequence[PlacedWord]) -> Iterator[tuple[str, list[PlacedWord]]]:
+def _edge_rows(words: Sequence[TextRun]) -> Iterator[tuple[str, list[TextRun]]]:
     """Text and words of the outermost rows of a page; none if there are no others."""
     upright = [word for word in words if not word.angle]
     if not upright:
@@ -244,31 +240,28 @@ _LETTERS_SHARE = 0.5
 def is_scan(content: PageContent) -> bool:
     """Whether the text of a page can only be read off its picture: it has none, or one that means
     nothing. An empty page is no scan."""
-    words = content.words
-    if not words:
+    runs, words = content.runs, content.words
+    if not runs:
         return content.picture_share > 0 or content.drawing_points >= _MIN_OUTLINES
-    if content.unmapped_words > _UNMAPPED_SHARE * len(words):
+    if content.unmapped_words > _UNMAPPED_SHARE * words:
         return True
     if content.picture_share < _FULL_PICTURE:
         return False
-    if len(words) < _STAMP_WORDS:
+    if words < _STAMP_WORDS:
         return True
-    if content.invisible_words < 0.8 * len(words):
+    if content.invisible_words < 0.8 * words:
         return False
     # Another program's reading of the picture, which may be of another page or language.
     misplaced = sum(
-        not (
-            word.x0 >= 0 and word.x1 <= content.width and word.y0 >= 0 and word.y1 <= content.height
-        )
-        or word.y1 - word.y0 < 2.0
-        for word in words
+        not (run.x0 >= 0 and run.x1 <= content.width and run.y0 >= 0 and run.y1 <= content.height)
+        or run.y1 - run.y0 < 2.0
+        for run in runs
     )
-    characters = Counter(
-        character.isalnum() for word in words for character in word.text if character not in ".,;:-"
+    letters = Counter(
+        character.isalnum() for run in runs for character in run.text if character not in " .,;:-"
     )
     return (
-        misplaced > _MISPLACED_SHARE * len(words)
-        or characters[True] < _LETTERS_SHARE * characters.total()
+        misplaced > _MISPLACED_SHARE * len(runs) or letters[True] < _LETTERS_SHARE * letters.total()
     )
 
 

@@ -20,7 +20,7 @@ from documents.parsers.pdf_lines import (
     make_line,
     make_rows,
 )
-from documents.parsers.pdf_page import Box, PlacedWord
+from documents.parsers.pdf_page import Box, TextRun
 from documents.parsers.pdf_tables import (
     PROSE_LETTERS,
     Table,
@@ -59,7 +59,7 @@ class _TableFragment(Fragment):
 
 
 def page_blocks(
-    words: Sequence[PlacedWord], rules: Sequence[Box], *, width: float, height: float
+    words: Sequence[TextRun], rules: Sequence[Box], *, width: float, height: float
 ) -> list[Block]:
     """The blocks of a page of `width` and `height` points in the order of reading: columns one
     after the other, notes in the margin behind the text beside them, footnotes last. Text that runs
@@ -77,7 +77,7 @@ def page_blocks(
     return blocks
 
 
-def _turned(word: PlacedWord, box: Box) -> PlacedWord:
+def _turned(word: TextRun, box: Box) -> TextRun:
     x0, y0, x1, y1 = box
     return word._replace(x0=x0, y0=y0, x1=x1, y1=y1)
 
@@ -94,7 +94,7 @@ def _upright(box: Sequence[float], angle: int, size: tuple[float, float]) -> Box
 
 
 def _upright_blocks(
-    words: Sequence[PlacedWord], rules: Sequence[Box], width: float, height: float
+    words: Sequence[TextRun], rules: Sequence[Box], width: float, height: float
 ) -> list[Block]:
     tables, rest = ruled_tables(words, rules) if len(rules) > 4 else ([], list(words))
     fixed = sum(word.is_monospaced for word in rest)
@@ -167,6 +167,8 @@ def _gutters(items: Sequence[Fragment], size: float) -> Iterator[float]:
     places = sorted(changes)
     covers = list(accumulate(changes[place] for place in places))
     levels = sorted({cover for cover in covers if cover <= 0.7 * len(items)})
+    # There must be something on both sides.
+    least, most = min(item.x1 for item in items), max(item.x0 for item in items)
     tried: list[float] = []
     for level in levels[:: len(levels) // _LEVELS + 1]:
         start: int | None = None
@@ -177,7 +179,8 @@ def _gutters(items: Sequence[Fragment], size: float) -> Iterator[float]:
             # Not the left margin.
             if start is not None and place - start >= 0.8 * size and start > places[0]:
                 middle = (start + place) / 2
-                if all(abs(middle - other) >= 2 * size for other in tried):
+                is_new = all(abs(middle - other) >= 2 * size for other in tried)
+                if is_new and least <= middle <= most:
                     tried.append(middle)
                     yield middle
                     if len(tried) >= _TRIES:

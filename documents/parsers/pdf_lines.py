@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from common.text import CJK
 from documents.parsers.normalise import normalise_text
-from documents.parsers.pdf_page import PlacedWord
+from documents.parsers.pdf_page import TextRun
 
 #: In sizes of the font. Spaces of justified lines are narrower, gaps between cells mostly wider.
 WIDE_GAP = 0.7
@@ -52,8 +52,11 @@ class Fragment:
 
     __slots__ = ("size", "words", "x0", "x1", "y0", "y1")
 
-    def __init__(self, words: list[PlacedWord]) -> None:
+    def __init__(self, words: list[TextRun]) -> None:
         self.words = words
+        if len(words) == 1:
+            _, self.x0, self.y0, self.x1, self.y1, self.size, *_ = words[0]
+            return
         self.x0 = min(word.x0 for word in words)
         self.y0 = min(word.y0 for word in words)
         self.x1 = max(word.x1 for word in words)
@@ -63,14 +66,14 @@ class Fragment:
     @property
     def characters(self) -> int:
         """Number of characters without spaces."""
-        return sum(len(word.text) for word in self.words)
+        return sum(len(word.text) - word.text.count(" ") for word in self.words)
 
 
-def make_fragments(words: Iterable[PlacedWord]) -> list[Fragment]:
+def make_fragments(words: Iterable[TextRun]) -> list[Fragment]:
     """Fragments from words in the order of the content."""
     fragments: list[Fragment] = []
-    current: list[PlacedWord] = []
-    before: PlacedWord | None = None
+    current: list[TextRun] = []
+    before: TextRun | None = None
     for word in words:
         if before is not None:
             if not word.begins_line and _are_close(before, word):
@@ -85,7 +88,7 @@ def make_fragments(words: Iterable[PlacedWord]) -> list[Fragment]:
     return fragments
 
 
-def _are_close(before: PlacedWord, word: PlacedWord) -> bool:
+def _are_close(before: TextRun, word: TextRun) -> bool:
     """Whether a word follows another on its line, without a wide gap."""
     size = before.size if before.size > word.size else word.size
     if not -0.6 * size <= word.x0 - before.x1 <= WIDE_GAP * size:
@@ -102,8 +105,13 @@ class Row:
     __slots__ = ("fragments", "size", "words", "x0", "x1", "y0", "y1")
 
     def __init__(self, fragments: list[Fragment]) -> None:
-        fragments.sort(key=lambda each: each.x0)
+        first = fragments[0]
         self.fragments = fragments
+        if len(fragments) == 1 and len(first.words) == 1:
+            self.words, self.size = first.words, first.size
+            self.x0, self.y0, self.x1, self.y1 = first.x0, first.y0, first.x1, first.y1
+            return
+        fragments.sort(key=lambda each: each.x0)
         self.words = [word for each in fragments for word in each.words]
         if len(fragments) > 1:
             self.words.sort(key=lambda word: word.x0)
@@ -121,7 +129,7 @@ class Row:
     @property
     def characters(self) -> int:
         """Number of characters without spaces."""
-        return sum(len(word.text) for word in self.words)
+        return sum(len(word.text) - word.text.count(" ") for word in self.words)
 
     @property
     def is_bold(self) -> bool:
@@ -161,7 +169,7 @@ def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
     return rows
 
 
-def line_text(words: Sequence[PlacedWord]) -> str:
+def line_text(words: Sequence[TextRun]) -> str:
     """The words with single spaces, without ligatures and glyphs that mean nothing; web links are
     between their marks."""
     if (words and words[0].link) or any(word.link for word in words):
@@ -203,16 +211,14 @@ class Line(NamedTuple):
     size: float
 
 
-def make_line(words: Sequence[PlacedWord]) -> Line:
+def make_line(words: Sequence[TextRun]) -> Line:
     """The line of words that go from left to right; there is at least one."""
     first = words[0]
-    return Line(
-        line_text(words),
-        first.x0,
-        max(word.x1 for word in words),
-        first.x1 - first.x0,
-        first.size,
-    )
+    word = first.text.partition(" ")[0]
+    width = first.x1 - first.x0
+    if word != first.text:  # about, and not too little
+        width *= 1.15 * len(word) / len(first.text)
+    return Line(line_text(words), first.x0, max(each.x1 for each in words), width, first.size)
 
 
 _HYPHENS = ("-", "\u00ad", "\u2010")
@@ -225,7 +231,7 @@ def join_lines(lines: Sequence[Line], *, right: float) -> str:
     `right`; other breaks stay. Hyphens at the ends of lines are resolved."""
     text = lines[0].text if lines else ""
     for before, line in pairwise(lines):
-        has_room = before.x1 + line.first_width + 0.25 * line.size < right
+        has_room = before.x1 + line.first_width + 0.75 * line.size < right
         breaks = has_room or LIST_ITEM.match(line.text) or _LEADER_END.search(before.text)
         text = join_texts(text, line.text, breaks=bool(breaks))
     if LINK_START in text:

@@ -16,7 +16,7 @@ from documents.parsers.pdf_lines import (
     make_fragments,
     make_rows,
 )
-from documents.parsers.pdf_page import Box, PlacedWord
+from documents.parsers.pdf_page import Box, TextRun
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Table:
     has_header: bool | None = None
 
 
-_Words = list[PlacedWord]
+_Words = list[TextRun]
 
 #: Points within which two lines are one, and within which lines touch.
 _SAME_LINE = 2.5
@@ -42,8 +42,8 @@ _MAX_OPEN_BANDS = 3
 
 
 def ruled_tables(
-    words: Sequence[PlacedWord], rules: Sequence[Box]
-) -> tuple[list[Table], list[PlacedWord]]:
+    words: Sequence[TextRun], rules: Sequence[Box]
+) -> tuple[list[Table], list[TextRun]]:
     """Tables whose cells have borders, and the words that are in none."""
     tables: list[Table] = []
     left = list(words)
@@ -212,6 +212,8 @@ def _merged_cells(
 
 def _cell_text(words: _Words) -> str:
     """The lines of a cell as one."""
+    if all(word.y0 == words[0].y0 for word in words):
+        return line_text(sorted(words, key=lambda word: word.x0))
     text = ""
     for row in make_rows(make_fragments(words)):
         text = join_texts(text, line_text(row.words), breaks=False)
@@ -389,7 +391,7 @@ PROSE_LETTERS = 18
 _FULL_LINE = 0.75
 
 
-def is_prose_column(lines: Sequence[Sequence[PlacedWord]]) -> bool:
+def is_prose_column(lines: Sequence[Sequence[TextRun]]) -> bool:
     """Whether most lines are long and as wide as the column."""
     cells = [words for words in lines if words]
     if len(cells) < 3:
@@ -402,7 +404,8 @@ def is_prose_column(lines: Sequence[Sequence[PlacedWord]]) -> bool:
 
 def is_prose(rows: Sequence[Row]) -> bool:
     """Whether rows are lines of prose, in one column or in several."""
-    columns = zip(*(_split(row, column_separators(rows)) for row in rows), strict=True)
+    separators = column_separators(rows)
+    columns = zip(*(_split(row, separators) for row in rows), strict=True)
     return all(is_prose_column(column) for column in columns)
 
 
