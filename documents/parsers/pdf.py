@@ -123,20 +123,21 @@ class _PageReader:
         running: set[str] = set()
         while window := list(islice(numbers, _WINDOW)):
             contents = {number: self._content(number) for number in window}
-            edges = {number: list(_edge_rows(content.runs)) for number, content in contents.items()}
+            labels = {number: self._label(number) for number in window}
+            edges = {
+                number: list(_edge_rows(content.runs, number, labels[number]))
+                for number, content in contents.items()
+            }
             running = running_lines(
-                {number: [text for text, _ in rows] for number, rows in edges.items()}, running
+                {number: [keys for keys, _ in rows] for number, rows in edges.items()}, running
             )
             for number in window:
                 content = contents.pop(number)
                 dropped = {
-                    id(word)
-                    for text, words in edges[number]
-                    if line_key(text, number) in running
-                    for word in words
+                    id(run) for keys, runs in edges[number] if keys & running for run in runs
                 }
-                words = [word for word in content.runs if id(word) not in dropped]
-                yield PageBlocks(number, self._label(number), self._blocks(number, content, words))
+                runs = [run for run in content.runs if id(run) not in dropped]
+                yield PageBlocks(number, labels[number], self._blocks(number, content, runs))
 
     def _content(self, number: int) -> PageContent:
         try:
@@ -178,39 +179,59 @@ _EDGE_ROWS = 2
 _MIN_PAGES = 3
 #: A chapter's head is on few of all pages, but on so many in a row, or on every other one.
 _MIN_CHAPTER_PAGES = 4
-_NUMBER = re.compile(r"^\d{1,6}\b|\b\d{1,6}(?=$|\t)")
+_NUMBER_DIGITS = 6
+_NUMBER = re.compile(rf"^\d{{1,{_NUMBER_DIGITS}}}\b|\b\d{{1,{_NUMBER_DIGITS}}}$")
 
 
-def _edge_rows(words: Sequence[TextRun]) -> Iterator[tuple[str, list[TextRun]]]:
-    """Text and words of the outermost rows of a page; none if there are no others."""
-    upright = [word for word in words if not word.angle]
+#: The key of a line that says what its page is called, and nothing else.
+_LABEL_KEY = "label"
+
+
+def _edge_rows(
+    runs: Sequence[TextRun], number: int, label: str
+) -> Iterator[tuple[set[str], list[TextRun]]]:
+    """Keys and runs of the outermost rows of a page; none if there are no others.
+
+    Lines are equal if they differ only in a number that grows with the pages. Other numbers count:
+    the total at the foot of each sheet is no running line.
+    """
+    upright = [run for run in runs if not run.angle]
     if not upright:
         return
-    reach = 3 * max(word.size for word in upright)
-    low = max(word.y1 for word in upright)
-    high = min(word.y0 for word in upright)
-    tops = make_rows(make_fragments(word for word in upright if word.y0 < high + reach))
-    ends = make_rows(make_fragments(word for word in upright if word.y1 > low - reach))
+    reach = 3 * max(run.size for run in upright)
+    low = max(run.y1 for run in upright)
+    high = min(run.y0 for run in upright)
+    tops = make_rows(make_fragments(run for run in upright if run.y0 < high + reach))
+    ends = make_rows(make_fragments(run for run in upright if run.y1 > low - reach))
     if low - high < 2 * reach and len(make_rows(make_fragments(upright))) <= 2 * _EDGE_ROWS:
         return
     for row in (*tops[:_EDGE_ROWS], *ends[-_EDGE_ROWS:]):
+        text = line_text(row.words)
+        line = _NUMBER.sub(lambda found: f"page{int(found[0]) - number:+}", text, count=1)
         # A title in large letters is no running head that repeats it.
-        yield f"{line_text(row.words)}\t{row.size:.0f}pt", row.words
+        keys = {f"{line}\t{row.size:.0f}pt"}
+        if label and text == label:
+            keys.add(_LABEL_KEY)
+        # Apart from the rest of a head, whatever that says.
+        for aside in (row.fragments[0], row.fragments[-1]) if len(row.fragments) > 1 else ():
+            own = line_text(aside.words)
+            if own.isdecimal() and len(own) <= _NUMBER_DIGITS:
+                keys.add(f"aside{int(own) - number:+}")
+            elif label and own == label:
+                keys.add("aside, label")
+        yield keys, row.words
 
 
-def running_lines(edges: Mapping[int, Sequence[str]], before: Iterable[str] = ()) -> set[str]:
-    """Keys of the running heads and page numbers among the outer lines of pages, which are given by
-    page number: on two pages in five and at least three, or on four close together.
-
-    Lines are equal if they differ only in a number that grows with the pages. Other numbers count:
-    the total at the foot of each sheet is no running line. `before` are keys known already.
-    """
+def running_lines(edges: Mapping[int, Sequence[set[str]]], before: Iterable[str] = ()) -> set[str]:
+    """Keys of running heads and page numbers among the keys of the outer lines of pages, which are
+    given by page number: on two pages in five and at least three, or on four close together.
+    `before` are keys known already."""
     pages: dict[str, list[int]] = {}
     for number, lines in edges.items():
-        for key in {line_key(line, number) for line in lines}:
+        for key in set().union(*lines):
             pages.setdefault(key, []).append(number)
     known = set(before)
-    running = set()
+    running = {_LABEL_KEY}
     for key, numbers in pages.items():
         close = zip(numbers, numbers[_MIN_CHAPTER_PAGES - 1 :], strict=False)
         if (
@@ -220,11 +241,6 @@ def running_lines(edges: Mapping[int, Sequence[str]], before: Iterable[str] = ()
         ):
             running.add(key)
     return running
-
-
-def line_key(line: str, page: int) -> str:
-    """The line, with the number at its start or end relative to the page number."""
-    return _NUMBER.sub(lambda number: f"page{int(number[0]) - page:+}", line, count=1)
 
 
 #: A page with fewer words on a picture of all of it has a stamp, and no text.

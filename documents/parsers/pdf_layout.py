@@ -235,7 +235,7 @@ def _column_part(
     top, bottom = min(item.y0 for item in right), max(item.y1 for item in right)
     above = [item for item in left if item.y1 <= top + 0.3 * size]
     beside = [item for item in left if item.y1 > top + 0.3 * size]
-    low = [item for item in beside if item.y0 >= bottom - 0.3 * size]
+    low = [item for item in beside if item.words and item.y0 >= bottom - 0.3 * size]
     below: _Side = []
     if low and len(low) < len(beside):
         beside_bottom = max(item.y1 for item in beside if item.y0 < bottom - 0.3 * size)
@@ -246,8 +246,9 @@ def _column_part(
     return (above, beside, right, below) if _are_columns(beside, right, size) else None
 
 
-def _are_columns(left: Sequence[Fragment], right: Sequence[Fragment], size: float) -> bool:
+def _are_columns(left: _Side, right: _Side, size: float) -> bool:
     """Whether two sides are read one after the other, and not row by row as a table."""
+    left, right = ([item for item in side if item.words] for side in (left, right))
     if not left or not right or len(left) + len(right) < _MIN_ITEMS:
         return False
     fewer, more = sorted((make_rows(left), make_rows(right)), key=len)
@@ -293,11 +294,13 @@ def _flow_blocks(flow: _Flow, rules: Sequence[Box], page_width: float) -> Iterat
     if not texts:
         yield from (item.table for item in tables)
         return
-    x0, right = min(item.x0 for item in texts), max(item.x1 for item in texts)
-    if not flow.is_column and x0 < 0.3 * page_width:
-        # Where all lines are short, as far as the margin, if it is the same on both sides.
-        right = max(right, x0 + 0.9 * (page_width - 2 * x0))
     rows = make_rows(texts)
+    x0, right = min(row.x0 for row in rows), max(row.x1 for row in rows)
+    full = sum(row.x1 > right - 3 * row.size for row in rows)
+    is_wrapped = full >= max(3, 0.3 * len(rows)) and right - x0 > 0.3 * page_width
+    if not flow.is_column and not is_wrapped and x0 < 0.3 * page_width:
+        # Where lines are short, as far as the margin, if it is the same on both sides.
+        right = max(right, x0 + 0.9 * (page_width - 2 * x0))
     start = 0
     for item in [*tables, None]:
         end = start

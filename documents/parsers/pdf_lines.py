@@ -151,19 +151,26 @@ class Row:
 def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
     """Rows from top to bottom: fragments on one height that do not cover one another."""
     groups: list[list[Fragment]] = []
+    # The largest fragment of each group.
+    largest: list[Fragment] = []
     for fragment in sorted(fragments, key=lambda each: each.y0 + each.y1):
-        for group in reversed(groups[-4:]):
-            largest = max(group, key=lambda each: each.size)
-            overlap = min(largest.y1, fragment.y1) - max(largest.y0, fragment.y0)
-            least = 0.5 * min(largest.y1 - largest.y0, fragment.y1 - fragment.y0)
-            if overlap >= least and not any(
+        y0, y1 = fragment.y0, fragment.y1
+        for at in range(len(groups) - 1, max(len(groups) - 5, -1), -1):
+            other = largest[at]
+            overlap = (y1 if y1 < other.y1 else other.y1) - (y0 if y0 > other.y0 else other.y0)
+            if overlap < 0.5 * (y1 - y0) and overlap < 0.5 * (other.y1 - other.y0):
+                continue
+            if not any(
                 min(each.x1, fragment.x1) - max(each.x0, fragment.x0) > 0.3 * fragment.size
-                for each in group
+                for each in groups[at]
             ):
-                group.append(fragment)
+                groups[at].append(fragment)
+                if fragment.size > other.size:
+                    largest[at] = fragment
                 break
         else:
             groups.append([fragment])
+            largest.append(fragment)
     rows = [Row(group) for group in groups]
     rows.sort(key=lambda row: row.y1)
     return rows
@@ -221,6 +228,8 @@ def make_line(words: Sequence[TextRun]) -> Line:
     return Line(line_text(words), first.x0, max(each.x1 for each in words), width, first.size)
 
 
+#: Sizes of the font that a break which is meant leaves besides the next word, at least.
+_CLEAR_ROOM = 1.5
 _HYPHENS = ("-", "\u00ad", "\u2010")
 _CJK_END = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef]$")
 _CJK_START = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef]")
@@ -231,7 +240,7 @@ def join_lines(lines: Sequence[Line], *, right: float) -> str:
     `right`; other breaks stay. Hyphens at the ends of lines are resolved."""
     text = lines[0].text if lines else ""
     for before, line in pairwise(lines):
-        has_room = before.x1 + line.first_width + 0.75 * line.size < right
+        has_room = before.x1 + line.first_width + _CLEAR_ROOM * line.size < right
         breaks = has_room or LIST_ITEM.match(line.text) or _LEADER_END.search(before.text)
         text = join_texts(text, line.text, breaks=bool(breaks))
     if LINK_START in text:

@@ -5,6 +5,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from documents.parsers.pdf_lines import (
@@ -283,6 +284,13 @@ def _is_leader(row: Row) -> bool:
     )
 
 
+def _is_item(row: Row) -> bool:
+    """Whether it is an item of a list: a sign and its text."""
+    least = WIDE_GAP * row.size
+    gaps = sum(right.x0 - left.x1 > least for left, right in pairwise(row.words))
+    return gaps < 2 and LIST_ITEM.match(row.words[0].text + " ") is not None
+
+
 def _free(row: Row, gaps: list[tuple[float, float]], least: float) -> list[tuple[float, float]]:
     """What the words of a row leave of gaps, where at least `least` wide."""
     for word in row.words:
@@ -324,6 +332,7 @@ def _end_of_run(rows: Sequence[Row], start: int) -> tuple[int, set[int]]:
             or step > 2.2 * usual
             or abs(row.size - size) > 0.35 * size
             or _is_leader(row)
+            or (most > 1 and _is_item(row))
         ):
             break
         left = _free(row, gaps, least)
