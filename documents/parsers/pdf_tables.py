@@ -395,6 +395,8 @@ def _split(row: Row, separators: Sequence[float]) -> list[_Words]:
     return cells
 
 
+#: The number of a clause, or of a section.
+CLAUSE = re.compile(r"(?:§+ ?|Art\. ?)?\(?(?:\d{1,3}\.){0,4}\d{1,3}[.)]?|[IVXLC]{1,6}[.)]?")
 #: Letters a line of prose has at least on average, and how wide it is compared with its column.
 PROSE_LETTERS = 18
 _FULL_LINE = 0.75
@@ -430,7 +432,12 @@ def _is_text(run: Sequence[Row], separators: Sequence[float]) -> bool:
     first = [line_text(words) for words in columns[0] if words]
     signs = sum(LIST_ITEM.fullmatch(text) is not None for text in first)
     labels = sum(text.endswith(":") for text in first)
-    return not first or signs >= 0.6 * len(first) or labels >= 0.6 * len(first)
+    if not first or signs >= 0.6 * len(first) or labels >= 0.6 * len(first):
+        return True
+    # Clauses of a contract, each with its number.
+    numbers = sum(CLAUSE.fullmatch(text) is not None for text in first)
+    second = [sum(len(word.text) for word in words) for words in columns[1] if words]
+    return numbers >= 0.6 * len(first) and sum(second) >= 25 * len(second)
 
 
 def _has_numbers(columns: Sequence[Sequence[_Words]]) -> bool:

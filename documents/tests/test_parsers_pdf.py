@@ -7,6 +7,7 @@ import pytest
 from documents.parsers import Heading, Page, ParseError, parse
 from documents.parsers.pdf_writer import find_title_line
 from documents.tests.factories_files import encrypted_pdf, pdf, scanned_pdf
+from documents.tests.factories_pdf import finished, page
 
 
 def test_pages_are_numbered_and_their_offsets_point_at_their_text() -> None:
@@ -43,6 +44,13 @@ def test_metadata_title_and_language_are_read() -> None:
     assert document.language == "de"
     assert document.metadata["author"] == "Ann"
     assert document.metadata["created_at"] == "2024-02-03T04:05:06+01:00"
+
+
+def test_attached_files_are_named_in_the_metadata() -> None:
+    document = page()
+    document.embed_file(basename="offer.xml", bytes=b"<offer/>")
+    document.cell(text="An invoice")
+    assert parse(finished(document), name="a.pdf").metadata["attachments"] == ["offer.xml"]
 
 
 @pytest.mark.parametrize("title", ["", "Microsoft Word - draft.docx", "Untitled1"])
