@@ -288,10 +288,6 @@ def _are_columns(left: _Side, right: _Side, size: float) -> bool:
     return aligned < 0.6 * len(fewer) and (any(prose) or len(fewer) >= 5)
 
 
-def _step(rows: Sequence[Row]) -> float:
-    return median_low([low.y1 - high.y1 for high, low in pairwise(rows)])
-
-
 def _is_beside(side: Sequence[Fragment], other: Sequence[Fragment]) -> bool:
     """Whether a side has notes in the margin of the other."""
     widths = [

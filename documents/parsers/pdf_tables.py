@@ -12,6 +12,7 @@ from documents.parsers.pdf_lines import (
     LIST_ITEM,
     WIDE_GAP,
     Row,
+    first_word_width,
     join_texts,
     line_text,
     make_fragments,
@@ -545,7 +546,8 @@ def _continues(
     if is_first and not above[0] and cells[0] and step <= _CLOSE:
         return not any(_is_number(words) for words in cells)
     if cells[0]:
-        is_name = filled == [0] and len(above[0]) > 1 and step <= _CLOSE
+        has_words = " " in " ".join(word.text for word in above[0])
+        is_name = filled == [0] and has_words and step <= _CLOSE
         is_heading = is_first and step <= _CLOSE and not any(map(_is_number, cells))
         if not is_name and not (is_heading and len(filled) < len(cells)):
             return False
@@ -553,7 +555,7 @@ def _continues(
         words = cells[at]
         if not above[at] or _is_number(words):
             return False
-        needed = words[0].x1 - words[0].x0 + 0.25 * words[0].size
+        needed = first_word_width(words[0]) + 0.25 * words[0].size
         if above[at][-1].x1 - above[at][0].x0 + needed <= widths[at]:
             return False
     return True

@@ -124,7 +124,7 @@ def _table_texts(table: Table) -> Iterator[str]:
 
 
 #: Columns of two tables are the same where their edges differ by less than this share of the width.
-_SAME_EDGE = 0.03
+_SAME_EDGE = 0.06
 
 
 def _join_tables(pages: Sequence[PageBlocks]) -> None:
@@ -135,11 +135,12 @@ def _join_tables(pages: Sequence[PageBlocks]) -> None:
         if isinstance(first, Table) and last is not None and _are_same_columns(last, first):
             if last.has_header is None:
                 last.has_header = has_header(last.rows)
-            if last.has_header:
+            is_own = first.has_header and first.rows[0] != last.rows[0]
+            if last.has_header and not is_own:
                 if first.rows[0] != last.rows[0]:
                     first.rows.insert(0, last.rows[0])
                 first.has_header = True
-            else:
+            elif not last.has_header:
                 first.has_header = False
         texts = [
             block for block in page.blocks if not (isinstance(block, TextBlock) and block.is_note)
