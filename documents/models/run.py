@@ -106,6 +106,12 @@ class IngestionItem(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     error_code = models.CharField(max_length=40, blank=True)
     error = models.TextField(blank=True)
+    pages_read = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Pages that OCR has read."
+    )
+    pages_to_read = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Pages for OCR, all in all."
+    )
 
     objects = ItemQuerySet["IngestionItem"].as_manager()
 
