@@ -1,5 +1,6 @@
-"""Where a passage is, in the words of its format: `page 3`, `12:34` of a recording, `Prices!A12`,
-`row 7`. Begin with `location`. Chunks keep one number for all of them, `page`."""
+"""Where a passage is, in the words of its format: `page 3`, `page iv` where that stands on it,
+`12:34` of a recording, `Prices!A12`, `row 7`. Begin with `location`. Chunks keep one number for all
+of them, `page`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,6 +8,8 @@ from collections.abc import Iterator, Sequence
 SUBTITLES = frozenset({"text/vtt", "application/x-subrip"})
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 CSV = "text/csv"
+#: In the metadata of a passage: what stands on its page, where that is not the page's number.
+PAGE_LABEL = "page_label"
 
 #: Time of a paragraph, as the parser of subtitles writes it.
 _STAMP = re.compile(r"^\[(?:(\d+):)?(\d{1,2}):(\d\d)\] ", re.M)
@@ -25,11 +28,12 @@ def location(
     heading_path: Sequence[str] = (),
     text: str = "",
     at: int = 0,
+    label: object = None,
 ) -> str:
     """Where the character `at` of the passage `text` is; empty where that is not known.
 
     `number` is that of the passage's start: its page, the second of a recording, the row of a
-    table.
+    table. `label` is what stands on the page instead, if anything does.
     """
     if number is None:
         return ""
@@ -52,7 +56,7 @@ def location(
         return f"{sheet}!A{_row_at(text, number, at)}"
     if media_type == CSV:
         return f"row {_row_at(text, number, at)}"
-    return f"page {number}"
+    return f"page {label or number}"
 
 
 def clock(seconds: int) -> str:

@@ -35,6 +35,7 @@ class Passage:
     fused: float
     rerank: float | None
     media_type: str = ""
+    page_label: str = ""
 
     def location(self, start: int | None = None) -> str:
         """Where the passage is, or the character at `start`, an offset in the document's text:
@@ -45,6 +46,7 @@ class Passage:
             heading_path=self.heading_path,
             text=self.text,
             at=max(start - self.start, 0) if start is not None else 0,
+            label=self.page_label,
         )
 
     @property

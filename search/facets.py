@@ -16,6 +16,7 @@ from django.conf.locale import LANG_INFO
 from common.errors import InvalidInput
 from common.replicas import read_connection, reads_from_replica
 from documents.languages import CONFIGURATIONS, FALLBACK
+from documents.location import PAGE_LABEL
 from search.filters import (
     Comparison,
     chosen_fields,
@@ -249,7 +250,8 @@ def _metadata_facets(results: RankedResults) -> list[Field]:
     # Metadata fields with few distinct values that many passages have. Date fields are left to
     # their own facet.
     metadata = [each for _, each in results.chunk_info().values()]
-    names = Counter(name for each in metadata for name in each if name not in DATE_KEYS)
+    ignored = {*DATE_KEYS, PAGE_LABEL}
+    names = Counter(name for each in metadata for name in each if name not in ignored)
     selective = []
     for name, present in names.items():
         if present * 3 < len(metadata):

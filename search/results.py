@@ -12,7 +12,7 @@ from typing import Any, Literal
 from common.fusion_options import Method
 from common.replicas import read_connection
 from common.sql import bigint_array, fetch_rows
-from documents.location import location
+from documents.location import PAGE_LABEL, location
 from documents.models.chunk import embedding_text
 from graph.retrieval import NamedStop
 from search.filters import ALL, Node
@@ -133,7 +133,12 @@ class Passage:
 
     def _location_at(self, offset: int) -> str:
         return location(
-            self.media_type, self.page, heading_path=self.heading_path, text=self.text, at=offset
+            self.media_type,
+            self.page,
+            heading_path=self.heading_path,
+            text=self.text,
+            at=offset,
+            label=self.metadata.get(PAGE_LABEL),
         )
 
     def values(self) -> dict[str, Any]:

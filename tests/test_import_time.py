@@ -12,14 +12,14 @@ ROOT = Path(__file__).resolve().parent.parent
 #: With Django, and with what most commands work with. Each takes from 20 ms to seconds.
 HEAVY = (
     "torch transformers sentence_transformers langchain langchain_core langgraph openai anthropic"
-    " mcp sqlglot scipy pypdf lxml trafilatura markdown_it tree_sitter semantic_text_splitter"
+    " mcp sqlglot scipy pypdfium2 lxml trafilatura markdown_it tree_sitter semantic_text_splitter"
     " sqlalchemy celery kombu httpx2 httpcore2 jsonschema ir_measures opentelemetry redis numpy"
     " tokenizers prometheus_client.multiprocess requests drf_spectacular.views"
 )
 PAGES = "ragsite.urls rest_framework.serializers search.views documents.views rag.views"
 NO_PART_OF_A_SEARCH = (
-    "torch transformers langchain_core openai anthropic mcp sqlglot scipy pypdf lxml trafilatura"
-    " markdown_it sqlalchemy celery kombu httpx2 httpcore2 jsonschema ir_measures"
+    "torch transformers langchain_core openai anthropic mcp sqlglot scipy pypdfium2 lxml"
+    " trafilatura markdown_it sqlalchemy celery kombu httpx2 httpcore2 jsonschema ir_measures"
     f" documents.parsers documents.chunkers {PAGES}"
 )
 NO_PART_OF_AN_ANSWER = f"{NO_PART_OF_A_SEARCH} memory.services"
@@ -45,7 +45,8 @@ NO_PART_OF_AN_ANSWER = f"{NO_PART_OF_A_SEARCH} memory.services"
         (
             "import django; django.setup(); from django.urls import get_resolver;"
             " get_resolver().url_patterns",
-            "torch transformers langchain_core openai anthropic mcp scipy sqlalchemy pypdf lxml",
+            "torch transformers langchain_core openai anthropic mcp scipy sqlalchemy pypdfium2"
+            " lxml",
         ),
     ],
     ids=["setup", "search", "ask", "check", "pages"],

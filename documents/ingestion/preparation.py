@@ -18,6 +18,7 @@ from documents.embedders import embedder_for
 from documents.ingestion.concurrency import Stopwatch
 from documents.ingestion.sources import Content, check_size, content_from_bytes
 from documents.languages import detect_language
+from documents.location import PAGE_LABEL
 from documents.models import Collection
 from documents.models.chunk import embedding_text
 from documents.parsers import ParsedDocument, ParseError, content_sha256, parse
@@ -28,7 +29,7 @@ from documents.sandbox.limits import ParserLimits
 from documents.sandbox.protocol import ParseRequest
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
-RECIPE_VERSION = 4
+RECIPE_VERSION = 5
 
 #: The context (title and headings) may take this share of what a model reads of a chunk.
 CONTEXT_SHARE = 0.25
@@ -210,6 +211,7 @@ def _cut_chunks(
         spans = chunker.split(parsed)
     except ChunkerError as error:
         raise ParseError("too_large", str(error)) from error
+    labels = {page.number: page.label for page in parsed.pages if page.label}
     return (
         PreparedChunk(
             ordinal=ordinal,
@@ -221,6 +223,7 @@ def _cut_chunks(
             heading_path=span.heading_path,
             page=span.page,
             content_sha256=chunk_digest(context, text),
+            metadata={PAGE_LABEL: labels[span.page]} if span.page in labels else {},
             parent=span.parent,
         )
         for ordinal, span in enumerate(spans)

@@ -13,7 +13,7 @@ from pgvector.django import VectorField
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.fields import LexemeField, RegConfigField, ToTSVector
 from common.search_vector import Words, joined
-from documents.location import location
+from documents.location import PAGE_LABEL, location
 from documents.models.collection import Collection, EmbeddingSpace
 from documents.models.document import Document
 from documents.querysets import AccessListedQuerySet
@@ -120,7 +120,13 @@ class Chunk(models.Model):
     @property
     def location(self) -> str:
         """Where it begins: `page 3`, `12:34` of a recording, `Prices!A12`; empty if not known."""
-        return location(self.media_type, self.page, heading_path=self.heading_path, text=self.text)
+        return location(
+            self.media_type,
+            self.page,
+            heading_path=self.heading_path,
+            text=self.text,
+            label=self.metadata.get(PAGE_LABEL),
+        )
 
 
 class ChunkEdit(models.Model):

@@ -73,10 +73,12 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, numbered from 1, and where it starts in `ParsedDocument.text`."""
+    """A page, numbered from 1, and where it starts in `ParsedDocument.text`. `label` is what stands
+    on it, such as `iv`, where that is not its number."""
 
     offset: int
     number: int
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,227 +1,89 @@
-"""PDF: the text of each page without running heads, the outline as headings, the document's
-metadata. Begin with `parse_pdf`."""
+"""PDF: paragraphs, tables and headings of each page without running heads, the document's metadata,
+and which pages are only pictures of text. Begin with `parse_pdf`."""
 
-import io
-import logging
+import ctypes
+import datetime
 import re
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from pypdf import Configuration, PdfReader, apply_configuration
-from pypdf.errors import LimitReachedError, PyPdfError
-from pypdf.generic import Destination
+import pypdfium2.raw as pdfium
+from pypdfium2 import PdfDocument, PdfiumError
 
-from documents.parsers.base import (
-    DEFAULT_LIMITS,
-    Heading,
-    Limits,
-    Page,
-    ParsedDocument,
-    ParseError,
-)
+from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
 from documents.parsers.normalise import json_safe, language_code, normalise_text, readable_title
+from documents.parsers.pdf_layout import Block, TextBlock, page_blocks
+from documents.parsers.pdf_lines import line_text, make_fragments, make_rows
+from documents.parsers.pdf_page import PageContent, PlacedWord, read_page
+from documents.parsers.pdf_writer import OutlineEntry, PageBlocks, write_pages
 
-_LIGATURES = str.maketrans(
-    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
-)
-#: The dots that lead from a title to its page number, in a table of contents.
-_DOT_LEADER = re.compile(r"(?: ?\.){5,}")
-_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n(?=([^\W\d_]))")
-#: Numbering such as "4.2 " may stand between the line's start and the title.
-_MAX_NUMBERING = 12
-
-
-def clean_page(text: str) -> str:
-    """The page's text with ligatures and hyphenation resolved, without trailing space and runs of
-    blank lines."""
-    text = normalise_text(text).translate(_LIGATURES)
-    text = _DOT_LEADER.sub(" …", text)
-    lines = "\n".join(" ".join(line.split()) for line in text.split("\n"))
-    # `infor-/mation` is one word; `Smith-/Jones` keeps its hyphen.
-    joined = _HYPHENATED.sub(lambda match: "" if match[1].islower() else match[0], lines)
-    joined = joined.replace("\u00ad", "")
-    return re.sub(r"\n{3,}", "\n\n", joined).strip("\n")
-
-
-def join_pages(pages: Sequence[str]) -> tuple[str, list[int]]:
-    """The full text and the offset of each page.
-
-    A sentence across a page break is not split into two paragraphs.
-    """
-    parts: list[str] = []
-    offsets: list[int] = []
-    length, before = 0, ""
-    for page in pages:
-        glue = ""
-        if before and page:
-            glue = "\n" if before[-1].isalnum() and page[0].islower() else "\n\n"
-        offsets.append(length + len(glue))
-        parts += [glue, page]
-        length += len(glue) + len(page)
-        before = page or before
-    return "".join(parts), offsets
-
-
-def find_title_line(page: str, title: str) -> int | None:
-    """Offset in `page` of the line with the outline entry `title`; None if there is none."""
-    words = title.split()
-    if not words:
-        return None
-    pattern = r"\s+".join(re.escape(word) for word in words[:40])
-    for match in re.finditer(pattern, page, re.I):
-        start = page.rfind("\n", 0, match.start()) + 1
-        if match.start() - start <= _MAX_NUMBERING:
-            return start
-    return None
-
-
-#: Lines at the top and at the bottom of a page that may be running heads.
-_EDGE_LINES = 2
-_MIN_PAGES = 3
-_NUMBER = re.compile(r"^\d{1,6}\b|\b\d{1,6}$")
-
-
-def without_running_lines(pages: Sequence[str]) -> list[str]:
-    """Pages without running heads and page numbers: outer lines that occur on two pages in five,
-    and on at least three.
-
-    Lines are equal if they differ only in a number that grows with the pages. Other numbers count:
-    the total at the foot of each sheet is no running line.
-    """
-    split = [page.split("\n") for page in pages]
-    seen = Counter(
-        key
-        for number, lines in enumerate(split)
-        for key in {_line_key(lines[at], number) for at in _edge_lines(lines)}
-    )
-    running = {key for key, count in seen.items() if count >= max(_MIN_PAGES, 0.4 * len(pages))}
-    if not running:
-        return list(pages)
-    cleaned = []
-    for number, lines in enumerate(split):
-        gone = {at for at in _edge_lines(lines) if _line_key(lines[at], number) in running}
-        kept = (line for at, line in enumerate(lines) if at not in gone)
-        cleaned.append("\n".join(kept).strip("\n"))
-    return cleaned
-
-
-def _edge_lines(lines: Sequence[str]) -> set[int]:
-    """Indices of the outermost non-blank lines; empty if there are no other lines."""
-    filled = [at for at, line in enumerate(lines) if line]
-    return (
-        {*filled[:_EDGE_LINES], *filled[-_EDGE_LINES:]} if len(filled) > 2 * _EDGE_LINES else set()
-    )
-
-
-def _line_key(line: str, page: int) -> str:
-    """The line, with the number at its start or end relative to the page number."""
-    return _NUMBER.sub(lambda number: f"page{int(number[0]) - page:+}", line, count=1)
-
-
-def outline_headings(
-    reader: PdfReader, pages: Sequence[str], offsets: Sequence[int]
-) -> tuple[Heading, ...]:
-    """Headings from outline entries (bookmarks) whose title begins a line of the page they point
-    to.
-
-    Other entries are left out, because a heading must point at its own words.
-    """
-    try:
-        entries = list(_entries(reader.outline, level=1))
-    except Exception:  # a broken outline costs the headings, not the text
-        return ()
-    found: dict[int, Heading] = {}
-    for level, entry in entries:
-        try:
-            index = reader.get_destination_page_number(entry)
-        except Exception:  # noqa: S112  (a destination may be anything at all)
-            continue
-        title = " ".join(normalise_text(str(entry.title or "")).split())
-        if index is None or not 0 <= index < len(pages):
-            continue
-        place = find_title_line(pages[index], title)
-        if place is not None:
-            offset = offsets[index] + place
-            found.setdefault(offset, Heading(offset, level, title))
-    return tuple(found[offset] for offset in sorted(found))
-
-
-def _entries(outline: list[Any], *, level: int) -> Iterator[tuple[int, Destination]]:
-    for entry in outline:
-        if isinstance(entry, list):
-            yield from _entries(entry, level=level + 1)
-        else:
-            yield level, entry
-
-
-# pypdf logs every repaired fault of a file; the outcome is reported by ParseError instead.
-logging.getLogger("pypdf").setLevel(logging.CRITICAL)
-
-#: A page of prose has some 10 kB of content stream. The library's own limits (75 MB a stream,
-#: 2 million operands) let one page take minutes.
-_WORK_LIMITS = Configuration(
-    zlib_maximum_output_length=32_000_000,
-    lzw_maximum_output_length=32_000_000,
-    run_length_maximum_output_length=32_000_000,
-    stream_decoding_work_maximum_length=64_000_000,
-    stream_parsing_work_maximum_count=1_000_000,
-    outline_maximum_entries=20_000,
-)
-_MAX_EXCESSIVE_PAGES = 3
 _EXPORT_AGAIN = "Make the PDF anew and try again."
+#: Pages whose words are in memory together, to find the lines that they share: some 200 kB a page.
+_WINDOW = 100
 
 
-def parse_pdf(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-    """PDF with a text layer, unencrypted or with an empty user password."""
-    with apply_configuration(_WORK_LIMITS):
-        try:
-            return _read_pdf(data, name, limits)
-        except ParseError:
-            raise
-        except LimitReachedError as error:
-            raise ParseError(
-                "too_large",
-                f"The PDF expands beyond reason ({str(error)[:200]}). {_EXPORT_AGAIN}",
-            ) from error
-        except Exception as error:  # a broken PDF may raise anything, says pypdf
-            raise _broken_error(data, error) from error
+def parse_pdf(
+    data: bytes,
+    *,
+    name: str,
+    limits: Limits = DEFAULT_LIMITS,
+    page_texts: Mapping[int, str] | None = None,
+) -> ParsedDocument:
+    """PDF, unencrypted or with an empty user password.
 
-
-def _read_pdf(data: bytes, name: str, limits: Limits) -> ParsedDocument:
+    Pages without text, or with one that means nothing, are empty and `scans`, unless `page_texts`
+    has what was read off their pictures.
+    """
     if _is_truncated(data):
         raise _broken_error(data, None)
-    reader = PdfReader(io.BytesIO(data))
-    if reader.is_encrypted:
-        try:
-            is_open = bool(reader.decrypt(""))
-        except (PyPdfError, NotImplementedError):
-            is_open = False
-        if not is_open:
+    _check_streams(data)
+    document = _open(data)
+    try:
+        return _read(document, data, name, limits, page_texts or {})
+    finally:
+        document.close()
+
+
+_NO_PAGES = re.compile(rb"/Type\s*/Pages\b[^<>]*/Count\s+0\b")
+
+
+def _open(data: bytes) -> PdfDocument:
+    try:
+        document = PdfDocument(data)
+        document.init_forms()
+    except PdfiumError as error:
+        if error.err_code in {pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY}:
             raise ParseError(
                 "encrypted", "The PDF is protected by a password. Save a copy without one."
-            )
-    count = len(reader.pages)
+            ) from error
+        if _NO_PAGES.search(data):
+            raise ParseError("no_text", f"The PDF has no page. {_EXPORT_AGAIN}") from error
+        raise _broken_error(data, error) from error
+    return document
+
+
+def _read(
+    document: PdfDocument, data: bytes, name: str, limits: Limits, page_texts: Mapping[int, str]
+) -> ParsedDocument:
+    count = len(document)
     if count > limits.max_pages:
         raise ParseError(
             "too_large",
             f"The PDF has {count:,} pages, the limit is {limits.max_pages:,}. Split it.",
         )
-    texts, unreadable = _page_texts(reader, limits)
-    pages = without_running_lines(texts)
-    text, offsets = join_pages(pages)
-    if not text.strip():
-        if unreadable:
+    reader = _PageReader(document, limits, page_texts)
+    pages = list(reader.pages())
+    text, rendering, headings, places = write_pages(pages, _outline(document), limits)
+    if not text.strip() and not reader.scans:
+        if reader.unreadable:
             raise _broken_error(data, None)
-        if not count:
-            raise ParseError("no_text", f"The PDF has no page. {_EXPORT_AGAIN}")
-        raise ParseError(
-            "no_text",
-            "The PDF has pages but no text, it is probably scanned. Run OCR on it first.",
-        )
-    metadata = _metadata(reader)
-    if unreadable:
-        metadata["unreadable_pages"] = unreadable
+        raise ParseError("no_text", "The PDF has pages but nothing on them. Was it saved?")
+    metadata = _metadata(document)
+    if reader.unreadable:
+        metadata["unreadable_pages"] = reader.unreadable
     # The title property, unless a program generated it.
     title = " ".join(str(metadata.get("title", "")).split())
     machine_made = title.lower().endswith((".doc", ".docx", ".pdf", ".indd", ".tex", ".dvi"))
@@ -230,50 +92,313 @@ def _read_pdf(data: bytes, name: str, limits: Limits) -> ParsedDocument:
         text=text,
         media_type="application/pdf",
         title=title_property or readable_title(name),
-        headings=outline_headings(reader, pages, offsets),
-        pages=tuple(Page(offset, number) for number, offset in enumerate(offsets, start=1)),
+        rendering=rendering,
+        headings=headings,
+        pages=places,
+        scans=tuple(reader.scans),
         metadata=metadata,
-        language=language_code(reader.root_object.get("/Lang")),
+        language=language_code(_wide_text(pdfium.FPDFCatalog_GetLanguage, document)),
     )
 
 
-def _page_texts(reader: PdfReader, limits: Limits) -> tuple[list[str], list[int]]:
-    """The text of each page, and the numbers of those that could not be read."""
-    texts: list[str] = []
-    unreadable: list[int] = []
-    excessive = characters = 0
-    for number, page in enumerate(reader.pages, start=1):
+class _PageReader:
+    """Reads the pages of a document window by window. `scans` and `unreadable` are page numbers,
+    complete when all pages have been read."""
+
+    def __init__(
+        self, document: PdfDocument, limits: Limits, page_texts: Mapping[int, str]
+    ) -> None:
+        self.scans: list[int] = []
+        self.unreadable: list[int] = []
+        self._document = document
+        self._limits = limits
+        self._page_texts = page_texts
+        self._characters = 0
+
+    def pages(self) -> Iterator[PageBlocks]:
+        """The pages in order. Raises ParseError if they have too many characters."""
+        numbers = iter(range(1, len(self._document) + 1))
+        running: set[str] = set()
+        while window := list(islice(numbers, _WINDOW)):
+            contents = {number: self._content(number) for number in window}
+            edges = {
+                number: list(_edge_rows(content.words)) for number, content in contents.items()
+            }
+            running = running_lines(
+                {number: [text for text, _ in rows] for number, rows in edges.items()}, running
+            )
+            for number in window:
+                content = contents.pop(number)
+                dropped = {
+                    id(word)
+                    for text, words in edges[number]
+                    if line_key(text, number) in running
+                    for word in words
+                }
+                words = [word for word in content.words if id(word) not in dropped]
+                yield PageBlocks(number, self._label(number), self._blocks(number, content, words))
+
+    def _content(self, number: int) -> PageContent:
         try:
-            texts.append(clean_page(page.extract_text()))
-        except Exception as error:  # one bad page must not cost the others
-            excessive += isinstance(error, LimitReachedError)
-            if excessive > _MAX_EXCESSIVE_PAGES:
-                raise
-            unreadable.append(number)
-            texts.append("")
-        characters += len(texts[-1])
-        limits.check_characters(characters, "The PDF")
-    return texts, unreadable
+            page = self._document[number - 1]
+        except PdfiumError:  # one bad page must not cost the others
+            self.unreadable.append(number)
+            return PageContent(1.0, 1.0)
+        try:
+            content = read_page(page)
+        finally:
+            page.close()
+        self._characters += sum(len(word.text) for word in content.words)
+        self._limits.check_characters(self._characters, "The PDF")
+        if number in self._page_texts:
+            content.words = []
+        elif is_scan(content):
+            self.scans.append(number)
+            content.words = []
+        return content
+
+    def _blocks(
+        self, number: int, content: PageContent, words: Sequence[PlacedWord]
+    ) -> list[Block]:
+        if number not in self._page_texts:
+            return page_blocks(words, content.rules, width=content.width, height=content.height)
+        paragraphs = re.split(r"\n\s*\n", normalise_text(self._page_texts[number]).strip("\n"))
+        lines = (
+            "\n".join(" ".join(line.split()) for line in each.split("\n")) for each in paragraphs
+        )
+        return [TextBlock(text, 0.0, False, text.count("\n") + 1) for text in lines if text.strip()]
+
+    def _label(self, number: int) -> str:
+        label = _wide_text(pdfium.FPDF_GetPageLabel, self._document, number - 1)
+        label = " ".join(normalise_text(label).split())[:_LABEL_CHARACTERS]
+        return "" if label == str(number) or not label.isprintable() else label
 
 
-def _metadata(reader: PdfReader) -> dict[str, Any]:
+_LABEL_CHARACTERS = 20
+#: Lines at the top and at the bottom of a page that may be running heads.
+_EDGE_ROWS = 2
+_MIN_PAGES = 3
+#: A chapter's head is on few of all pages, but on so many in a row, or on every other one.
+_MIN_CHAPTER_PAGES = 4
+_NUMBER = re.compile(r"^\d{1,6}\b|\b\d{1,6}(?=$|\t)")
+
+
+def _edge_rows(words: Sequence[PlacedWord]) -> Iterator[tuple[str, list[PlacedWord]]]:
+    """Text and words of the outermost rows of a page; none if there are no others."""
+    upright = [word for word in words if not word.angle]
+    if not upright:
+        return
+    reach = 3 * max(word.size for word in upright)
+    low = max(word.y1 for word in upright)
+    high = min(word.y0 for word in upright)
+    tops = make_rows(make_fragments(word for word in upright if word.y0 < high + reach))
+    ends = make_rows(make_fragments(word for word in upright if word.y1 > low - reach))
+    if low - high < 2 * reach and len(make_rows(make_fragments(upright))) <= 2 * _EDGE_ROWS:
+        return
+    for row in (*tops[:_EDGE_ROWS], *ends[-_EDGE_ROWS:]):
+        # A title in large letters is no running head that repeats it.
+        yield f"{line_text(row.words)}\t{row.size:.0f}pt", row.words
+
+
+def running_lines(edges: Mapping[int, Sequence[str]], before: Iterable[str] = ()) -> set[str]:
+    """Keys of the running heads and page numbers among the outer lines of pages, which are given by
+    page number: on two pages in five and at least three, or on four close together.
+
+    Lines are equal if they differ only in a number that grows with the pages. Other numbers count:
+    the total at the foot of each sheet is no running line. `before` are keys known already.
+    """
+    pages: dict[str, list[int]] = {}
+    for number, lines in edges.items():
+        for key in {line_key(line, number) for line in lines}:
+            pages.setdefault(key, []).append(number)
+    known = set(before)
+    running = set()
+    for key, numbers in pages.items():
+        close = zip(numbers, numbers[_MIN_CHAPTER_PAGES - 1 :], strict=False)
+        if (
+            key in known
+            or len(numbers) >= max(_MIN_PAGES, 0.4 * len(edges))
+            or any(last - first < 2 * _MIN_CHAPTER_PAGES for first, last in close)
+        ):
+            running.add(key)
+    return running
+
+
+def line_key(line: str, page: int) -> str:
+    """The line, with the number at its start or end relative to the page number."""
+    return _NUMBER.sub(lambda number: f"page{int(number[0]) - page:+}", line, count=1)
+
+
+#: A page with fewer words on a picture of all of it has a stamp, and no text.
+_STAMP_WORDS = 8
+_FULL_PICTURE = 0.7
+#: Letters that are drawn take so many points at least.
+_MIN_OUTLINES = 40
+_UNMAPPED_SHARE = 0.3
+_MISPLACED_SHARE = 0.3
+_LETTERS_SHARE = 0.5
+
+
+def is_scan(content: PageContent) -> bool:
+    """Whether the text of a page can only be read off its picture: it has none, or one that means
+    nothing. An empty page is no scan."""
+    words = content.words
+    if not words:
+        return content.picture_share > 0 or content.drawing_points >= _MIN_OUTLINES
+    if content.unmapped_words > _UNMAPPED_SHARE * len(words):
+        return True
+    if content.picture_share < _FULL_PICTURE:
+        return False
+    if len(words) < _STAMP_WORDS:
+        return True
+    if content.invisible_words < 0.8 * len(words):
+        return False
+    # Another program's reading of the picture, which may be of another page or language.
+    misplaced = sum(
+        not (
+            word.x0 >= 0 and word.x1 <= content.width and word.y0 >= 0 and word.y1 <= content.height
+        )
+        or word.y1 - word.y0 < 2.0
+        for word in words
+    )
+    characters = Counter(
+        character.isalnum() for word in words for character in word.text if character not in ".,;:-"
+    )
+    return (
+        misplaced > _MISPLACED_SHARE * len(words)
+        or characters[True] < _LETTERS_SHARE * characters.total()
+    )
+
+
+_MAX_OUTLINE = 20_000
+_MAX_OUTLINE_DEPTH = 15
+
+
+def _outline(document: PdfDocument) -> list[OutlineEntry]:
+    """The bookmarks that point at pages."""
+    entries: list[OutlineEntry] = []
+    try:
+        for bookmark in islice(document.get_toc(max_depth=_MAX_OUTLINE_DEPTH), _MAX_OUTLINE):
+            target = bookmark.get_dest()
+            index = target.get_index() if target else None
+            title = " ".join(normalise_text(bookmark.get_title()).split())
+            if index is not None and title:
+                entries.append(OutlineEntry(index + 1, bookmark.level + 1, title))
+    except (PdfiumError, ValueError):  # a broken outline costs the headings, not the text
+        return entries
+    return entries
+
+
+_INFORMATION = {
+    "Title": "title",
+    "Author": "author",
+    "Subject": "subject",
+    "Keywords": "keywords",
+    "CreationDate": "created_at",
+    "ModDate": "modified_at",
+}
+_DATE = re.compile(
+    r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\s*(?:([-+Zz])(?:(\d\d)'?(\d\d)?'?)?)?"
+)
+_MAX_ATTACHMENTS = 100
+
+
+def _metadata(document: PdfDocument) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for key, attribute in (
-        ("title", "title"),
-        ("author", "author"),
-        ("subject", "subject"),
-        ("keywords", "keywords"),
-        ("created_at", "creation_date"),
-        ("modified_at", "modification_date"),
-    ):
-        try:
-            value = getattr(reader.metadata, attribute, None)
-        except Exception:  # noqa: S112  (a malformed date is no reason to refuse the text)
-            continue
-        if value not in (None, ""):
-            found[key] = value
+    for key, name in _INFORMATION.items():
+        value: object = _wide_text(pdfium.FPDF_GetMetaText, document, key.encode())
+        if name.endswith("_at"):
+            value = _moment(str(value))
+        if value:
+            found[name] = value
+    names = [
+        _wide_text(
+            pdfium.FPDFAttachment_GetName, pdfium.FPDFDoc_GetAttachment(document, index)
+        ).strip()
+        for index in range(min(pdfium.FPDFDoc_GetAttachmentCount(document), _MAX_ATTACHMENTS))
+    ]
+    if any(names):
+        found["attachments"] = [name for name in names if name]
     safe: dict[str, Any] = json_safe(found)
     return safe
+
+
+def _moment(text: str) -> datetime.datetime | None:
+    """`D:20240203040506+01'00'`; None if it is no date."""
+    match = _DATE.match(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    sign, hours, minutes = match.groups()[6:]
+    zone = None
+    if sign:
+        shift = datetime.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+        zone = datetime.timezone(-shift if sign == "-" else shift)
+    try:
+        return datetime.datetime(year, month or 1, day or 1, hour, minute, second, tzinfo=zone)
+    except ValueError:
+        return None
+
+
+_MAX_TEXT_BYTES = 200_000
+
+
+def _wide_text(read: Any, *arguments: object) -> str:
+    """The UTF-16 text that a function of pdfium writes into a buffer; empty if there is none."""
+    size = read(*arguments, None, 0)
+    if not 2 < size <= _MAX_TEXT_BYTES:
+        return ""
+    buffer = ctypes.create_string_buffer(size)
+    read(*arguments, ctypes.cast(buffer, read.argtypes[-2]), size)
+    return buffer.raw[: size - 2].decode("utf-16-le", "replace")
+
+
+_STREAM = re.compile(rb"(?<!end)stream\r?\n")
+_DICTIONARY_BYTES = 1_000
+#: Pictures and fonts are larger, and are not read.
+_BINARY_STREAM = re.compile(rb"/(?:Image|FontFile\d?|Length[123]|ObjStm|XRef|Metadata|ICCBased)\b")
+_MAX_CONTENT = 32_000_000
+#: Of what it is compressed to; deflate reaches 1,032.
+_MIN_COMPRESSED = _MAX_CONTENT // 1_100
+_MAX_CONTENTS = 3
+
+
+def _check_streams(data: bytes) -> None:
+    """Raise ParseError for contents that expand beyond reason: a page of prose has some 10 kB, and
+    pdfium would take a gigabyte."""
+    start = 0
+    expanded = 0
+    for match in _STREAM.finditer(data):
+        if match.start() < start:
+            continue
+        head = data[max(start, match.start() - _DICTIONARY_BYTES) : match.start()]
+        head = head[head.rfind(b" obj") :]
+        start = match.end()
+        if b"Flate" not in head or _BINARY_STREAM.search(head):
+            continue
+        end = data.find(b"endstream", start)
+        end = len(data) if end < 0 else end
+        if end - start >= _MIN_COMPRESSED or head.count(b"Flate") > 1:
+            expanded += _expands(data[start:end], head.count(b"Flate"))
+            if expanded:
+                raise ParseError(
+                    "too_large",
+                    f"The PDF expands beyond reason: a content of it has more than"
+                    f" {_MAX_CONTENT:,} bytes. {_EXPORT_AGAIN}",
+                )
+        start = end
+
+
+def _expands(stream: bytes, times: int) -> bool:
+    """Whether a stream has more than `_MAX_CONTENT` bytes once it is decompressed `times` times."""
+    for _ in range(min(times, _MAX_CONTENTS)):
+        try:
+            stream = zlib.decompressobj().decompress(stream, _MAX_CONTENT + 1)
+        except zlib.error:
+            return False
+        if len(stream) > _MAX_CONTENT:
+            return True
+    return False
 
 
 def _is_truncated(data: bytes) -> bool:
@@ -287,5 +412,5 @@ def _broken_error(data: bytes, error: Exception | None) -> ParseError:
         return ParseError(
             "truncated", "The PDF ends too early, a part is missing. Download or copy it again."
         )
-    reason = f" ({type(error).__name__}: {str(error)[:200]})" if error else ""
+    reason = f" ({str(error)[:200]})" if error else ""
     return ParseError("malformed", f"The PDF is damaged{reason}. {_EXPORT_AGAIN}")

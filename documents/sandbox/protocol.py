@@ -66,7 +66,7 @@ def document_fields(document: ParsedDocument) -> MessageHeader:
         "title": document.title,
         "rendering": document.rendering,
         "headings": [(each.offset, each.level, each.title) for each in document.headings],
-        "pages": [(page.offset, page.number) for page in document.pages],
+        "pages": [(page.offset, page.number, page.label) for page in document.pages],
         "scans": document.scans,
         "metadata": document.metadata,
         "language": document.language,
@@ -84,7 +84,9 @@ def document_from_fields(header: MessageHeader, text: str) -> ParsedDocument:
         Heading(_int(offset), _int(level), _str(title))
         for offset, level, title in header["headings"]
     )
-    pages = tuple(Page(_int(offset), _int(number)) for offset, number in header["pages"])
+    pages = tuple(
+        Page(_int(offset), _int(number), _str(label)) for offset, number, label in header["pages"]
+    )
     for offsets in ([each.offset for each in headings], [page.offset for page in pages]):
         if offsets and not (
             offsets[0] >= 0 and offsets == sorted(offsets) and offsets[-1] <= len(text)

@@ -72,7 +72,7 @@ BROKEN: Mapping[str, tuple[Callable[[], bytes], Failure]] = {
     "blank.md": (lambda: b" \n\t\n" * 9, Failure("empty", "saved")),
     "torn.pdf": (lambda: pdf("A page that ends too early")[:-200], Failure("truncated", "again")),
     "locked.pdf": (lambda: encrypted_pdf("x", user_password="y"), Failure("encrypted", "without")),
-    "scanned.pdf": (lambda: scanned_pdf(2), Failure("no_text", "OCR")),
+    "scanned.pdf": (lambda: scanned_pdf(2), Failure("no_text", "nothing on them")),
     "picture.pdf": (lambda: PNG, Failure("wrong_type", "name it rightly")),
     "picture.png": (lambda: PNG, Failure("unsupported", "Supported are")),
     "noise": (lambda: random.Random(5).randbytes(5000), Failure("binary", "Supported are")),

@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from documents.parsers import Heading, Page, ParseError, parse
-from documents.parsers.pdf import clean_page, find_title_line, join_pages, without_running_lines
+from documents.parsers.pdf_writer import find_title_line
 from documents.tests.factories_files import encrypted_pdf, pdf, scanned_pdf
 
 
@@ -25,9 +25,9 @@ def test_the_outline_gives_headings_where_their_words_stand() -> None:
     )
     document = parse(data, name="a.pdf")
     assert document.headings == (
-        Heading(document.text.index("A book"), 1, "A Book"),
-        Heading(document.text.index("1 Introduction"), 2, "Introduction"),
-        Heading(document.text.index("2 Results"), 2, "Results and discussion"),
+        Heading(document.text.index("# A book"), 1, "A Book"),
+        Heading(document.text.index("## 1 Introduction"), 2, "Introduction"),
+        Heading(document.text.index("## 2 Results"), 2, "Results and discussion"),
     )
 
 
@@ -66,7 +66,7 @@ def cut(data: bytes, share: float) -> bytes:
         (cut(pdf("Text."), 0.5), "truncated", "ends too early"),
         (b"%PDF-1.7\n", "truncated", "ends too early"),
         (b"%PDF-1.7\ngarbage\nstartxref\n9\n%%EOF", "malformed", "damaged"),
-        (scanned_pdf(2), "no_text", "OCR"),
+        (scanned_pdf(2), "no_text", "nothing on them"),
         (pdf(), "no_text", "no page"),
         (pdf(*["Page."] * 4), "too_large", "4 pages, the limit is 3"),
     ],
@@ -106,51 +106,43 @@ def test_nothing_is_logged_or_warned(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("raw", "clean"),
-    [
-        ("infor-\nmation", "information"),
-        ("soft\u00ad\nly and soft\u00adly", "softly and softly"),
-        ("Smith-\nJones, page 3-\n4", "Smith-\nJones, page 3-\n4"),
-        ("ﬁne oﬃce", "fine office"),
-        ("1 Start . . . . . . 7\nWait... what", "1 Start … 7\nWait... what"),
-        ("  a \t b  \n\n\n\n c\r\n\x00", "a b\n\nc"),
-    ],
-)
-def test_words_of_a_page_are_made_whole(raw: str, clean: str) -> None:
-    assert clean_page(raw) == clean
-
-
 def test_running_heads_and_page_numbers_are_dropped() -> None:
     words = ["alpha", "beta", "gamma", "delta", "eta"]
-    texts = [f"{word} is\n\nsaid\nof {word}" for word in words]
-    pages = [f"The Book\n{text}\nPage {number}" for number, text in enumerate(texts, start=8)]
-    assert without_running_lines(pages) == texts
+    texts = [[f"{word} is", "said", f"of {word}"] for word in words]
+    pages = [["The Book", *lines, f"Page {n}"] for n, lines in enumerate(texts, start=8)]
+    document = parse(pdf(*pages), name="a.pdf")
+    assert document.text == "\n".join(line for lines in texts for line in lines)
 
 
 @pytest.mark.parametrize(
     "pages",
     [
-        [f"{head}\n{head} a\nb\n{head} c\n{head}" for head in ("One", "One", "Two", "Three")],
-        [f"{n}\n{n} a\nb\n{n} c\nTotal: {n * 7 % 10}" for n in (5, 1, 4, 9, 3)],
-        ["Slide", "Slide", "Slide", ""],
+        [[head, f"{head} a", "b", f"{head} c", head] for head in ("One", "One", "Two", "Three")],
+        [[str(n), f"{n} a", "b", f"{n} c", f"Total: {n * 7 % 10}"] for n in (5, 1, 4, 9, 3)],
+        [["Slide"], ["Slide"], ["Slide"], [""]],
     ],
 )
-def test_lines_that_differ_or_are_rare_stay(pages: list[str]) -> None:
-    assert without_running_lines(pages) == pages
+def test_lines_that_differ_or_are_rare_stay(pages: list[list[str]]) -> None:
+    text = parse(pdf(*pages), name="a.pdf").text
+    assert text.split() == [word for lines in pages for line in lines for word in line.split()]
+
+
+def test_a_head_of_a_chapter_is_dropped_and_the_title_that_it_repeats_stays() -> None:
+    chapters = [f"Chapter {'ABCDE'[number // 6]}" for number in range(30)]
+    pages = [[head, f"a{n}", f"b{n}", f"c{n}", f"d{n}"] for n, head in enumerate(chapters)]
+    assert "Chapter" not in parse(pdf(*pages), name="a.pdf").text
 
 
 def test_a_sentence_that_runs_over_the_page_is_not_torn_into_paragraphs() -> None:
-    assert join_pages(["It goes", "", "on. End.", "New"]) == (
-        "It goes\non. End.\n\nNew",
-        [0, 7, 8, 18],
-    )
+    document = parse(pdf("It goes", "", "on. End.", "New"), name="a.pdf")
+    assert document.text == "It goes\non. End.\n\nNew"
+    assert [page.offset for page in document.pages] == [0, 7, 8, 18]
 
 
 def test_a_title_in_the_middle_of_a_line_is_no_heading() -> None:
-    assert find_title_line("As the Introduction says, it is so.", "Introduction says") == 0
+    assert find_title_line("As the Introduction says, it is so.", "Introduction says") == (0, 35)
     assert find_title_line("This is said by the Introduction too.", "Introduction") is None
-    assert find_title_line("x\n\nThe\ntitle", "the title") == 3
+    assert find_title_line("x\n\nThe\ntitle\ny", "the title") == (3, 12)
 
 
 def _with_compressed_content(content: bytes) -> bytes:

@@ -13,6 +13,7 @@ from django.utils.functional import lazy
 
 from documents.embedders import embed_question, embedder_for, scale_of
 from documents.lexical_search import find_terms
+from documents.location import PAGE_LABEL
 from documents.models import Chunk, EmbeddingSpace
 from inference.interfaces import InferenceError
 from rag.answering.answerability import Evidence, QuestionTerm, question_coverage
@@ -49,6 +50,7 @@ def passages_from_hits(hits: Iterable[Hit]) -> list[Passage]:
             fused=hit.fused,
             rerank=hit.rerank,
             media_type=hit.media_type,
+            page_label=str(hit.metadata.get(PAGE_LABEL, "")),
         )
         for number, hit in enumerate(hits, 1)
     ]

@@ -19,6 +19,7 @@ from common.fusion_options import DEPTHS, RRF_KS, Method
 from common.text import count_heading, escape_nonprinting, json_quoted, truncated
 from common.tools import between, nonempty, tools_by_name
 from documents.ingestion.items import Item
+from documents.location import PAGE_LABEL
 from documents.models import Chunk, Collection, Document
 from documents.querysets import DocumentQuerySet
 from rag.answering.evidence import passage_url
@@ -303,6 +304,7 @@ def passage_from_chunk(document: Document, chunk: Chunk) -> Passage:
         fused=0.0,
         rerank=None,
         media_type=document.media_type,
+        page_label=str(chunk.metadata.get(PAGE_LABEL, "")),
     )
 
 

@@ -1,0 +1,449 @@
+"""A page of a PDF as pdfium reads it: words with their boxes, ruling lines, web links, and whether
+its text can be trusted. Begin with `page_words` or, for the layout, `read_page`."""
+
+import ctypes
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pypdfium2.raw as pdfium
+from pypdfium2 import PdfPage, PdfTextPage
+
+
+class Word(NamedTuple):
+    """A word and its box, as fractions of the page's width and height from the top left corner of
+    the page as it is shown, turned and cropped."""
+
+    text: str
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+Box = tuple[float, float, float, float]
+
+
+class PlacedWord(NamedTuple):
+    """A word and its box in points from the top left corner of the shown page.
+
+    `size` is the font's, in points. `begins_line` is pdfium's opinion, by the order of the content.
+    `angle` is where the text runs: 0 to the right, 90 downwards, 180 to the left, 270 upwards.
+    `link` is the web address behind it.
+    """
+
+    text: str
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    size: float
+    is_bold: bool
+    begins_line: bool
+    angle: int = 0
+    is_monospaced: bool = False
+    link: str = ""
+
+
+@dataclass(slots=True)
+class PageContent:
+    """What the layout of a page is made of, in points from the top left corner.
+
+    `rules` are boxes of lines, nearly without height or width. `picture_share` is the part of the
+    page that pictures cover, `drawing_points` the number of points of all its lines and curves.
+    """
+
+    width: float
+    height: float
+    words: list[PlacedWord] = field(default_factory=list)
+    rules: list[Box] = field(default_factory=list)
+    picture_share: float = 0.0
+    drawing_points: int = 0
+    unmapped_words: int = 0
+    invisible_words: int = 0
+
+
+class PageArea:
+    """The shown part of a page: `width` and `height` in points, and where points of the PDF's own
+    coordinates are in it."""
+
+    _UNITS = 1_000_000
+    _STEP = 1000.0
+
+    def __init__(self, page: PdfPage) -> None:
+        self.width = max(page.get_width(), 1.0)
+        self.height = max(page.get_height(), 1.0)
+        x, y = self._fractions(page, 0.0, 0.0)
+        right = self._fractions(page, self._STEP, 0.0)
+        up = self._fractions(page, 0.0, self._STEP)
+        width, height, step = self.width, self.height, self._STEP
+        #: Affine, as PDF writes it: x' = a·x + c·y + e, y' = b·x + d·y + f.
+        self._matrix = (
+            (right[0] - x) * width / step,
+            (right[1] - y) * height / step,
+            (up[0] - x) * width / step,
+            (up[1] - y) * height / step,
+            x * width,
+            y * height,
+        )
+
+    def _fractions(self, page: PdfPage, x: float, y: float) -> tuple[float, float]:
+        across, down = ctypes.c_int(), ctypes.c_int()
+        pdfium.FPDF_PageToDevice(page, 0, 0, self._UNITS, self._UNITS, 0, x, y, across, down)
+        return across.value / self._UNITS, down.value / self._UNITS
+
+    def box(self, left: float, bottom: float, right: float, top: float) -> Box:
+        """x0, y0, x1 and y1 in points from the top left corner of a box in PDF coordinates."""
+        a, b, c, d, e, f = self._matrix
+        xs = (a * left + c * bottom + e, a * right + c * top + e)
+        ys = (b * left + d * bottom + f, b * right + d * top + f)
+        return min(xs), min(ys), max(xs), max(ys)
+
+    def angle(self, x: float, y: float) -> int:
+        """Where a vector of PDF coordinates points to on the page: 0, 90, 180 or 270 degrees,
+        clockwise."""
+        a, b, c, d, _, _ = self._matrix
+        across, down = a * x + c * y, b * x + d * y
+        if abs(down) > abs(across):
+            return 90 if down > 0 else 270
+        return 180 if across < 0 else 0
+
+
+#: pdfium's marks of a hyphen at the end of a line, behind which the next line follows at once.
+_LINE_END_HYPHENS = "\x02\ufffe"
+_WORD = re.compile(rf"[^\s{_LINE_END_HYPHENS}]+[{_LINE_END_HYPHENS}]?|[{_LINE_END_HYPHENS}]")
+_BOLD_NAME = re.compile(r"bold|black|heavy|demi", re.I)
+_BOLD_WEIGHT = 600
+_MONOSPACED_NAME = re.compile(
+    r"mono|courier|consol|typewriter|nimbusmon|cmtt|lmtt|menlo|sourcecode|firacode", re.I
+)
+_FIXED_PITCH = 1
+_NAME_BYTES = 128
+_INVISIBLE = 3
+#: An address instead of a pointer object, which would be made for every word.
+_text_object = ctypes.CFUNCTYPE(ctypes.c_void_p, pdfium.FPDF_TEXTPAGE, ctypes.c_int)(
+    ctypes.cast(pdfium.FPDFText_GetTextObject, ctypes.c_void_p).value or 0
+)
+
+
+def page_words(page: PdfPage) -> list[Word]:
+    """The words of a page in the order of its content, which need not be that of reading. A hyphen
+    at the end of a line stays; ligatures are single letters where the font says so."""
+    area = PageArea(page)
+    text_page = page.get_textpage()
+    try:
+        return [
+            Word(word, x0 / area.width, y0 / area.height, x1 / area.width, y1 / area.height)
+            for word, _, _, (x0, y0, x1, y1) in _boxed_words(text_page, area)
+        ]
+    finally:
+        text_page.close()
+
+
+def read_page(page: PdfPage) -> PageContent:
+    """Words in the order of the page's content, the values of its form fields, its lines and
+    links."""
+    area = PageArea(page)
+    content = PageContent(area.width, area.height)
+    text_page = page.get_textpage()
+    try:
+        _place_words(text_page, area, content)
+    finally:
+        text_page.close()
+    _read_objects(page, area, content)
+    if page.formenv:
+        content.words += _field_values(page, area)
+    if links := _web_links(page, area):
+        content.words = [
+            word._replace(link=next((url for box, url in links if _is_inside(word, box)), ""))
+            for word in content.words
+        ]
+    return content
+
+
+def _boxed_words(text_page: PdfTextPage, area: PageArea) -> Iterator[tuple[str, int, bool, Box]]:
+    """Each word, the index of its first character, whether it begins a line, and its box."""
+    raw, rect = text_page.raw, pdfium.FS_RECTF()
+    get_box, place = pdfium.FPDFText_GetLooseCharBox, area.box
+    text = page_characters(text_page)
+    end = 0
+    begins_line = True
+    for match in _WORD.finditer(text):
+        first, last = match.start(), match.end() - 1
+        begins_line = begins_line or "\n" in text[end:first]
+        end = match.end()
+        word = match[0]
+        if not get_box(raw, first, rect):
+            continue
+        left, bottom, right, top = rect.left, rect.bottom, rect.right, rect.top
+        if last > first and get_box(raw, last, rect):
+            left, bottom = min(left, rect.left), min(bottom, rect.bottom)
+            right, top = max(right, rect.right), max(top, rect.top)
+        is_broken = word[-1] in _LINE_END_HYPHENS
+        if is_broken:
+            word = word[:-1] + "-"
+        yield word, first, begins_line, place(left, bottom, right, top)
+        begins_line = is_broken
+
+
+def page_characters(text_page: PdfTextPage) -> str:
+    """The characters of a page, one for each of pdfium's: those that have no meaning as text are
+    U+0000."""
+    raw, count = text_page.raw, text_page.count_chars()
+    buffer = (ctypes.c_ushort * (2 * count + 2))()
+    written = pdfium.FPDFText_GetText(raw, 0, count, buffer)
+    text = bytes(memoryview(buffer)[: max(written - 1, 0)]).decode("utf-16-le", "replace")
+    if len(text) == count:
+        return text
+    codes = (pdfium.FPDFText_GetUnicode(raw, index) for index in range(count))
+    return "".join(chr(code) if code <= 0x10FFFF else "\0" for code in codes)
+
+
+def _place_words(text_page: PdfTextPage, area: PageArea, content: PageContent) -> None:
+    """The words with their styles, and how many of them are unmapped or invisible."""
+    raw = text_page.raw
+    matrix, flags = pdfium.FS_MATRIX(), ctypes.c_int()
+    name = ctypes.create_string_buffer(_NAME_BYTES)
+    style = (0.0, False)
+    angle = 0
+    is_unmapped = is_invisible = is_monospaced = False
+    last_object: int | None = -1
+    for word, first, begins_line, box in _boxed_words(text_page, area):
+        text_object = _text_object(raw, first)
+        if text_object != last_object:
+            last_object = text_object
+            pdfium.FPDFText_GetMatrix(raw, first, matrix)
+            scale = math.hypot(matrix.c, matrix.d) or 1.0
+            length = pdfium.FPDFText_GetFontInfo(raw, first, name, _NAME_BYTES, flags)
+            font = name.value.decode("latin-1") if length > 0 else ""
+            style = (
+                pdfium.FPDFText_GetFontSize(raw, first) * scale,
+                pdfium.FPDFText_GetFontWeight(raw, first) >= _BOLD_WEIGHT
+                or _BOLD_NAME.search(font) is not None,
+            )
+            is_monospaced = _MONOSPACED_NAME.search(font) is not None or (
+                bool(font) and bool(flags.value & _FIXED_PITCH)
+            )
+            angle = area.angle(matrix.a, matrix.b)
+            is_unmapped = pdfium.FPDFText_HasUnicodeMapError(raw, first) == 1
+            handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT) if text_object else None
+            is_invisible = (
+                handle is not None and pdfium.FPDFTextObj_GetTextRenderMode(handle) == _INVISIBLE
+            )
+        content.unmapped_words += is_unmapped
+        content.invisible_words += is_invisible
+        content.words.append(PlacedWord(word, *box, *style, begins_line, angle, is_monospaced))
+
+
+#: A page with more of them is a drawing or a map, and its lines are no table's.
+_MAX_OBJECTS = 50_000
+_MAX_RULES = 4_000
+_MAX_SEGMENTS = 2_000
+_MAX_FORM_DEPTH = 3
+#: Points; what is thinner is a line.
+_THIN = 3.0
+#: Shorter lines are parts of drawings.
+_MIN_RULE = 4.0
+
+
+class _Matrix(NamedTuple):
+    """From the coordinates of an object to those of the page, as PDF writes it."""
+
+    a: float = 1.0
+    b: float = 0.0
+    c: float = 0.0
+    d: float = 1.0
+    e: float = 0.0
+    f: float = 0.0
+
+    def within(self, outer: "_Matrix") -> "_Matrix":
+        a, b, c, d, e, f = self
+        return _Matrix(
+            a * outer.a + b * outer.c,
+            a * outer.b + b * outer.d,
+            c * outer.a + d * outer.c,
+            c * outer.b + d * outer.d,
+            e * outer.a + f * outer.c + outer.e,
+            e * outer.b + f * outer.d + outer.f,
+        )
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
+
+
+def _read_objects(page: PdfPage, area: PageArea, content: PageContent) -> None:
+    """Lines, pictures and drawings, also those inside form objects."""
+    left = _MAX_OBJECTS
+    covered = 0.0
+
+    def visit(parent: Any, matrix: _Matrix, depth: int) -> None:
+        nonlocal left, covered
+        count, get = (
+            (pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject)
+            if depth
+            else (pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject)
+        )
+        for index in range(min(count(parent), left)):
+            left -= 1
+            item = get(parent, index)
+            kind = pdfium.FPDFPageObj_GetType(item)
+            if kind == pdfium.FPDF_PAGEOBJ_TEXT:
+                continue
+            if kind == pdfium.FPDF_PAGEOBJ_PATH:
+                _read_path(item, matrix, area, content)
+            elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < _MAX_FORM_DEPTH:
+                visit(item, _object_matrix(item).within(matrix), depth + 1)
+            elif kind in {pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_SHADING}:
+                x0, y0, x1, y1 = _object_box(item, matrix, area)
+                width = min(x1, area.width) - max(x0, 0.0)
+                height = min(y1, area.height) - max(y0, 0.0)
+                if kind == pdfium.FPDF_PAGEOBJ_IMAGE and width > 0 and height > 0:
+                    covered += width * height
+
+    visit(page, _Matrix(), 0)
+    content.picture_share = min(1.0, covered / (area.width * area.height))
+    if len(content.rules) > _MAX_RULES:
+        content.rules = []
+
+
+def _object_matrix(item: Any) -> _Matrix:
+    raw = pdfium.FS_MATRIX()
+    pdfium.FPDFPageObj_GetMatrix(item, raw)
+    return _Matrix(raw.a, raw.b, raw.c, raw.d, raw.e, raw.f)
+
+
+def _object_box(item: Any, matrix: _Matrix, area: PageArea) -> Box:
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    if not pdfium.FPDFPageObj_GetBounds(item, left, bottom, right, top):
+        return 0.0, 0.0, 0.0, 0.0
+    return area.box(*matrix.point(left.value, bottom.value), *matrix.point(right.value, top.value))
+
+
+def _read_path(item: Any, matrix: _Matrix, area: PageArea, content: PageContent) -> None:
+    """The horizontal and vertical lines of a path, which may be filled rectangles."""
+    count = pdfium.FPDFPath_CountSegments(item)
+    content.drawing_points += max(count, 0)
+    if not 2 <= count <= _MAX_SEGMENTS or len(content.rules) > _MAX_RULES:
+        return
+    box = _object_box(item, matrix, area)
+    if _add_rule(content, box) or count == 2:
+        return
+    placement = _object_matrix(item).within(matrix)
+    x, y = ctypes.c_float(), ctypes.c_float()
+    start = last = (0.0, 0.0)
+    for index in range(count):
+        segment = pdfium.FPDFPath_GetPathSegment(item, index)
+        kind = pdfium.FPDFPathSegment_GetType(segment)
+        if kind == pdfium.FPDF_SEGMENT_BEZIERTO:
+            return
+        pdfium.FPDFPathSegment_GetPoint(segment, x, y)
+        point = placement.point(x.value, y.value)
+        if kind == pdfium.FPDF_SEGMENT_MOVETO:
+            start = point
+        else:
+            _add_rule(content, area.box(*last, *point))
+        last = point
+        if pdfium.FPDFPathSegment_GetClose(segment):
+            _add_rule(content, area.box(*last, *start))
+            last = start
+
+
+def _add_rule(content: PageContent, box: Box) -> bool:
+    x0, y0, x1, y1 = box
+    is_thin = x1 - x0 <= _THIN or y1 - y0 <= _THIN
+    if is_thin and max(x1 - x0, y1 - y0) >= _MIN_RULE:
+        content.rules.append(box)
+    return is_thin
+
+
+def _is_inside(word: PlacedWord, box: Box) -> bool:
+    x, y = (word.x0 + word.x1) / 2, (word.y0 + word.y1) / 2
+    return box[0] <= x <= box[2] and box[1] <= y <= box[3]
+
+
+_MAX_LINKS = 2_000
+_MAX_ADDRESS_BYTES = 2_000
+_WEB_ADDRESS = re.compile(r"https?://[^\s<>\"\\|]+", re.I)
+
+
+def _web_links(page: PdfPage, area: PageArea) -> list[tuple[Box, str]]:
+    """Boxes of the page's links with their web addresses."""
+    links: list[tuple[Box, str]] = []
+    position, link, rect = ctypes.c_int(), pdfium.FPDF_LINK(), pdfium.FS_RECTF()
+    buffer = ctypes.create_string_buffer(_MAX_ADDRESS_BYTES)
+    while len(links) < _MAX_LINKS and pdfium.FPDFLink_Enumerate(page, position, link):
+        action = pdfium.FPDFLink_GetAction(link)
+        if not action or pdfium.FPDFAction_GetType(action) != pdfium.PDFACTION_URI:
+            continue
+        size = pdfium.FPDFAction_GetURIPath(page.pdf, action, buffer, _MAX_ADDRESS_BYTES)
+        address = buffer.value.decode("utf-8", "replace").strip()
+        if (
+            size <= _MAX_ADDRESS_BYTES
+            and _WEB_ADDRESS.fullmatch(address)
+            and pdfium.FPDFLink_GetAnnotRect(link, rect)
+        ):
+            box = area.box(rect.left, rect.bottom, rect.right, rect.top)
+            links.append((box, address.replace("(", "%28").replace(")", "%29")))
+    return links
+
+
+_MAX_FIELDS = 5_000
+_MAX_VALUE_BYTES = 100_000
+_TEXT_FIELDS = frozenset(
+    {
+        pdfium.FPDF_FORMFIELD_TEXTFIELD,
+        pdfium.FPDF_FORMFIELD_COMBOBOX,
+        pdfium.FPDF_FORMFIELD_LISTBOX,
+    }
+)
+_CHECK_FIELDS = frozenset({pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON})
+_FIELD_SIZE = 11.0
+
+
+def _field_values(page: PdfPage, area: PageArea) -> Iterator[PlacedWord]:
+    """What is filled in the page's form fields, as words at their places."""
+    form, rect = page.formenv, pdfium.FS_RECTF()
+    for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_FIELDS)):
+        annotation = pdfium.FPDFPage_GetAnnot(page, index)
+        if not annotation:
+            continue
+        try:
+            if pdfium.FPDFAnnot_GetSubtype(annotation) != pdfium.FPDF_ANNOT_WIDGET:
+                continue
+            kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
+            value = ""
+            if kind in _TEXT_FIELDS:
+                value = _field_text(form, annotation)
+            elif kind in _CHECK_FIELDS and pdfium.FPDFAnnot_IsChecked(form, annotation):
+                value = "\N{BALLOT BOX WITH CHECK}"
+            if value.strip() and pdfium.FPDFAnnot_GetRect(annotation, rect):
+                box = area.box(rect.left, rect.bottom, rect.right, rect.top)
+                yield from _words_in_box(value, box)
+        finally:
+            pdfium.FPDFPage_CloseAnnot(annotation)
+
+
+def _field_text(form: Any, annotation: Any) -> str:
+    size = pdfium.FPDFAnnot_GetFormFieldValue(form, annotation, None, 0)
+    if not 2 < size <= _MAX_VALUE_BYTES:
+        return ""
+    buffer = (ctypes.c_ushort * (size // 2 + 1))()
+    pdfium.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, size)
+    return bytes(buffer)[: size - 2].decode("utf-16-le", "replace")
+
+
+def _words_in_box(text: str, box: Box) -> Iterator[PlacedWord]:
+    """The words of a text side by side in a box, for lines from its top on."""
+    x0, y0, x1, y1 = box
+    lines = [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line]
+    height = (y1 - y0) / max(len(lines), 1)
+    for number, line in enumerate(lines):
+        advance = min((x1 - x0) / max(len(line), 1), _FIELD_SIZE / 2)
+        size = min(height, _FIELD_SIZE)
+        top = y0 + number * height + (height - size) / 2
+        for match in re.finditer(r"\S+", line):
+            left, right = x0 + match.start() * advance, x0 + match.end() * advance
+            begins = match.start() == 0
+            yield PlacedWord(match[0], left, top, right, top + size, size, False, begins)
