@@ -47,6 +47,7 @@ def parse_pdf(
         document.close()
 
 
+_LOCKED = frozenset({pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY})
 _NO_PAGES = re.compile(rb"/Type\s*/Pages\b[^<>]*/Count\s+0\b")
 
 
@@ -55,12 +56,13 @@ def _open(data: bytes) -> PdfDocument:
         document = PdfDocument(data)
         document.init_forms()
     except PdfiumError as error:
-        if error.err_code in {pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY}:
+        # The code may be that of an earlier file.
+        if _NO_PAGES.search(data):
+            raise ParseError("no_text", f"The PDF has no page. {_EXPORT_AGAIN}") from error
+        if error.err_code in _LOCKED and b"/Encrypt" in data:
             raise ParseError(
                 "encrypted", "The PDF is protected by a password. Save a copy without one."
             ) from error
-        if _NO_PAGES.search(data):
-            raise ParseError("no_text", f"The PDF has no page. {_EXPORT_AGAIN}") from error
         raise _broken_error(data, error) from error
     return document
 

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median_low
 from typing import NamedTuple, TypeGuard
 
@@ -134,8 +134,9 @@ def _is_code(block: Block | None) -> TypeGuard[TextBlock]:
 
 _MAX_DEPTH = 4
 _MIN_ITEMS = 4
-_BINS = 400
+#: How many gutters are tried, and by how many numbers of fragments that may cover them.
 _TRIES = 6
+_LEVELS = 8
 
 
 class _Flow(NamedTuple):
@@ -159,35 +160,24 @@ def _flows(
 
 def _gutters(items: Sequence[Fragment], size: float) -> Iterator[float]:
     """Where columns may be parted: places that few fragments cover, best first."""
-    x0, x1 = min(item.x0 for item in items), max(item.x1 for item in items)
-    scale = _BINS / max(x1 - x0, 1.0)
-    change = [0] * (_BINS + 2)
-    ends, starts = [0] * (_BINS + 2), [0] * (_BINS + 2)
+    changes: Counter[int] = Counter()
     for item in items:
-        first, last = int((item.x0 - x0) * scale), min(int((item.x1 - x0) * scale), _BINS - 1)
-        change[first] += 1
-        change[last + 1] -= 1
-        starts[first] += 1
-        ends[last] += 1
-    cover: list[int] = []
-    total = 0
-    for step in change[:_BINS]:
-        total += step
-        cover.append(total)
-    least = max(0.8 * size * scale, 2.0)
+        changes[round(item.x0)] += 1
+        changes[round(item.x1)] -= 1
+    places = sorted(changes)
+    covers = list(accumulate(changes[place] for place in places))
+    levels = sorted({cover for cover in covers if cover <= 0.7 * len(items)})
     tried: list[float] = []
-    for most in sorted(set(cover)):
-        if most > 0.7 * len(items):
-            return
-        start = None
-        for at in range(_BINS + 1):
-            if at < _BINS and cover[at] <= most:
-                start = at if start is None else start
+    for level in levels[:: len(levels) // _LEVELS + 1]:
+        start: int | None = None
+        for place, cover in zip(places, covers, strict=True):
+            if cover <= level:
+                start = place if start is None else start
                 continue
-            if start is not None and at - start >= least and start > 0 and at < _BINS:
-                middle = x0 + (start + at) / 2 / scale
-                is_known = any(abs(middle - other) < 2 * size for other in tried)
-                if not is_known and any(ends[:at]) and any(starts[start:]):
+            # Not the left margin.
+            if start is not None and place - start >= 0.8 * size and start > places[0]:
+                middle = (start + place) / 2
+                if all(abs(middle - other) >= 2 * size for other in tried):
                     tried.append(middle)
                     yield middle
                     if len(tried) >= _TRIES:

@@ -70,22 +70,30 @@ def make_fragments(words: Iterable[PlacedWord]) -> list[Fragment]:
     """Fragments from words in the order of the content."""
     fragments: list[Fragment] = []
     current: list[PlacedWord] = []
+    before: PlacedWord | None = None
     for word in words:
-        if current and not word.begins_line:
-            before = current[-1]
-            size = max(word.size, before.size)
-            overlap = min(word.y1, before.y1) - max(word.y0, before.y0)
-            if -0.6 * size <= word.x0 - before.x1 <= WIDE_GAP * size and overlap >= 0.4 * min(
-                word.y1 - word.y0, before.y1 - before.y0
-            ):
+        if before is not None:
+            if not word.begins_line and _are_close(before, word):
                 current.append(word)
+                before = word
                 continue
-        if current:
             fragments.append(Fragment(current))
         current = [word]
+        before = word
     if current:
         fragments.append(Fragment(current))
     return fragments
+
+
+def _are_close(before: PlacedWord, word: PlacedWord) -> bool:
+    """Whether a word follows another on its line, without a wide gap."""
+    size = before.size if before.size > word.size else word.size
+    if not -0.6 * size <= word.x0 - before.x1 <= WIDE_GAP * size:
+        return False
+    if before.y0 == word.y0:
+        return True
+    overlap = min(word.y1, before.y1) - max(word.y0, before.y0)
+    return overlap >= 0.4 * min(word.y1 - word.y0, before.y1 - before.y0)
 
 
 class Row:

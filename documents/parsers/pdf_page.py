@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
@@ -88,6 +89,8 @@ class PageArea:
             x * width,
             y * height,
         )
+        a, b, c, d, _, _ = self._matrix
+        self._is_upright = not b and not c and a > 0 > d
 
     def _fractions(self, page: PdfPage, x: float, y: float) -> tuple[float, float]:
         across, down = ctypes.c_int(), ctypes.c_int()
@@ -97,6 +100,8 @@ class PageArea:
     def box(self, left: float, bottom: float, right: float, top: float) -> Box:
         """x0, y0, x1 and y1 in points from the top left corner of a box in PDF coordinates."""
         a, b, c, d, e, f = self._matrix
+        if self._is_upright:
+            return a * left + e, d * top + f, a * right + e, d * bottom + f
         xs = (a * left + c * bottom + e, a * right + c * top + e)
         ys = (b * left + d * bottom + f, b * right + d * top + f)
         return min(xs), min(ys), max(xs), max(ys)
@@ -217,15 +222,12 @@ def _place_words(text_page: PdfTextPage, area: PageArea, content: PageContent) -
             pdfium.FPDFText_GetMatrix(raw, first, matrix)
             scale = math.hypot(matrix.c, matrix.d) or 1.0
             length = pdfium.FPDFText_GetFontInfo(raw, first, name, _NAME_BYTES, flags)
-            font = name.value.decode("latin-1") if length > 0 else ""
-            style = (
-                pdfium.FPDFText_GetFontSize(raw, first) * scale,
-                pdfium.FPDFText_GetFontWeight(raw, first) >= _BOLD_WEIGHT
-                or _BOLD_NAME.search(font) is not None,
+            is_bold, is_monospaced = _font_style(
+                name.value if length > 0 else b"",
+                flags.value if length > 0 else 0,
+                pdfium.FPDFText_GetFontWeight(raw, first),
             )
-            is_monospaced = _MONOSPACED_NAME.search(font) is not None or (
-                bool(font) and bool(flags.value & _FIXED_PITCH)
-            )
+            style = (pdfium.FPDFText_GetFontSize(raw, first) * scale, is_bold)
             angle = area.angle(matrix.a, matrix.b)
             is_unmapped = pdfium.FPDFText_HasUnicodeMapError(raw, first) == 1
             handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT) if text_object else None
@@ -235,6 +237,16 @@ def _place_words(text_page: PdfTextPage, area: PageArea, content: PageContent) -
         content.unmapped_words += is_unmapped
         content.invisible_words += is_invisible
         content.words.append(PlacedWord(word, *box, *style, begins_line, angle, is_monospaced))
+
+
+@lru_cache(maxsize=256)
+def _font_style(name: bytes, flags: int, weight: int) -> tuple[bool, bool]:
+    """Whether a font is bold, and whether its letters have one width."""
+    text = name.decode("latin-1")
+    return (
+        weight >= _BOLD_WEIGHT or _BOLD_NAME.search(text) is not None,
+        bool(flags & _FIXED_PITCH) or _MONOSPACED_NAME.search(text) is not None,
+    )
 
 
 #: A page with more of them is a drawing or a map, and its lines are no table's.

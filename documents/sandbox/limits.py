@@ -118,6 +118,12 @@ def exit_error(exit_code: int, name: str, seconds: float) -> ParseError:
                 f"The process that read {name} was killed, probably because the machine has too"
                 " little memory. Split it, or try again when there is more.",
             )
+        case signal.SIGABRT:
+            return ParseError(
+                "too_much_memory",
+                f"The process that read {name} gave up, as libraries do that get no more memory."
+                " Split it or save it anew, or raise RAGSITE_PARSER_MEMORY_BYTES.",
+            )
         case number if number in set(signal.Signals):
             return crash_error(name, signal.Signals(number).name)
     return crash_error(name, f"exit code {exit_code}")

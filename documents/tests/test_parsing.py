@@ -183,7 +183,11 @@ def test_a_process_whose_own_alarm_is_silent_is_killed_from_outside(
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGSEGV, "crashed"), (signal.SIGABRT, "crashed"), (signal.SIGKILL, "too_much_memory")],
+    [
+        (signal.SIGSEGV, "crashed"),
+        (signal.SIGABRT, "too_much_memory"),
+        (signal.SIGKILL, "too_much_memory"),
+    ],
 )
 def test_a_parser_that_dies_fails_the_file_that_it_reads(
     process: ParserProcess, caplog: pytest.LogCaptureFixture, number: signal.Signals, code: str
