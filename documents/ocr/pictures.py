@@ -9,13 +9,25 @@ from itertools import islice
 
 import numpy as np
 import pypdfium2
-from PIL import Image, ImageOps, ImageSequence
+from PIL import (  # noqa: F401 (the readers are known once they are imported)
+    AvifImagePlugin,
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    ImageOps,
+    ImageSequence,
+    JpegImagePlugin,
+    PngImagePlugin,
+    TiffImagePlugin,
+    UnidentifiedImageError,
+    WebPImagePlugin,
+)
 
 from documents.ocr.lines import Picture
 from documents.parsers.base import ParseError
 
-#: Readers of Pillow that may see a file; some of the others start programs or are little used.
-_READERS = ("PNG", "JPEG", "MPO", "WEBP", "TIFF", "GIF", "BMP", "AVIF")
+#: Readers of Pillow that may see a file: of the others some start programs.
+_READERS = ("PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF")
 #: Only these have pages; the frames of others are an animation, of which the first is read.
 _PAGED = frozenset({"TIFF"})
 #: Pixels of a picture that is decoded: a photograph of 100 megapixels takes 300 MB.
@@ -41,10 +53,12 @@ def _opened(data: bytes) -> Iterator[Image.Image]:
             with Image.open(BytesIO(data), formats=_READERS) as image:
                 yield image
     except _ERRORS as error:
+        is_unknown = isinstance(error, UnidentifiedImageError)
+        reason = "it begins like no picture" if is_unknown else str(error)[:100]
         raise ParseError(
             "malformed",
-            f"The picture cannot be read ({str(error)[:100]}): it is damaged or incomplete. Save or"
-            " scan it again.",
+            f"The picture cannot be read ({reason}): it is damaged or incomplete. Save or scan it"
+            " again.",
         ) from error
 
 

@@ -146,19 +146,22 @@ class PaddleOcr:
         scale = min(MAX_ENLARGEMENT, side / max(height, width))
         rows, columns = (max(_STEP, round(n * scale / _STEP) * _STEP) for n in (height, width))
         small = cv2.resize(picture, (columns, rows), interpolation=cv2.INTER_AREA)
-        (scores,) = self._detection.run(None, {"x": _network_input(small)})
+        (scores,) = self._detection.run(None, {"x": _network_input(np.asarray(small, np.uint8))})
         text: Array = scores[0, 0]
         mask = cv2.dilate((text > TEXT_PIXEL).astype(np.uint8), np.ones((2, 2), np.uint8))
         contours, _ = cv2.findContours(mask, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
         lines: list[Corners] = []
         for contour in contours[:MAX_LINES]:
             center, (long, short), angle = cv2.minAreaRect(contour)
-            if min(long, short) < _MIN_SIDE or _mean_score(text, contour) < TEXT_REGION:
+            if (
+                min(long, short) < _MIN_SIDE
+                or _mean_score(text, np.asarray(contour, np.int32)) < TEXT_REGION
+            ):
                 continue
             grown = UNCLIP_RATIO * long * short / (long + short)
             corners = cv2.boxPoints((center, (long + grown, short + grown), angle))
-            corners *= (width / columns, height / rows)
-            lines.append(_from_top_left(corners))
+            scales = np.array([width / columns, height / rows])
+            lines.append(_from_top_left(np.asarray(corners * scales, np.float32)))
         return lines
 
     def _rotation(self, picture: Picture, lines: list[Corners]) -> int:
@@ -227,7 +230,7 @@ class PaddleOcr:
                 words.append(Word("".join(letters), _part_box(corners, *place)))
                 letters.clear()
 
-        for column in columns:
+        for column in columns.tolist():
             character = self._characters[classes[column]]
             if character.isspace():
                 end_word()

@@ -322,7 +322,9 @@ def _detect_kind(data: bytes, name: str) -> FileKind:
         return FileKind("application/pdf", "a PDF")
     if is_mail or is_html(data):
         return _MAIL if is_mail else FileKind("text/html", "an HTML page")
-    if is_zip(data) or not _is_text(data):
+    # A picture without compression may look like text in UTF-16.
+    is_picture = b"\0" in data[:64] and picture_media_type(data)
+    if is_zip(data) or is_picture or not _is_text(data):
         return identify_binary(data)
     if kind := _starts_with(data, _TEXT_MAGIC):
         return kind
