@@ -24,7 +24,13 @@ import numpy as np
 from PIL import Image
 
 from documents.ocr.page import read_page
-from documents.tests.factories_pictures import TEXTS, copied, page_picture, picture_file
+from documents.tests.factories_pictures import (
+    TEXTS,
+    copied,
+    edit_distance,
+    page_picture,
+    picture_file,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 REPEATED = 5
@@ -89,19 +95,6 @@ def pages(text: str) -> list[tuple[str, Image.Image, list[str]]]:
 
 def compared(text: str) -> str:
     return " ".join(text.translate(_ASCII).split())
-
-
-def edit_distance(left: str, right: str) -> int:
-    """Levenshtein's, row by row."""
-    letters = np.array([ord(letter) for letter in right])
-    places = np.arange(len(right) + 1)
-    row = places.copy()
-    for index, letter in enumerate(left, start=1):
-        best = np.concatenate(
-            ([index], np.minimum(row[:-1] + (letters != ord(letter)), row[1:] + 1))
-        )
-        row = np.minimum.accumulate(best - places) + places
-    return int(row[-1])
 
 
 def processor_seconds() -> float:

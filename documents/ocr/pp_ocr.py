@@ -205,7 +205,7 @@ class PaddleOcr:
         if high > 1.5 * wide:  # it runs down or up the page
             corners, wide, high = np.roll(corners, 1, axis=0), high, wide
         margin = (corners[1] - corners[0]) / wide * SIDE_MARGIN * high
-        corners = np.asarray(corners + [-margin, margin, margin, -margin], np.float32)
+        corners = np.asarray(corners + np.stack([-margin, margin, margin, -margin]), np.float32)
         wide += 2 * SIDE_MARGIN * high
         width = max(16, round(squeeze * LINE_HEIGHT * wide / high))
         pieces = -(-width // MAX_LINE_WIDTH)

@@ -115,3 +115,16 @@ def picture_file(picture: Image.Image, kind: str = "png", **options: object) -> 
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)
     return buffer.getvalue()
+
+
+def edit_distance(left: str, right: str) -> int:
+    """Levenshtein's, row by row."""
+    letters = np.array([ord(letter) for letter in right])
+    places = np.arange(len(right) + 1)
+    row = places.copy()
+    for index, letter in enumerate(left, start=1):
+        best = np.concatenate(
+            ([index], np.minimum(row[:-1] + (letters != ord(letter)), row[1:] + 1))
+        )
+        row = np.minimum.accumulate(best - places) + places
+    return int(row[-1])

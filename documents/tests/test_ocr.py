@@ -21,6 +21,7 @@ from documents.sandbox.protocol import page_from_fields
 from documents.tests.factories_pictures import (
     columns_picture,
     copied,
+    edit_distance,
     page_picture,
     picture_file,
     receipt_picture,
@@ -45,6 +46,10 @@ def strip(text: str, dpi: int = 200) -> Image.Image:
     return page.crop((0, 0, page.width, round(dpi * (1.2 + 0.25 * len(lines)))))
 
 
+def error_share(text: str, wanted: str) -> float:
+    return edit_distance(" ".join(text.split()), wanted) / len(wanted)
+
+
 def words(page: ReadPage) -> dict[str, list[float]]:
     return {text: box for line in page.lines for text, *box in line["words"]}
 
@@ -53,7 +58,7 @@ def words(page: ReadPage) -> dict[str, list[float]]:
 def test_words_are_read_where_they_are_however_the_page_lies(turned: int) -> None:
     picture = strip(f"{GERMAN} {OTHERS}")
     page = read(picture.rotate(-turned, expand=True))
-    assert " ".join(page.text.split()) == f"{GERMAN} {OTHERS}"
+    assert error_share(page.text, f"{GERMAN} {OTHERS}") <= 0.015
     assert page.rotation == -turned % 360
     assert page.confidence > 0.95
     # In the upright page the first word begins at the margin, and ends before the second.
@@ -73,7 +78,7 @@ def test_words_are_read_where_they_are_however_the_page_lies(turned: int) -> Non
 
 def test_a_bad_copy_is_read() -> None:
     page = read(copied(strip(GERMAN, dpi=150), skew=1.5))
-    assert " ".join(page.text.split()) == GERMAN
+    assert error_share(page.text, GERMAN) <= 0.03
 
 
 def test_columns_are_read_one_after_the_other() -> None:
