@@ -158,7 +158,7 @@ def evaluated(folder: Path) -> float:
         check=True,
     )
     report = json.loads(done.stdout)
-    return float(report["runs"][0]["ndcg"] if "runs" in report else report["hybrid"]["ndcg"])
+    return float(report["modes"]["hybrid"]["ndcg@10"])
 
 
 if __name__ == "__main__":
