@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from django.db import DatabaseError, connection
-from django.db.models import Count
+from django.db.models import Count, Sum
 from django.utils import timezone
 
 from common import sse
@@ -53,6 +53,7 @@ class StageTime:
 #: Stages in their order, in words of people.
 STAGES = {
     "parse": "Reading",
+    "ocr": "Reading pictures of pages",
     "chunk": "Cutting",
     "embed": "Embedding",
     "load": "Loading",
@@ -134,13 +135,23 @@ ProgressEvent = tuple[str, dict[str, Any]]
 
 def open_states(run: IngestionRun) -> dict[str, int]:
     """Number of the run's files in each open state."""
+    return {state: count for state, count, *_ in _open_sums(run)}
+
+
+def _open_sums(run: IngestionRun) -> list[tuple[str, int, int, int]]:
+    """Open states: files, pages that OCR has read of them, and pages that it has to read."""
     items = run.items.filter(state__in=IngestionItem.ACTIVE).order_by()
-    return dict(items.values_list("state").annotate(count=Count("pk")))
+    return list(
+        items.values_list("state").annotate(
+            count=Count("pk"), read=Sum("pages_read"), pages=Sum("pages_to_read")
+        )
+    )
 
 
 def progress_event(run: IngestionRun) -> ProgressEvent:
     """The run's figures for its page and for programs."""
-    states = open_states(run)
+    sums = _open_sums(run)
+    states = {state: count for state, count, *_ in sums}
     progress = run_progress(run, states)
     counted = {
         "run": run.pk,
@@ -149,6 +160,8 @@ def progress_event(run: IngestionRun) -> ProgressEvent:
         "stage": progress.stage,
         **{name: getattr(run, name) for name in COUNTERS},
         **{str(state): states.get(state, 0) for state in IngestionItem.ACTIVE},
+        "pages_read": sum(read for _, _, read, _ in sums),
+        "pages_to_read": sum(pages for _, _, _, pages in sums),
         "timings": run.timings,
     }
     timed = {

@@ -10,7 +10,7 @@ from documents.models.chunk import (
     RemovedChunk,
 )
 from documents.models.collection import Collection, EmbeddingSpace
-from documents.models.document import Document, StagedDocument
+from documents.models.document import Document, ScannedPage, StagedDocument
 from documents.models.run import IngestionItem, IngestionRun, Reembedding
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "Posting",
     "Reembedding",
     "RemovedChunk",
+    "ScannedPage",
     "StagedDocument",
 ]

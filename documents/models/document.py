@@ -159,3 +159,47 @@ class StagedDocument(models.Model):
 
     def __str__(self) -> str:
         return f"staged: {self.document_id}"
+
+
+class ScannedPage(models.Model):
+    """What OCR read on a page that has no text of its own: of a scanned PDF, or a picture.
+
+    Kept as soon as it is read, so that nothing is read twice. `source_sha256` is that of the bytes
+    it was read from, which while a changed document is processed are not yet the document's.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    document = models.ForeignKey(Document, models.CASCADE, related_name="scanned_pages")
+    source_sha256 = models.CharField(max_length=64)
+    page = models.PositiveIntegerField(help_text="From 1.")
+    engine = models.CharField(max_length=40)
+    text = models.TextField(blank=True)
+    lines = models.JSONField(
+        default=list,
+        help_text="In reading order: `box` (left, top, right, bottom as fractions of the shown"
+        " page), `confidence`, and `words`, each a text and the four numbers of its box.",
+    )
+    confidence = models.FloatField(help_text="Mean over its characters, 0 to 1.")
+    rotation = models.PositiveSmallIntegerField(
+        default=0, help_text="Degrees clockwise that set the page upright."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = WorkspaceOwnedQuerySet["ScannedPage"].as_manager()
+
+    class Meta:
+        ordering = ["document", "page"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["document", "source_sha256", "page", "workspace"],
+                name="scannedpage_document_source_page_unique",
+            )
+        ]
+        indexes = [
+            # Finds what was read of the same bytes.
+            models.Index(fields=["source_sha256", "page"], name="scannedpage_source_index")
+        ]
+
+    def __str__(self) -> str:
+        # Without its text: the admin's log keeps this for ever.
+        return f"Page {self.page} of document {self.document_id}"

@@ -106,6 +106,12 @@ class IngestionItem(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     error_code = models.CharField(max_length=40, blank=True)
     error = models.TextField(blank=True)
+    pages_read = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Pages that OCR has read."
+    )
+    pages_to_read = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Pages for OCR, all in all."
+    )
 
     objects = ItemQuerySet["IngestionItem"].as_manager()
 
@@ -114,6 +120,12 @@ class IngestionItem(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def page_being_read(self) -> int:
+        """The page that OCR is at, counted among those that it must read; 0 when there is none."""
+        is_reading = self.state == self.State.PARSING and self.pages_read < self.pages_to_read
+        return self.pages_read + 1 if is_reading else 0
 
 
 class Reembedding(TimestampedModel):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from documents.parsers.base import Limits
-from documents.sandbox.protocol import MessageHeader, mail_fields
+from documents.sandbox.protocol import MessageHeader, mail_fields, page_fields
 
 
 def unpack_mail(data: bytes, *, name: str, limits: Limits) -> tuple[MessageHeader, bytes]:
@@ -16,4 +16,17 @@ def unpack_mail(data: bytes, *, name: str, limits: Limits) -> tuple[MessageHeade
     return mail_fields(unpacked), b"".join(part.data for part in unpacked.parts)
 
 
-TASKS: dict[str, Callable[..., tuple[dict[str, Any], bytes]]] = {"unpack_mail": unpack_mail}
+def read_page(
+    data: bytes, *, name: str, limits: Limits, **options: Any
+) -> tuple[MessageHeader, bytes]:
+    """What OCR reads on a page of a PDF or picture; the body is its text."""
+    from documents.ocr import page  # noqa: PLC0415 (most files have no picture)
+
+    read = page.read_page(data, **options)
+    return page_fields(read), read.text.encode(errors="replace")
+
+
+TASKS: dict[str, Callable[..., tuple[dict[str, Any], bytes]]] = {
+    "read_page": read_page,
+    "unpack_mail": unpack_mail,
+}
