@@ -185,6 +185,8 @@ def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
 def line_text(words: Sequence[TextRun]) -> str:
     """The words, which are given from left to right, with single spaces in the order of reading,
     without ligatures and glyphs that mean nothing; web links are between their marks."""
+    if len(words) == 1 and not words[0].link:
+        return _clean(words[0].text)
     if any(not word.text.isascii() and _RIGHT_TO_LEFT.search(word.text) for word in words):
         words = _in_reading_order(words)
     if any(word.link for word in words):
