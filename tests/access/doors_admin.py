@@ -37,6 +37,7 @@ MODELS: dict[str, Rights] = {
     "documents.collection": Rights(add=True, change=True, delete=True, actions=AGAIN),
     "documents.document": Rights(delete=True, actions=(*AGAIN, ("prune_versions", "delete"))),
     "documents.stageddocument": NOTHING,
+    "documents.scannedpage": NOTHING,
     "documents.chunkedit": Rights(actions=(("undo", "change"), ("dismiss", "change"))),
     "documents.ingestionrun": Rights(actions=(("cancel", "change"), ("retry", "change"))),
     "documents.ingestionitem": NOTHING,
