@@ -64,7 +64,9 @@ def blocks(text: str) -> Iterator[Block]:
             marks, _, title = part.partition(" ")
             yield len(marks), [title]
         elif part.startswith("|"):
-            rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.split("\n")]
+            rows = [
+                [cell.strip() for cell in line.strip("|").split("|")] for line in part.split("\n")
+            ]
             yield "table", [rows[0], *rows[2:]]
         else:
             yield "text", [part.replace("\n", " ")]
@@ -261,7 +263,13 @@ def photographed_receipt(text: str) -> bytes:
         size, Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BICUBIC
     )
     table.paste(laid, mask=mask)
-    light = Image.linear_gradient("L").rotate(65).resize(size).point(lambda v: 150 + v * 105 // 255)
+    light = (
+        Image.linear_gradient("L")
+        .rotate(65)
+        .crop((38, 38, 218, 218))
+        .resize(size)
+        .point(lambda v: 150 + v * 105 // 255)
+    )
     lit = ImageChops.multiply(table, Image.merge("RGB", [light] * 3))
     bands = [noisy(band, 6, seed) for seed, band in enumerate(lit.split())]
     photo = Image.merge("RGB", bands).filter(ImageFilter.GaussianBlur(0.7))
@@ -270,9 +278,7 @@ def photographed_receipt(text: str) -> bytes:
     return picture.getvalue()
 
 
-def perspective(
-    points: list[tuple[int, int]], images: list[tuple[int, int]]
-) -> tuple[float, ...]:
+def perspective(points: list[tuple[int, int]], images: list[tuple[int, int]]) -> tuple[float, ...]:
     """The eight coefficients of the projective map of four points to four others, by Gaussian
     elimination."""
     rows: list[list[float]] = []
@@ -287,8 +293,7 @@ def perspective(
             if row != column:
                 factor = rows[row][column]
                 rows[row] = [
-                    value - factor * own
-                    for value, own in zip(rows[row], rows[column], strict=True)
+                    value - factor * own for value, own in zip(rows[row], rows[column], strict=True)
                 ]
     return tuple(row[8] for row in rows)
 
