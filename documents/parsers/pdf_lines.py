@@ -3,7 +3,7 @@ Begin with `make_fragments`; `join_lines` is how wrapped lines become a paragrap
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -183,15 +183,36 @@ def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
 
 
 def line_text(words: Sequence[TextRun]) -> str:
-    """The words with single spaces, without ligatures and glyphs that mean nothing; web links are
-    between their marks."""
-    if (words and words[0].link) or any(word.link for word in words):
+    """The words, which are given from left to right, with single spaces in the order of reading,
+    without ligatures and glyphs that mean nothing; web links are between their marks."""
+    if len(words) == 1 and not words[0].link:
+        return _clean(words[0].text)
+    if any(not word.text.isascii() and _RIGHT_TO_LEFT.search(word.text) for word in words):
+        words = _in_reading_order(words)
+    if any(word.link for word in words):
         parts = []
         for link, linked in groupby(words, key=lambda word: word.link):
             text = _clean(" ".join(word.text for word in linked))
             parts.append(_linked(text, link) if link and text else text)
         return " ".join(filter(None, parts))
     return _clean(" ".join([word.text for word in words]))
+
+
+def _in_reading_order(words: Sequence[TextRun]) -> list[TextRun]:
+    """Words with Hebrew or Arabic among them: those from right to left, or, where they are most,
+    all but the others among them. The letters of a word are in order."""
+    runs = [
+        (is_reversed, list(group))
+        for is_reversed, group in groupby(
+            words, key=lambda word: _RIGHT_TO_LEFT.search(word.text) is not None
+        )
+    ]
+    letters = [0, 0]
+    for is_reversed, group in runs:
+        letters[is_reversed] += sum(len(word.text) for word in group)
+    if letters[True] > letters[False]:
+        runs.reverse()
+    return [word for is_reversed, group in runs for word in (group[::-1] if is_reversed else group)]
 
 
 def _linked(text: str, address: str) -> str:
@@ -205,8 +226,6 @@ def _linked(text: str, address: str) -> str:
 def _clean(text: str) -> str:
     if not text.isascii():
         text = _NO_TEXT.sub("", normalise_text(text).translate(_LIGATURE_TABLE))
-        if len(_RIGHT_TO_LEFT.findall(text)) * 2 > len(text):
-            text = " ".join(reversed(text.split()))
     elif not text.isprintable():
         text = _NO_TEXT.sub("", text)
     if "....." in text or ". . . ." in text:
@@ -227,11 +246,15 @@ class Line(NamedTuple):
 def make_line(words: Sequence[TextRun]) -> Line:
     """The line of words that go from left to right; there is at least one."""
     first = words[0]
-    word = first.text.partition(" ")[0]
-    width = first.x1 - first.x0
-    if word != first.text:  # about, and not too little
-        width *= 1.15 * len(word) / len(first.text)
-    return Line(line_text(words), first.x0, max(each.x1 for each in words), width, first.size)
+    right = max(word.x1 for word in words)
+    return Line(line_text(words), first.x0, right, first_word_width(first), first.size)
+
+
+def first_word_width(run: TextRun) -> float:
+    """In points; of a run of several words about, and not too little."""
+    word = run.text.partition(" ")[0]
+    width = run.x1 - run.x0
+    return width if word == run.text else width * 1.15 * len(word) / len(run.text)
 
 
 #: Sizes of the font that a break which is meant leaves besides the next word, at least.
@@ -270,12 +293,3 @@ def join_texts(text: str, following: str, *, breaks: bool) -> str:
     if _CJK_END.search(text) and _CJK_START.match(following):
         return text + following
     return f"{text} {following}"
-
-
-def edge_rows(fragments: Sequence[Fragment], count: int) -> Iterator[list[Fragment]]:
-    """The outermost `count` rows at the top and at the bottom of a page; none if there are no
-    others."""
-    rows = make_rows(fragments)
-    if len(rows) > 2 * count:
-        for row in (*rows[:count], *rows[-count:]):
-            yield row.fragments

@@ -12,6 +12,7 @@ from documents.ingestion.preparation import PreparedDocument
 from documents.parsers import ParseError, parse
 from documents.parsers.pdf import parse_pdf
 from documents.parsers.pdf_layout import TextBlock, page_blocks
+from documents.parsers.pdf_lines import line_text
 from documents.parsers.pdf_page import Box, TextRun, page_words
 from documents.parsers.pdf_writer import escape_markdown
 from documents.tests.factories_pdf import (
@@ -88,6 +89,23 @@ def test_notes_in_the_margin_follow_the_text_beside_them() -> None:
     assert text.startswith(PROSE.strip())
     assert text.endswith("of the flood.")
     assert text.index("The dues") > text.rindex("Nobody")
+
+
+def test_clauses_and_lines_that_end_on_purpose_stay_apart() -> None:
+    document = page()
+    clauses = [PROSE.split(". ")[0] + ".", "Short.", PROSE.strip()]
+    for number, clause in enumerate(clauses, start=1):
+        document.set_left_margin(20)
+        document.cell(15, 5, f"1.{number}")
+        document.set_left_margin(35)
+        document.multi_cell(150, 5, clause, align="L", new_x="LMARGIN", new_y="NEXT")
+    document.set_left_margin(20)
+    document.ln(12)
+    address = ["Ida Holm", "Harbour Board of the Old Town", "12 Quay Street", "Bergen"]
+    document.multi_cell(0, 5, "\n".join(address))
+    paragraphs = parse(finished(document), name="a.pdf").text.split("\n\n")
+    assert paragraphs[:3] == [f"1.{at} {clause}" for at, clause in enumerate(clauses, start=1)]
+    assert paragraphs[3].split("\n") == address
 
 
 def test_headings_are_told_by_size_and_weight() -> None:
@@ -208,6 +226,22 @@ def test_words_are_where_they_are_shown(rotation: int) -> None:
 def test_a_snippet_of_a_table_reads_without_its_marks() -> None:
     cells, data = known_tables()["grid"]
     assert cells[1][0] in strip_markdown(parse(data, name="a.pdf").text)
+
+
+@pytest.mark.parametrize(
+    ("shown", "read"),
+    [
+        ("\u05d3 12 \u05d1 \u05d0", "\u05d0 \u05d1 12 \u05d3"),
+        ("Notes \u05d1 \u05d0 and more", "Notes \u05d0 \u05d1 and more"),
+        ("\ufb01ne \uf0b7 o\ufb03ce\x02 \ufffd end . . . . . . 7", "fine • office end … 7"),
+    ],
+)
+def test_words_of_a_line_are_read_in_their_order_and_whole(shown: str, read: str) -> None:
+    runs = [
+        TextRun(word, 30.0 * at, 0, 30.0 * at + 20, 10, 10.0, is_bold=False, begins_line=at == 0)
+        for at, word in enumerate(shown.split(" "))
+    ]
+    assert line_text(runs) == read
 
 
 _PLACE = st.integers(0, 60).map(lambda step: 10.0 * step)
