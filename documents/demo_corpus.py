@@ -15,14 +15,18 @@ FIRM_COLLECTION = "wrenferry"
 DOCS_COLLECTION = "ragsite-docs"
 FIRM: Path = settings.BASE_DIR / "demo" / "firm"
 QUESTIONS: Path = settings.BASE_DIR / "demo" / "questions.toml"
-#: These are read by OCR, which takes longest, so they come last.
+#: These are read by OCR, which takes longest.
 _PICTURES = ("landlord-letter-scan.pdf", "receipt-tidewater.jpg")
 
 
 def firm_sources() -> Iterable[Entry]:
-    """The firm's documents."""
-    texts = (path for path in sorted(FIRM.iterdir()) if path.name not in _PICTURES)
-    return discover([*texts, *(FIRM / name for name in _PICTURES)])
+    """The firm's documents but for the pictures."""
+    return discover([path for path in sorted(FIRM.iterdir()) if path.name not in _PICTURES])
+
+
+def firm_pictures() -> Iterable[Entry]:
+    """The firm's scanned letter and photographed receipt."""
+    return discover([FIRM / name for name in _PICTURES])
 
 
 def docs_sources() -> Iterable[Entry]:

@@ -21,8 +21,8 @@ from typing import Any
 from docx import Document
 from fpdf import FPDF
 from fpdf.fonts import FontFace
-from openpyxl import Workbook
-from openpyxl.styles import Font
+from openpyxl import Workbook  # type: ignore[import-untyped]
+from openpyxl.styles import Font  # type: ignore[import-untyped]
 from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont
 from pptx import Presentation
 

@@ -4,7 +4,13 @@ from accounts.services import ensure_login, get_or_create_workspace
 from common.console import CommandOutput, Options, ServiceCommand
 from common.text import pluralized
 from documents import services
-from documents.demo_corpus import DOCS_COLLECTION, FIRM_COLLECTION, docs_sources, firm_sources
+from documents.demo_corpus import (
+    DOCS_COLLECTION,
+    FIRM_COLLECTION,
+    docs_sources,
+    firm_pictures,
+    firm_sources,
+)
 
 USERNAME = "demo"
 
@@ -36,4 +42,11 @@ class Command(ServiceCommand):
             passages = pluralized(services.chunk_count(collection=collection), "passage")
             documents = pluralized(run.ready + run.skipped, "document")
             lines.append(f"Demo corpus: {passages} of {documents} in “{collection.name}”.")
+        firm = services.get_or_create_collection(workspace=workspace, slug=FIRM_COLLECTION)
+        # OCR would hold up the start of the site by its models.
+        pictures = services.ingest_sources(
+            collection=firm, sources=firm_pictures(), source="pictures of an invented firm"
+        )
+        if waiting := pictures.total - pictures.skipped:
+            lines.append(f"The site reads {pluralized(waiting, 'picture')} more when it runs.")
         return CommandOutput(lines=lines)
