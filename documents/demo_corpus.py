@@ -11,7 +11,7 @@ from django.conf import settings
 
 from documents.ingestion.sources import Entry, discover, storable_key
 
-FIRM_COLLECTION = "wrenferry"
+FIRM_COLLECTION = "cargo-bikes"
 DOCS_COLLECTION = "ragsite-docs"
 FIRM: Path = settings.BASE_DIR / "demo" / "firm"
 QUESTIONS: Path = settings.BASE_DIR / "demo" / "questions.toml"
