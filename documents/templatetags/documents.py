@@ -15,6 +15,13 @@ _SIGNS = re.compile(r"(?<!\S)(?:#{1,6}|[-*>|+]|\|?[-:|]{3,})(?!\S)|[`*|]+")
 
 MEDIA_TYPES = {
     "application/pdf": "PDF",
+    "image/png": "PNG picture",
+    "image/jpeg": "JPEG picture",
+    "image/tiff": "TIFF picture",
+    "image/webp": "WebP picture",
+    "image/gif": "GIF picture",
+    "image/bmp": "BMP picture",
+    "image/avif": "AVIF picture",
     "application/epub+zip": "EPUB",
     "application/json": "JSON",
     "application/rtf": "RTF",
