@@ -26,8 +26,8 @@ from markdown_it.token import Token
 from accounts.current_workspace import request_workspace
 from common.errors import RagsiteError
 from common.web import CSP_HEADER, CSP_IMAGES
+from documents.demo_corpus import DOCS_COLLECTION
 from documents.document_html import SafeRenderer
-from documents.management.commands.demo import COLLECTION
 from search.query_options import scope_for
 from search.results import Snippet
 from search.services import search
@@ -254,7 +254,7 @@ def _search_site(request: HttpRequest, question: str) -> list[Match]:
         return []
     try:
         scope = scope_for(
-            user=request.user, workspace=request_workspace(request), collections=[COLLECTION]
+            user=request.user, workspace=request_workspace(request), collections=[DOCS_COLLECTION]
         )
         hits = search(question, scope=scope, k=MAX_RESULTS).hits
     except RagsiteError:

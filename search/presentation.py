@@ -19,6 +19,7 @@ from common.errors import InvalidInput
 from common.fusion import RERANK_FEATURES
 from common.text import strip_markdown
 from common.web import cached_reverse
+from documents.demo_corpus import FIRM_COLLECTION, firm_questions
 from documents.models import Chunk, Document
 from documents.querysets import DocumentQuerySet
 from search.filters import ALL, And, Comparison, all_of, chosen_values, read_filter, to_text
@@ -439,9 +440,13 @@ _CODE = re.compile(r"[/\\_<>{}=|`@#*\[\]]|\w\.\w|\w\(")
 
 
 def example_questions(documents: DocumentQuerySet[Document]) -> list[str]:
-    """Up to four example questions, each from another document, across as many
-    collections as possible.
+    """The questions of the demo's firm while its documents are there. Else up to four, each from
+    another document, across as many collections as possible.
     """
+    demo = firm_questions()
+    firm = documents.filter(collection__slug=FIRM_COLLECTION, key__in=list(demo))
+    if keys := set(firm.values_list("key", flat=True)):
+        return [question for key, question in demo.items() if key in keys]
     rows = documents.order_by("-id").values_list("pk", "collection", "title")[:SAMPLED_DOCUMENTS]
     collections = {pk: collection for pk, collection, _ in rows}
     chunks = Chunk.objects.filter(document__in=list(collections), heading_path__len__gt=0)

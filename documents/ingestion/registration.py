@@ -61,7 +61,7 @@ def read_if_changed(
     run: IngestionRun, entry: Entry, known: Mapping[str, Document], recipe: Recipe
 ) -> Content | IngestionItem:
     """The source's content if it must be ingested; else the item that says why not, unsaved.
-    `known` are the documents to compare with, and the mails of attachments, by key."""
+    `known` are the documents to compare with, and the containers of parts, by key."""
     if isinstance(entry, BrokenSource):
         return jobs.settled_item(entry, code=entry.code, reason=entry.reason)
     if not 0 < len(entry.key) <= MAX_KEY_CHARACTERS or len(entry.key.encode()) > MAX_KEY_BYTES:
@@ -75,7 +75,7 @@ def read_if_changed(
         content = read_content(entry, max_bytes=settings.MAX_UPLOAD_BYTES)
     except ParseError as error:
         return jobs.settled_item(entry, code=error.code, reason=str(error), document=document)
-    # An attachment that is new is put into its mail.
+    # A part that is new is put into its container.
     if refusal := access_refusal(entry, document or known.get(entry.part_of), user=run.user):
         return jobs.settled_item(entry, code=refusal[0], reason=refusal[1])
     digest = recipe.digest(entry.declared)
@@ -121,12 +121,12 @@ def register_documents(
             "claimed_until": database_now() + jobs.lease_duration(),
         }
     made: dict[str, Document] = {}
-    mails = {source.part_of for source in sources if source.part_of}
-    current = Document.objects.filter(collection=collection, key__in=mails, is_current=True)
-    access_of_mails = dict(current.values_list("key", "access")) if mails else {}
+    containers = {source.part_of for source in sources if source.part_of}
+    current = Document.objects.filter(collection=collection, key__in=containers, is_current=True)
+    container_access = dict(current.values_list("key", "access")) if containers else {}
 
     def make(key: str) -> Document:
-        access = access_of_mails.get(by_key[key].part_of, by_key[key].access)
+        access = container_access.get(by_key[key].part_of, by_key[key].access)
         made[key] = Document(
             workspace_id=collection.workspace_id,
             collection=collection,

@@ -133,7 +133,7 @@ class Source:
 
     @property
     def part_of(self) -> str:
-        """The key of the mail, or the mbox, that it was taken out of; else empty."""
+        """The key of the mail, archive or mbox that it was taken out of; else empty."""
         return str(self.declared.get("part_of", ""))
 
 

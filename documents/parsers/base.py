@@ -130,23 +130,28 @@ class ReadPage:
 
 
 @dataclass(frozen=True, slots=True)
-class MailPart:
-    """An attachment. `path` is its name or, in an attached mail, that mail's path, `!/` and its
-    name; `problem` is why it was not unpacked."""
+class ContainerPart:
+    """A file in a mail or archive. `path` is its name with its folders; `data` is None outside of
+    the window that was unpacked; `problem` is why it cannot be unpacked."""
 
     path: str
-    data: bytes
+    size: int
+    data: bytes | None = None
     problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class UnpackedMail:
-    """A mail's attachments, each mail among them before its own; `about` has the subject, sender
-    and date of each mail by its path, which is empty for the whole."""
+class UnpackedContainer:
+    """The files in a mail or archive; those of a window, from one of them on, with their bytes.
+    `about` is a mail's subject, sender and date."""
 
-    message_id: str
-    about: dict[str, dict[str, Any]]
-    parts: tuple[MailPart, ...]
+    parts: tuple[ContainerPart, ...]
+    about: dict[str, Any] = field(default_factory=dict)
+    message_id: str = ""
+
+
+#: Bytes of the parts of a window; a larger part goes alone.
+WINDOW_BYTES = 16 * 1024 * 1024
 
 
 class Parser(Protocol):

@@ -1,5 +1,5 @@
 """Mail: `parse_mail` for RFC 822 files, `parse_outlook` for Outlook's .msg, both by way of `Mail`;
-`unpack_mail` gives the attachments, also those of attached mails."""
+`unpack_mail` gives the attachments."""
 
 import binascii
 import codecs
@@ -19,11 +19,12 @@ from typing import Any
 
 from documents.parsers.base import (
     DEFAULT_LIMITS,
+    WINDOW_BYTES,
+    ContainerPart,
     Limits,
-    MailPart,
     ParsedDocument,
     ParseError,
-    UnpackedMail,
+    UnpackedContainer,
 )
 from documents.parsers.html import parse_html
 from documents.parsers.mail_quotes import fold_quotes
@@ -33,10 +34,9 @@ from documents.parsers.text_formats import markdown_headings
 
 MAIL = "message/rfc822"
 OUTLOOK_MAIL = "application/vnd.ms-outlook"
-#: Parts of parts of one mail, and mails attached to mails.
+#: Parts of parts of one mail.
 MAX_PART_DEPTH = 30
-MAX_NESTED_MAILS = 8
-#: Attachments of one mail, with those of the mails attached to it.
+#: Attachments of one mail.
 MAX_ATTACHMENTS = 1_000
 MAX_ADDRESSES = 100
 _SHOWN_ADDRESSES = 10
@@ -330,61 +330,43 @@ def safe_name(name: str, media_type: str) -> str:
     return (path.stem if path.suffix else name)[: _MAX_NAME_CHARACTERS - len(suffix)] + suffix
 
 
-def unpack_mail(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> UnpackedMail:
-    """The attachments of a mail and of the mails attached to it. Raises ParseError if the mail
-    cannot be read; what cannot be read in it is a part with a problem."""
+def unpack_mail(
+    data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, first: int = 0
+) -> UnpackedContainer:
+    """The attachments of a mail; from number `first` on a window of them with their bytes. Raises
+    ParseError if the mail cannot be read; what cannot be read in it is a part with a problem."""
     mail = read_mail(data)
-    about: dict[str, dict[str, Any]] = {}
-    parts: list[MailPart] = []
-    left = limits.max_bytes
-    is_complete = True
-
-    def add(mail: Mail, above: str, depth: int) -> None:
-        nonlocal is_complete, left
-        about[above] = mail.about
-        taken: set[str] = set()
-        for attachment in mail.attachments:
-            if len(parts) >= MAX_ATTACHMENTS:
-                is_complete = False
-                return
-            label = _free_name(attachment.name, taken)
-            path = f"{above}!/{label}" if above else label
-            if depth >= MAX_NESTED_MAILS and attachment.is_mail:
-                reason = f"Mails in it are nested more than {MAX_NESTED_MAILS} deep. Save it alone."
-                parts.append(MailPart(path, b"", reason))
-                continue
-            try:
-                content = attachment.read()
-            except (*_BROKEN, RecursionError) as error:
-                reason = f"It cannot be decoded ({type(error).__name__}). Save it alone."
-                parts.append(MailPart(path, b"", reason))
-                continue
-            if len(content) > left:
-                reason = (
-                    f"The attachments have more than {limits.max_bytes:,} bytes. Save it alone."
-                )
-                parts.append(MailPart(path, b"", reason))
-                continue
-            left -= len(content)
-            parts.append(MailPart(path, content))
-            if attachment.is_mail or PurePosixPath(label).suffix.lower() in {".eml", ".msg"}:
-                try:
-                    inner = read_mail(content)
-                except ParseError:
-                    continue  # it fails as a document of its own
-                add(inner, path, depth + 1)
-
-    add(mail, "", 0)
-    if not is_complete:
+    parts: list[ContainerPart] = []
+    left, window = limits.max_bytes, WINDOW_BYTES
+    taken: set[str] = set()
+    for number, attachment in enumerate(mail.attachments[:MAX_ATTACHMENTS]):
+        path = free_name(attachment.name, taken)
+        try:
+            content = attachment.read()
+        except (*_BROKEN, RecursionError) as error:
+            reason = f"It cannot be decoded ({type(error).__name__}). Save it alone."
+            parts.append(ContainerPart(path, 0, problem=reason))
+            continue
+        if len(content) > left:
+            reason = f"The attachments have more than {limits.max_bytes:,} bytes. Save it alone."
+            parts.append(ContainerPart(path, len(content), problem=reason))
+            continue
+        left -= len(content)
+        is_shown = number == first or (number > first and len(content) <= window)
+        if number >= first:
+            window = window - len(content) if is_shown else 0
+        parts.append(ContainerPart(path, len(content), content if is_shown else None))
+    if len(mail.attachments) > MAX_ATTACHMENTS:
         reason = f"The mail has more than {MAX_ATTACHMENTS:,} attachments. The others are not read."
-        parts.append(MailPart("…", b"", reason))
-    return UnpackedMail(message_id=mail.message_id, about=about, parts=tuple(parts))
+        parts.append(ContainerPart("…", 0, problem=reason))
+    return UnpackedContainer(parts=tuple(parts), about=mail.about, message_id=mail.message_id)
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, with a number where it is `taken` already; then it is, too."""
     free, number = name, 2
     path = PurePosixPath(name)
     while free in taken:
-        free, number = f"{path.stem} ({number}){path.suffix}", number + 1
+        free, number = str(path.with_name(f"{path.stem} ({number}){path.suffix}")), number + 1
     taken.add(free)
     return free

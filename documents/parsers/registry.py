@@ -23,7 +23,7 @@ from documents.parsers.chunk_json import CHUNK_JSON, chunk_layout, is_chunk_json
 from documents.parsers.normalise import decode_text
 from documents.parsers.outlook import OLE, PROPERTIES
 from documents.parsers.picture import picture_media_type
-from documents.parsers.zip_archive import ZIP_ERRORS, ZipArchive
+from documents.parsers.zip_archive import ZIP, ZIP_ERRORS, ZipArchive
 
 _HEAD = 4096
 _OOXML = "application/vnd.openxmlformats-officedocument."
@@ -62,7 +62,7 @@ _ZIP_MEMBERS = {
 _OFFICE_LIST = "[content_types].xml"
 _OFFICE_FOLDERS = {"word/": _WORD, "xl/": _EXCEL, "ppt/": _POWERPOINT}
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
-_ZIP = FileKind("application/zip", "a ZIP archive")
+_ZIP = FileKind(ZIP, "a ZIP archive")
 _MAIL = FileKind("message/rfc822", "a mail")
 _OUTLOOK_MAIL = FileKind("application/vnd.ms-outlook", "an Outlook mail (.msg)")
 _MAIL_HEADER = re.compile(rb"(?:From [^\n]{0,500}\n)?[!-9;-~]{1,100}[ \t]*:")
@@ -243,6 +243,7 @@ FORMATS: tuple[FileFormat, ...] = (
         (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif", ".bmp", ".avif"),
         binary=True,
     ),
+    FileFormat("zip_folder.parse_zip", (ZIP,), (".zip",), binary=True),
     FileFormat("epub.parse_epub", ("application/epub+zip",), (".epub",), binary=True),
     FileFormat("mail.parse_mail", (_MAIL.media_type,), (".eml",)),
     FileFormat("mail.parse_outlook", (_OUTLOOK_MAIL.media_type,), (".msg",), binary=True),
@@ -253,7 +254,8 @@ _BY_MEDIA_TYPE = {media_type: entry for entry in FORMATS for media_type in entry
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _SUPPORTED_FORMATS = (
     "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), RTF, PDF, pictures, EPUB, "
-    "HTML, Markdown, reStructuredText, CSV, JSON, mail, subtitles, source code, SQL and plain text."
+    "HTML, Markdown, reStructuredText, CSV, JSON, mail, subtitles, ZIP archives, "
+    "source code, SQL and plain text."
 )
 
 
@@ -294,7 +296,7 @@ def parse(
             f"The file is named {_suffix(name)} but is {kind.label}. Download it again, or name "
             "it rightly.",
         )
-    if found:
+    if found and not kind.cure:
         limits = Limits(max_bytes=max_bytes, max_pages=max_pages)
         scans = {int(page): text for page, text in (page_texts or {}).items()}
         options = {"page_texts": scans} if scans else {}

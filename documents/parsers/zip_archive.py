@@ -15,6 +15,7 @@ from documents.parsers.base import Limits, ParseError
 _UNCHECKED_BYTES = 4 * 1024 * 1024
 _CENTRAL_HEADER = b"PK\x01\x02"
 _END_RECORD = b"PK\x05\x06"
+ZIP = "application/zip"
 _SUPPORTED_COMPRESSION = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 #: Errors of the library for truncated, invalid and unsupported archives.
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError)
@@ -71,6 +72,11 @@ class ZipArchive:
     def __contains__(self, name: str) -> bool:
         return name in self._members
 
+    @property
+    def infos(self) -> list[zipfile.ZipInfo]:
+        """All members as the archive lists them."""
+        return self._zip.infolist()
+
     def open(self, name: str) -> "BoundedReader":
         """The member as a stream. Raises ParseError if it is missing."""
         info = self._members.get(name)
@@ -78,6 +84,10 @@ class ZipArchive:
             raise ParseError(
                 "malformed", f"Its part {name} is missing. Open the file and save it anew."
             )
+        return self.open_member(info, name)
+
+    def open_member(self, info: zipfile.ZipInfo, name: str) -> "BoundedReader":
+        """The member as a stream; `name` is for the message of a ParseError."""
         if info.flag_bits & 1:
             raise ParseError(
                 "encrypted",
@@ -86,7 +96,7 @@ class ZipArchive:
         if info.compress_type not in _SUPPORTED_COMPRESSION:
             raise ParseError(
                 "malformed",
-                f"Its part {name} is packed in a way that Office never uses. Save the file anew.",
+                f"Its part {name} is packed in a way that is not read. Save or pack it anew.",
             )
         try:
             return BoundedReader(self._zip.open(info), self)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from documents.parsers import Heading, Page, ParsedChunk, ParsedDocument, chunk_offsets
-from documents.parsers.base import MailPart, ReadPage, Rendering, UnpackedMail
+from documents.parsers.base import ContainerPart, ReadPage, Rendering, UnpackedContainer
 from documents.parsers.normalise import normalise_text, refuse_constant
 
 #: Whether the process ends after this message, bytes of the header, bytes of the body.
@@ -120,27 +120,34 @@ def document_from_fields(header: MessageHeader, text: str) -> ParsedDocument:
     )
 
 
-def mail_fields(mail: UnpackedMail) -> MessageHeader:
-    """Everything of an unpacked mail except the bytes of its attachments, as JSON values."""
+def container_fields(container: UnpackedContainer) -> MessageHeader:
+    """Everything of an unpacked container except the bytes of its parts, as JSON values."""
     return {
-        "message_id": mail.message_id,
-        "about": mail.about,
-        "parts": [(part.path, part.problem, len(part.data)) for part in mail.parts],
+        "message_id": container.message_id,
+        "about": container.about,
+        "parts": [
+            (part.path, part.size, part.problem, None if part.data is None else len(part.data))
+            for part in container.parts
+        ],
     }
 
 
-def mail_from_fields(header: MessageHeader, body: bytes | bytearray) -> UnpackedMail:
-    """Reverse of `mail_fields`; `body` is the attachments one after the other. Raises LookupError,
-    TypeError or ValueError for invalid fields."""
-    parts: list[MailPart] = []
+def container_from_fields(header: MessageHeader, body: bytes | bytearray) -> UnpackedContainer:
+    """Reverse of `container_fields`; `body` is the unpacked parts one after the other. Raises
+    LookupError, TypeError or ValueError for invalid fields."""
+    parts: list[ContainerPart] = []
     start = 0
-    for path, problem, size in header["parts"]:
-        if _int(size) < 0 or start + size > len(body):
-            raise ValueError("attachments outside the answer")
-        parts.append(MailPart(_str(path), bytes(body[start : start + size]), _str(problem)))
-        start += size
-    about = {_str(path): _dict(told) for path, told in _dict(header["about"]).items()}
-    return UnpackedMail(message_id=_str(header["message_id"]), about=about, parts=tuple(parts))
+    for path, size, problem, length in header["parts"]:
+        data = None
+        if length is not None:
+            if _int(length) < 0 or start + length > len(body):
+                raise ValueError("parts outside the answer")
+            data = bytes(body[start : start + length])
+            start += length
+        parts.append(ContainerPart(_str(path), _int(size), data, _str(problem)))
+    return UnpackedContainer(
+        parts=tuple(parts), about=_dict(header["about"]), message_id=_str(header["message_id"])
+    )
 
 
 def page_fields(page: ReadPage) -> MessageHeader:

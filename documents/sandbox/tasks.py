@@ -5,15 +5,27 @@ from collections.abc import Callable
 from typing import Any
 
 from documents.parsers.base import Limits
-from documents.sandbox.protocol import MessageHeader, mail_fields, page_fields
+from documents.sandbox.protocol import MessageHeader, container_fields, page_fields
 
 
-def unpack_mail(data: bytes, *, name: str, limits: Limits) -> tuple[MessageHeader, bytes]:
-    """The attachments of a mail, one after the other."""
+def unpack_mail(
+    data: bytes, *, name: str, limits: Limits, first: int
+) -> tuple[MessageHeader, bytes]:
+    """The attachments of a mail from number `first` on, one after the other."""
     from documents.parsers import mail  # noqa: PLC0415 (most files are no mail)
 
-    unpacked = mail.unpack_mail(data, name=name, limits=limits)
-    return mail_fields(unpacked), b"".join(part.data for part in unpacked.parts)
+    unpacked = mail.unpack_mail(data, name=name, limits=limits, first=first)
+    return container_fields(unpacked), b"".join(part.data or b"" for part in unpacked.parts)
+
+
+def unpack_zip(
+    data: bytes, *, name: str, limits: Limits, first: int
+) -> tuple[MessageHeader, bytes]:
+    """The files in a ZIP archive from number `first` on, one after the other."""
+    from documents.parsers import zip_folder  # noqa: PLC0415 (most files are no archive)
+
+    unpacked = zip_folder.unpack_zip(data, name=name, limits=limits, first=first)
+    return container_fields(unpacked), b"".join(part.data or b"" for part in unpacked.parts)
 
 
 def read_page(
@@ -29,4 +41,5 @@ def read_page(
 TASKS: dict[str, Callable[..., tuple[dict[str, Any], bytes]]] = {
     "read_page": read_page,
     "unpack_mail": unpack_mail,
+    "unpack_zip": unpack_zip,
 }

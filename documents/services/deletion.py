@@ -16,9 +16,9 @@ from accounts.models import IdempotencyRecord
 from common.errors import InvalidInput
 from documents import lexical_index
 from documents.ingestion import jobs, listeners
+from documents.ingestion.containers import PART_MARK
 from documents.ingestion.duplicates import promote_next_original
 from documents.ingestion.jobs import open_runs
-from documents.ingestion.mails import PART_MARK
 from documents.ingestion.stored_files import delete_files
 from documents.models import Chunk, Document, IngestionItem, IngestionRun
 from documents.services.audit import record
@@ -114,26 +114,29 @@ def delete_document(*, document: Document) -> None:
 
 
 def delete_documents(*, documents: Sequence[Document]) -> None:
-    """Delete documents with all their versions, and mails with their attachments, all or none."""
+    """Delete documents with all their versions, and containers with their parts, all or none."""
     with transaction.atomic():
-        run_ids = _remove_documents(_lock_versions([*documents, *attachments(documents)]))
+        run_ids = _remove_documents(_lock_versions([*documents, *parts_of(documents)]))
     for run_id in run_ids:
         jobs.finish_run(run_id)
 
 
-def attachments(documents: Sequence[Document]) -> list[Document]:
-    """The documents that were attached to these, and to mails attached to them."""
-    rows = Document.objects.filter(
-        pk__in=[document.pk for document in documents], declared__has_key="parts"
-    )
+def parts_of(documents: Sequence[Document]) -> list[Document]:
+    """The documents that were taken out of these, and out of those."""
     found: list[Document] = []
-    for collection, key, parts in rows.values_list("collection", "key", "declared__parts"):
-        found += attachments_by_name(collection, key, parts)
+    level = list(documents)
+    while level:
+        rows = Document.objects.filter(
+            pk__in=[document.pk for document in level], declared__has_key="parts"
+        )
+        values = list(rows.values_list("collection", "key", "declared__parts"))
+        level = [part for each in values for part in parts_by_name(*each)]
+        found += level
     return found
 
 
-def attachments_by_name(collection_id: int, key: str, names: Iterable[str]) -> list[Document]:
-    """The current documents of the named attachments of the mail with this key."""
+def parts_by_name(collection_id: int, key: str, names: Iterable[str]) -> list[Document]:
+    """The current documents of the named parts of the container with this key."""
     keys = [f"{key}{PART_MARK}{name}" for name in names]
     rows = Document.objects.filter(
         collection=collection_id, key__in=keys, is_current=True, declared__has_key="part_of"

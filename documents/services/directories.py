@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from common.errors import Conflict, Forbidden, InvalidInput
 from documents.ingestion import listeners, versions
-from documents.ingestion.mails import PART_MARK, with_attachments
+from documents.ingestion.containers import PART_MARK, with_parts
 from documents.ingestion.preparation import recipe_for
 from documents.ingestion.sources import (
     BrokenSource,
@@ -155,7 +155,7 @@ def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: Sequence[Doc
     moved: set[int] = set()
     for source in unknown:
         # Only where a size agrees: a first run would read every file twice.
-        # An attachment has the key of its mail in its metadata, and so is ingested again.
+        # What comes out of a mail has that mail's key in its metadata, and so is ingested again.
         is_attached = "mail" in source.declared.get("metadata", {})
         is_known = source.size in sizes and not is_attached
         digest = _source_digest(source) if is_known else None
@@ -207,7 +207,7 @@ def _is_removed(document: Document, prefix: str, glob: str, broken: list[str]) -
     key, source = document.key, document.source
     relative = key.removeprefix(prefix)
     if "part_of" in document.declared:
-        # It goes with its mail, or when its mail was read and has it no more.
+        # It goes with its container, or when that was read and has it no more.
         if any(_is_file_or_below(relative, name) for name in broken):
             return False
         relative = relative.partition(PART_MARK)[0]
@@ -231,7 +231,7 @@ def _is_removed(document: Document, prefix: str, glob: str, broken: list[str]) -
 def _is_file_or_below(relative: str, broken: str) -> bool:
     """Whether the unreadable path is the file or a directory above it."""
     name = storable_name(relative)
-    return broken in {name, "."} or name.startswith(f"{broken}/")
+    return broken in {name, "."} or name.startswith((f"{broken}/", f"{broken}{PART_MARK}"))
 
 
 def _may_exist(path: Path) -> bool:
@@ -250,7 +250,7 @@ def changed_sources(
 ) -> Iterator[Entry]:
     """The sources to ingest and those that cannot be read, discovered again: a directory may be too
     large to keep its sources in memory."""
-    for entry in with_attachments(discover([directory], glob=glob, below=below)):
+    for entry in with_parts(discover([directory], glob=glob, below=below)):
         if isinstance(entry, BrokenSource) or entry.key in keys:
             yield entry
 
@@ -336,7 +336,7 @@ def sync_directory(
         )
     directory = directory.resolve()
     with _exclusive_sync(collection, directory):
-        found = with_attachments(discover([directory], glob=glob, below=below))
+        found = with_parts(discover([directory], glob=glob, below=below))
         plan = plan_sync(collection, directory, glob, found)
         _refuse_doubtful_plan(
             plan, directory, allow_empty=allow_empty, allow_deletions=force or not delete

@@ -27,7 +27,7 @@ from documents.services.chunk_edits import (
     current_document,
     embed_chunk_texts,
 )
-from documents.services.deletion import attachments
+from documents.services.deletion import parts_of
 from documents.services.documents import checked_access
 
 #: The title is part of every passage's context, so all are embedded again.
@@ -85,7 +85,7 @@ def update_document(
             document.refresh_from_db()
             if not isinstance(access, Unset):
                 # Attachments have the list of their mail, unless somebody gave them another.
-                for attachment in attachments([document]):
+                for attachment in parts_of([document]):
                     if attachment.access == current.access != access:
                         update_document(document=attachment, access=access, user=user)
             return document

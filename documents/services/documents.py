@@ -23,8 +23,8 @@ from accounts.services import principals
 from common.errors import Forbidden, InvalidInput, NotFound
 from documents.ingestion import jobs, versions
 from documents.ingestion.concurrency import share_collection_locks
+from documents.ingestion.containers import with_parts
 from documents.ingestion.duplicates import make_alias
-from documents.ingestion.mails import with_attachments
 from documents.ingestion.pipeline import InlineIngestion
 from documents.ingestion.preparation import recipe_for
 from documents.ingestion.registration import read_if_changed, register_documents
@@ -44,7 +44,7 @@ from documents.ingestion.text_changes import join_passages
 from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 from documents.services.audit import record
-from documents.services.deletion import attachments_by_name, delete_documents
+from documents.services.deletion import delete_documents, parts_by_name
 
 if TYPE_CHECKING:
     from documents.ingestion.web_pages import Fetch
@@ -164,10 +164,10 @@ def ingest_sources(
                 store_once=store_once,
                 source=source if listed is None else RESTRICTED_SOURCE_NAME,
             )
-            mails = _MailWatch(collection, user)
+            watch = _PartWatch(collection, user)
             queued = [
                 document_id
-                for entry in mails.watch(_with_access(listed, with_attachments(sources)))
+                for entry in watch.entries(_with_access(listed, with_parts(sources)))
                 if (document_id := _queue_source(entry, run, stored)) is not None
             ]
             from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
@@ -180,24 +180,24 @@ def ingest_sources(
         if not complete:
             delete_files(stored)
         raise
-    mails.remove_dropped()
+    watch.remove_dropped()
     if not queued:
         jobs.finish_run(run.id)
     run.refresh_from_db()
     return run
 
 
-class _MailWatch:
-    """Remembers which attachments the mails of a run had before it, to delete those that they no
+class _PartWatch:
+    """Remembers which parts the containers of a run had before it, to delete those that they no
     longer have."""
 
     def __init__(self, collection: Collection, user: Any = None) -> None:
         self._collection = collection
         self._user = user
-        #: By the key of a mail, the names of its attachments now, and of those that it had before.
+        #: By the key of a container, the names of its parts now, and of those that it had before.
         self._changed: dict[str, tuple[list[str], list[str]]] = {}
 
-    def watch(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def entries(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         for entry in entries:
             if isinstance(entry, Source) and "parts" in entry.declared:
                 rows = Document.objects.filter(
@@ -210,13 +210,13 @@ class _MailWatch:
             yield entry
 
     def remove_dropped(self) -> None:
-        """Delete them, unless the mail was refused and so is as before."""
+        """Delete them, unless the container was refused and so is as before."""
         for key, (now, dropped) in self._changed.items():
-            mail = Document.objects.filter(collection=self._collection, key=key, is_current=True)
+            rows = Document.objects.filter(collection=self._collection, key=key, is_current=True)
             if self._user is not None:
-                mail = mail.visible_to(self._user)
-            if mail.filter(declared__parts=now).exists():
-                found = attachments_by_name(self._collection.pk, key, dropped)
+                rows = rows.visible_to(self._user)
+            if rows.filter(declared__parts=now).exists():
+                found = parts_by_name(self._collection.pk, key, dropped)
                 delete_documents(documents=found)
 
 
@@ -285,10 +285,10 @@ def ingest_inline(
                 collection=collection, policy=policy, store_once=store_once, source=source
             )
             on_progress(run)
-            mails = _MailWatch(collection)
-            entries = mails.watch(_with_access(listed, with_attachments(sources)))
+            watch = _PartWatch(collection)
+            entries = watch.entries(_with_access(listed, with_parts(sources)))
             run = InlineIngestion(run, on_progress=on_progress).ingest(entries)
-            mails.remove_dropped()
+            watch.remove_dropped()
             return run
     except (IntegrityError, ObjectDoesNotExist):
         _require_collection(collection)
@@ -315,7 +315,7 @@ def ingest_uploads(
         collection=collection,
         # In one order: two uploads of the same files cannot wait for each other.
         sources=sorted(
-            with_attachments(_upload_sources(uploads)),
+            with_parts(_upload_sources(uploads)),
             key=lambda entry: entry.key if isinstance(entry, Source) else "",
         ),
         source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",

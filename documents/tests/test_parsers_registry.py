@@ -59,7 +59,7 @@ def test_the_media_type_is_found_by_content_then_by_name(
         (GZIP, "a.md", "binary", "named .md but is a gzip archive"),
         (GZIP, "a.gz", "unsupported", "a gzip archive. Supported are"),
         (docx(), "a.docx", "malformed", "main part is missing"),
-        (zipped({"a": "b"}), "a.zip", "unsupported", "a ZIP archive"),
+        (zipped({"a": "b"}), "a.bin", "wrong_type", "a ZIP archive. Name it .zip"),
         (b"PK\x03\x04 torn \x00\x00\x00", "a.docx", "truncated", "ends too early"),
         (b"\x00\x01\x02\x03\xfe\xfd\x00\x07" * 9, "a.bin", "binary", "not text"),
         (b"just text", "a.pdf", "wrong_type", "named .pdf but is a text file"),

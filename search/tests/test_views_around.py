@@ -10,6 +10,7 @@ from django.test import Client
 from lxml import html as lxml_html
 
 from accounts.models import Membership
+from documents.demo_corpus import FIRM_COLLECTION, firm_questions
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
@@ -241,3 +242,15 @@ def test_where_nothing_reads_like_a_question_there_are_no_examples(
     collection = CollectionFactory(workspace=alice.workspace)
     ChunkFactory(document=DocumentFactory(collection=collection, title="a.txt"))
     assert "Try one of these" not in client.get("/").text
+
+
+def test_while_the_firm_of_the_demo_is_there_its_questions_are_the_examples(
+    client: Client, alice: Membership
+) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug=FIRM_COLLECTION)
+    key, question = next(iter(firm_questions().items()))
+    document = DocumentFactory(collection=collection, key=key)
+    ChunkFactory(document=document, heading_path=["How to start the engine"])
+
+    assert example_questions(Document.objects.all()) == [question]
+    assert question in client.get("/").text

@@ -1,23 +1,25 @@
-"""`manage.py demo`: a workspace, a login and the project's own documentation to search in."""
-
-from itertools import chain
-
-from django.conf import settings
+"""`manage.py demo`: a workspace, a login, an invented firm and this documentation to search in."""
 
 from accounts.services import ensure_login, get_or_create_workspace
 from common.console import CommandOutput, Options, ServiceCommand
 from common.text import pluralized
 from documents import services
-from documents.ingestion.sources import discover
+from documents.demo_corpus import (
+    DOCS_COLLECTION,
+    FIRM_COLLECTION,
+    docs_sources,
+    firm_pictures,
+    firm_sources,
+)
 
 USERNAME = "demo"
-COLLECTION = "ragsite-docs"
 
 
 class Command(ServiceCommand):
     help = (
-        "Make the login “demo” (its random password is printed once) and ingest docs/ into the"
-        " collection “ragsite-docs”. Safe to run again. Exit code: 0 there, 2 not."
+        "Make the login “demo” (its random password is printed once) and ingest the documents of an"
+        f" invented firm into the collection “{FIRM_COLLECTION}” and docs/ into"
+        f" “{DOCS_COLLECTION}”. Safe to run again. Exit code: 0 there, 2 not."
     )
 
     def run(self, options: Options) -> CommandOutput:
@@ -30,17 +32,21 @@ class Command(ServiceCommand):
             if password
             else f"Password: as before (reset it: manage.py changepassword {USERNAME})"
         )
-        collection = services.get_or_create_collection(workspace=workspace, slug=COLLECTION)
-        run = services.ingest_inline(
-            collection=collection,
-            sources=chain(
-                discover([settings.BASE_DIR / "README.md"]),
-                discover([settings.BASE_DIR / "docs"], glob="**/*.md"),
-            ),
-            source="the project's own documentation",
+        lines = []
+        for slug, sources, described in (
+            (FIRM_COLLECTION, firm_sources(), "the documents of an invented firm"),
+            (DOCS_COLLECTION, docs_sources(), "the project's own documentation"),
+        ):
+            collection = services.get_or_create_collection(workspace=workspace, slug=slug)
+            run = services.ingest_inline(collection=collection, sources=sources, source=described)
+            passages = pluralized(services.chunk_count(collection=collection), "passage")
+            documents = pluralized(run.ready + run.skipped, "document")
+            lines.append(f"Demo corpus: {passages} of {documents} in “{collection.name}”.")
+        firm = services.get_or_create_collection(workspace=workspace, slug=FIRM_COLLECTION)
+        # OCR would hold up the start of the site by its models.
+        pictures = services.ingest_sources(
+            collection=firm, sources=firm_pictures(), source="pictures of an invented firm"
         )
-        passages = pluralized(services.chunk_count(collection=collection), "passage")
-        documents = pluralized(run.ready + run.skipped, "document")
-        return CommandOutput(
-            lines=[f"Demo corpus: {passages} of {documents} in “{collection.name}”."]
-        )
+        if waiting := pictures.total - pictures.skipped:
+            lines.append(f"The site reads {pluralized(waiting, 'picture')} more when it runs.")
+        return CommandOutput(lines=lines)
