@@ -18,8 +18,11 @@ _AT_LEAST_ONE = (
     "MAX_UPLOAD_FILES",
     "INGESTION_LEASE_SECONDS",
     "INGESTION_MAX_ATTEMPTS",
+    "OCR_MAX_PAGES",
+    "OCR_THREADS",
     "PARSER_SECONDS",
 )
+OCR_ENGINES = ("auto", "rapidocr", "tesseract")
 _DAY = 86_400
 #: Memory of the parsers themselves, and copies of a text: bytes, characters, normalised ones.
 _PARSER_ITSELF = 256 * 1024**2
@@ -54,6 +57,12 @@ def check_settings(app_configs: Any, **kwargs: Any) -> Iterator[CheckMessage]:
             " RAGSITE_MAX_UPLOAD_BYTES: it would fail with too_much_memory.",
             hint="Set it to 256 MiB and six times the size of a file, or allow smaller files.",
             id="documents.W003",
+        )
+    if settings.OCR_ENGINE not in OCR_ENGINES:
+        yield Error(
+            f"RAGSITE_OCR_ENGINE is “{settings.OCR_ENGINE}”.",
+            hint=f"Set it to one of {', '.join(OCR_ENGINES)}.",
+            id="documents.E010",
         )
     if settings.FALLBACK_LANGUAGE not in {*CONFIGURATIONS, *DETECTED_ONLY}:
         yield Error(

@@ -14,13 +14,15 @@ Word = tuple[str, float, float, float, float]
 #: Letters and digits before and behind a quotation that tell its place from others.
 CONTEXT = 300
 #: By how many of them the best of several places must be better than the next.
-MARGIN = 4
+MARGIN = 8
 #: A shorter match must be of whole words of the page.
 SHORT = 12
 #: More places are not compared.
 MAX_PLACES = 50
 #: Less of a quotation on the page may be there by chance.
 LEAST_PLACED = 0.6
+#: Heights of a line; a wider gap is between columns. (Widths are fractions of the page's.)
+GAP = 1.5
 _LINK_TARGET = re.compile(r"(?<=\]\()[^)\s]*(?=\))|<!--.*?-->", re.S)
 #: From here on, scripts are written without spaces: a word may be a whole line.
 _FIRST_IDEOGRAPH = "\u2e80"
@@ -124,20 +126,28 @@ def _longest_certain(
     key: str, at: int, last: int, streams: Sequence[_Stream]
 ) -> tuple[int, list[tuple[int, int]]]:
     """The longest match of the quotation's letters from `at` on whose place is certain: its length
-    and the words with the position of each letter in them."""
-    lengths = [_longest(key, at, last, stream.key) for stream in streams]
-    for stream, length in sorted(
-        zip(streams, lengths, strict=True), key=lambda pair: pair[1], reverse=True
-    ):
-        while length:
-            if (place := _certain_place(key, at, length, stream)) is not None:
-                letters = _whole_words(stream, place, length, key[at : at + length])
-                if letters:
-                    return letters[-1][2], [(index, position) for index, position, _ in letters]
-            if length < 2 * SHORT:
+    and the words with the position of each letter in them. Orders that disagree make it unsure."""
+    length, found = 0, []
+    longest = [_longest(key, at, last, stream.key) for stream in streams]
+    for wanted, stream in zip(longest, streams, strict=True):
+        while wanted >= max(length, 1):
+            place = _certain_place(key, at, wanted, stream)
+            letters = (
+                [] if place is None else _whole_words(stream, place, wanted, key[at : at + wanted])
+            )
+            if letters and len(letters) >= length:
+                here = [(index, position) for index, position, _ in letters]
+                if len(letters) > length:
+                    length, found = len(letters), here
+                elif here != found:
+                    found = []
+            if letters or wanted < 2 * SHORT:
                 break
-            length //= 2
-    return 0, []
+            wanted //= 2
+    # A part that others do not hold may be there by chance.
+    if length < min(2 * SHORT, last - at) and length < max(longest):
+        return 0, []
+    return (length, found) if found else (0, [])
 
 
 def _longest(key: str, at: int, last: int, pages: str) -> int:
@@ -241,10 +251,9 @@ def _next_word(source: _Letters, text: str, at: int) -> int:
 
 
 def _orders(words: Sequence[tuple[int, Word]]) -> list[list[int]]:
-    """The words as the file has them, and line by line over the whole width, as rows of tables
-    are read."""
-    by_line: list[int] = []
-    line: list[int] = []
+    """The words as the file has them, line by line over the whole width, as rows of tables are
+    read, and column by column."""
+    lines: list[list[int]] = []
     bottom, page = -1.0, -1
     for index in sorted(
         range(len(words)),
@@ -252,15 +261,48 @@ def _orders(words: Sequence[tuple[int, Word]]) -> list[list[int]]:
     ):
         number, (_, _, y0, _, y1) = words[index]
         middle = (y0 + y1) / 2
-        if line and (number != page or middle > bottom):
-            by_line += sorted(line, key=lambda each: words[each][1][1])
-            line = []
-        if not line:
+        if not lines or number != page or middle > bottom:
+            lines.append([])
             bottom, page = (middle + y1) / 2, number
-        line.append(index)
-    by_line += sorted(line, key=lambda each: words[each][1][1])
-    given = list(range(len(words)))
-    return [given] if by_line == given else [given, by_line]
+        lines[-1].append(index)
+    for line in lines:
+        line.sort(key=lambda each: words[each][1][1])
+    orders = [
+        list(range(len(words))),
+        [index for line in lines for index in line],
+        [index for column in _columns(words, lines) for index in column],
+    ]
+    return [order for at, order in enumerate(orders) if order not in orders[:at]]
+
+
+def _columns(words: Sequence[tuple[int, Word]], lines: Sequence[list[int]]) -> list[list[int]]:
+    """Parts of lines between wide gaps, each under the part above it that it shares most of its
+    width with."""
+    columns: list[list[int]] = []
+    open_columns: list[tuple[list[int], float, float]] = []
+    page = -1
+    for line in lines:
+        if words[line[0]][0] != page:
+            page, open_columns = words[line[0]][0], []
+        parts: list[list[int]] = []
+        for index in line:
+            _, x0, y0, _, y1 = words[index][1]
+            if not parts or x0 - words[parts[-1][-1]][1][3] > GAP * (y1 - y0):
+                parts.append([])
+            parts[-1].append(index)
+        for part in parts:
+            left, right = words[part[0]][1][1], max(words[each][1][3] for each in part)
+            shared = [min(right, end) - max(left, begin) for _, begin, end in open_columns]
+            best = max(shared, default=0.0)
+            if best > (right - left) / 2:
+                at = shared.index(best)
+                column, begin, end = open_columns[at]
+                column += part
+                open_columns[at] = (column, min(left, begin), max(right, end))
+            else:
+                columns.append(list(part))
+                open_columns.append((columns[-1], left, right))
+    return columns
 
 
 def _stream(words: Sequence[tuple[int, Word]], order: Sequence[int]) -> _Stream:

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 from django.db import DatabaseError, connection
-from django.db.models import Count
+from django.db.models import Count, Sum
 from django.utils import timezone
 
 from common import sse
@@ -53,6 +53,7 @@ class StageTime:
 #: Stages in their order, in words of people.
 STAGES = {
     "parse": "Reading",
+    "ocr": "Reading pictures of pages",
     "chunk": "Cutting",
     "embed": "Embedding",
     "load": "Loading",
@@ -138,6 +139,13 @@ def open_states(run: IngestionRun) -> dict[str, int]:
     return dict(items.values_list("state").annotate(count=Count("pk")))
 
 
+def pages_of_open_files(run: IngestionRun) -> dict[str, int]:
+    """How many pages OCR has read, and has to read, of files that are not ready yet."""
+    reading = run.items.filter(state__in=IngestionItem.ACTIVE, pages_to_read__gt=0).order_by()
+    sums = reading.aggregate(read=Sum("pages_read"), all=Sum("pages_to_read"))
+    return {"pages_read": sums["read"] or 0, "pages_to_read": sums["all"] or 0}
+
+
 def progress_event(run: IngestionRun) -> ProgressEvent:
     """The run's figures for its page and for programs."""
     states = open_states(run)
@@ -149,6 +157,7 @@ def progress_event(run: IngestionRun) -> ProgressEvent:
         "stage": progress.stage,
         **{name: getattr(run, name) for name in COUNTERS},
         **{str(state): states.get(state, 0) for state in IngestionItem.ACTIVE},
+        **pages_of_open_files(run),
         "timings": run.timings,
     }
     timed = {

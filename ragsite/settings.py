@@ -276,6 +276,12 @@ DATA_UPLOAD_MAX_NUMBER_FILES = MAX_UPLOAD_FILES
 # What reading one file may cost. It is read in a process of its own, which is ended beyond that.
 PARSER_SECONDS = env.float("RAGSITE_PARSER_SECONDS", default=300.0)
 PARSER_MEMORY_BYTES = env.int("RAGSITE_PARSER_MEMORY_BYTES", default=1024**3)
+# OCR of pages without text: `auto` is Tesseract where that is installed with the data of a
+# document's language and reads a page with confidence, else PP-OCR; or always `rapidocr` or
+# `tesseract`. Threads that read a page, and pages of a document.
+OCR_ENGINE = env.str("RAGSITE_OCR_ENGINE", default="auto")
+OCR_THREADS = env.int("RAGSITE_OCR_THREADS", default=1)
+OCR_MAX_PAGES = env.int("RAGSITE_OCR_MAX_PAGES", default=1000)
 # A worker without a heartbeat for this long counts as dead, and its documents are claimed again.
 INGESTION_LEASE_SECONDS = env.int("RAGSITE_INGESTION_LEASE_SECONDS", default=60)
 # Taken for texts that are too short to tell their language.

@@ -205,7 +205,10 @@ class ItemSerializer(ReadOnlyModelSerializer[IngestionItem]):
 
     class Meta:
         model = IngestionItem
-        fields = ["id", "name", "size", "state", "error", "document"]
+        fields = [
+            *("id", "name", "size", "state", "error", "document"),
+            *("pages_read", "pages_to_read"),
+        ]
 
 
 class RunSerializer(ReadOnlyModelSerializer[IngestionRun]):

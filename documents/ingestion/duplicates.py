@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from documents.ingestion import jobs, listeners, versions
 from documents.ingestion.edits import copy_edits, open_edits
+from documents.ingestion.scanned_pages import copy_pages
 from documents.models import Collection, Document, IngestionItem
 from documents.parsers.normalise import readable_title
 
@@ -100,6 +101,7 @@ def _copy_chunks(original_id: int, heir: Document) -> None:
             },
         )
     copy_edits(open_edits(original_id), document_id=heir.pk)
+    copy_pages(original_id, heir=heir)
     Document.objects.filter(pk=heir.pk).update(
         content_sha256=original.content_sha256,
         chunk_count=original.chunk_count,

@@ -142,6 +142,11 @@ def count_on_run(run_id: int, **increments: int) -> None:
         IngestionRun.objects.filter(id=run_id).update(**changes, updated_at=timezone.now())
 
 
+def touch_run(run_id: int) -> None:
+    """A sign of life of a run whose counts have not changed."""
+    IngestionRun.objects.filter(id=run_id).update(updated_at=timezone.now())
+
+
 def count_loaded(loaded: Mapping[int | None, Mapping[str, int]]) -> None:
     """Add the counts of loaded documents, by id, to the runs that wait for them, under the names of
     the run's counters. Call it before settling."""

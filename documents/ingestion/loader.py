@@ -25,6 +25,7 @@ from documents.ingestion import duplicates, edits, listeners, versions
 from documents.ingestion import jobs as ingestion_jobs
 from documents.ingestion.concurrency import Stopwatch, prefetch, share_collection_locks
 from documents.ingestion.preparation import PreparedChunk, PreparedDocument, recipe_for
+from documents.ingestion.scanned_pages import delete_old_pages
 from documents.languages import configuration, configuration_oids
 from documents.models import Chunk, Collection, Document, IngestionItem, StagedDocument
 from inference.interfaces import Embedder, InvalidVector
@@ -193,6 +194,7 @@ def load_documents(jobs: Sequence[LoadJob], vectors: Vectors, *, token: UUID) ->
     with connection.cursor() as cursor:
         cursor.execute(_FINISH_DOCUMENTS, parameters)
     StagedDocument.objects.filter(document_id__in=held.ids).delete()
+    delete_old_pages(sorted(held.ids))
     embedded = Counter(job.document.id for job, _ in new)
     counts: dict[int | None, dict[str, int]] = {
         job.document.id: {

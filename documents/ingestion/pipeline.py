@@ -16,6 +16,7 @@ from documents.ingestion import duplicates, jobs, listeners, loader, versions
 from documents.ingestion.concurrency import Stopwatch, prefetch
 from documents.ingestion.loader import LoadJob, group_jobs, load_groups
 from documents.ingestion.preparation import (
+    PagesUnread,
     PreparedDocument,
     Recipe,
     pack_document,
@@ -24,6 +25,7 @@ from documents.ingestion.preparation import (
     unpack_document,
 )
 from documents.ingestion.registration import read_if_changed, register_documents
+from documents.ingestion.scanned_pages import ClaimLost, PageReading, PageTexts
 from documents.ingestion.sources import (
     Content,
     Entry,
@@ -66,10 +68,17 @@ def _parse_document(document: Document, token: UUID) -> bool:
                     f"The stored file of {name} cannot be read ({error}). Upload it again.",
                 ) from error
         prepared = prepare_for(
-            document.collection, content, name=name, declared=document.declared, watch=watch
+            document.collection,
+            content,
+            name=name,
+            declared=document.declared,
+            watch=watch,
+            read_pages=PageReading(document, content, name=name, token=token).read,
         )
     except ParseError as error:
         jobs.fail_documents([document.id], code=error.code, message=str(error), token=token)
+        return False
+    except ClaimLost:
         return False
     jobs.add_timings(jobs.open_runs([document.id]), watch.seconds)
     with transaction.atomic():
@@ -135,6 +144,8 @@ class InlineIngestion:
         self.recipe: Recipe = recipe_for(self.collection)
         self.on_progress = on_progress
         self._seconds: Counter[str] = Counter()
+        #: Documents that have their row since OCR read them, by key.
+        self._registered_before: dict[str, Document] = {}
 
     def ingest(self, sources: Iterable[Entry]) -> IngestionRun:
         """Process `sources`; the run is finished or cancelled when this returns.
@@ -144,7 +155,8 @@ class InlineIngestion:
         token = uuid4()
         with suppress(jobs.RunCancelled), jobs.lease_renewal(token):
             for segment in split_segments(sources):
-                registered = self._registered(self._prepared(self._changed(segment)), token)
+                prepared = self._prepared(self._changed(segment), token)
+                registered = self._registered(prepared, token)
                 for loaded in load_groups(registered, token=token):
                     document_ids = [job.document.id for job in loaded]
                     listeners.ingested(document_ids)
@@ -205,16 +217,16 @@ class InlineIngestion:
         transaction.set_rollback(True)
         return False
 
-    def _prepared(self, changed: Iterable[_Changed]) -> Iterator[_Ready]:
+    def _prepared(self, changed: Iterable[_Changed], token: UUID) -> Iterator[_Ready]:
         """Parsed and chunked ahead of the caller; failures are recorded."""
 
         def prepare(
             changed: _Changed,
-        ) -> tuple[PreparedDocument | ParseError, dict[str, float]]:
+        ) -> tuple[PreparedDocument | ParseError | PagesUnread, dict[str, float]]:
             # Runs beside the caller, so it uses no database.
             source, content, _ = changed
             watch = Stopwatch()
-            document: PreparedDocument | ParseError
+            document: PreparedDocument | ParseError | PagesUnread
             try:
                 document = prepare_for(
                     self.collection,
@@ -223,7 +235,7 @@ class InlineIngestion:
                     declared=source.declared,
                     watch=watch,
                 )
-            except ParseError as error:
+            except (ParseError, PagesUnread) as error:
                 document = error
             return document, watch.seconds
 
@@ -234,7 +246,10 @@ class InlineIngestion:
             size=lambda changed: max(changed[0].size, MIN_SOURCE_BYTES),
         ):
             self._seconds.update(seconds)
-            if isinstance(prepared, ParseError):
+            if isinstance(prepared, PagesUnread):
+                if (read := self._with_pages_read(entry, token)) is not None:
+                    yield entry, read
+            elif isinstance(prepared, ParseError):
                 source, _, document = entry
                 item = jobs.settled_item(
                     source, code=prepared.code, reason=str(prepared), document=document
@@ -242,6 +257,42 @@ class InlineIngestion:
                 jobs.record_items(self.run, [item])
             else:
                 yield entry, prepared
+
+    def _with_pages_read(self, changed: _Changed, token: UUID) -> PreparedDocument | None:
+        """Prepare a document with pages for OCR, which are kept with its row: that is made now. A
+        failure is recorded, and gives None."""
+        source, content, _ = changed
+        with transaction.atomic():
+            registered = register_documents(
+                self.collection, [source], run=self.run, state=State.PARSING, token=token
+            )
+            jobs.lock_open_run(self.run.id)
+        document = registered[source.key]
+
+        def read_pages(numbers: Sequence[int]) -> PageTexts:
+            reading = PageReading(document, content, name=source.name, token=token)
+            return reading.read(numbers, on_page=self._show)
+
+        watch = Stopwatch()
+        try:
+            prepared = prepare_for(
+                self.collection,
+                content,
+                name=source.name,
+                declared=source.declared,
+                watch=watch,
+                read_pages=read_pages,
+            )
+        except ParseError as error:
+            jobs.fail_documents([document.id], code=error.code, message=str(error), token=token)
+            return None
+        except ClaimLost:
+            self._show()  # ends the run if that was cancelled
+            return None
+        finally:
+            self._seconds.update(watch.seconds)
+        self._registered_before[source.key] = document
+        return prepared
 
     def _registered(self, ready: Iterable[_Ready], token: UUID) -> Iterator[Sequence[LoadJob]]:
         """Claimed jobs with a row and an open item each, about GROUP_CHUNKS chunks at a time."""
@@ -261,13 +312,16 @@ class InlineIngestion:
         def register() -> list[LoadJob]:
             # As of now: it may be of another space since the run began.
             collection = Collection.objects.select_related("space").get(pk=self.collection.pk)
-            registered = register_documents(
+            before = self._registered_before
+            registered = before | register_documents(
                 collection,
-                [source for (source, _, _), _ in ready],
+                [source for (source, _, _), _ in ready if source.key not in before],
                 run=self.run,
                 state=State.EMBEDDING,
                 token=token,
             )
+            read = [before[source.key].id for (source, _, _), _ in ready if source.key in before]
+            jobs.set_item_state(read, state=State.EMBEDDING)
             jobs.lock_open_run(self.run.id)
             return [
                 LoadJob(

@@ -4,8 +4,8 @@
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any
@@ -16,6 +16,7 @@ from documents.chunkers import get_chunker
 from documents.chunkers.base import ChunkerError, Embed, TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion.concurrency import Stopwatch
+from documents.ingestion.scanned_pages import PageTexts
 from documents.ingestion.sources import Content, check_size, content_from_bytes
 from documents.languages import detect_language
 from documents.location import PAGE_LABEL
@@ -109,11 +110,25 @@ class PreparedDocument:
         return sum(chunk.token_count for chunk in self.chunks)
 
 
+class PagesUnread(Exception):
+    """The document has pages that only OCR can read, and nobody to read them. `numbers` are
+    theirs."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__(f"{len(numbers)} pages must be read by OCR")
+        self.numbers = tuple(numbers)
+
+
 def parse_content(
-    content: Content, *, name: str, declared: dict[str, Any], limits: ParserLimits
+    content: Content,
+    *,
+    name: str,
+    declared: dict[str, Any],
+    limits: ParserLimits,
+    page_texts: Mapping[str, str] | None = None,
 ) -> ParsedDocument:
     """Parse in the sandbox, so that no file can harm this process. Raises ParseError; its message
-    says how to fix the file.
+    says how to fix the file. `page_texts` is what OCR read, by page number.
 
     A text that a program gave as a string is only decoded, which is linear and uses no library; the
     trip to the sandbox would be most of the work.
@@ -127,8 +142,10 @@ def parse_content(
     ):
         return parse(content.data, name=file_name, max_bytes=limits.max_bytes)
     parser_name = name if name.endswith(CHUNK_BUNDLE_SUFFIX) else file_name
+    options = {"page_texts": dict(page_texts)} if page_texts else {}
     return parse_in_sandbox(
-        ParseRequest(name=parser_name, data=content.data, path=content.path), limits=limits
+        ParseRequest(name=parser_name, data=content.data, path=content.path, options=options),
+        limits=limits,
     )
 
 
@@ -316,8 +333,13 @@ def prepare_for(
     name: str,
     declared: dict[str, Any],
     watch: Stopwatch,
+    read_pages: Callable[[Sequence[int]], PageTexts] | None = None,
 ) -> PreparedDocument:
-    """Parse and chunk a document of `collection`, timed by `watch`. Raises ParseError."""
+    """Parse and chunk a document of `collection`, timed by `watch`. Raises ParseError.
+
+    `read_pages` gives the texts of pages without any; what it raises is raised, and without it
+    PagesUnread.
+    """
     embedder = embedder_for(collection.space)
     limits = ParserLimits(
         seconds=settings.PARSER_SECONDS,
@@ -328,6 +350,16 @@ def prepare_for(
         content = content_from_bytes(content)
     with watch("parse"):
         parsed = parse_content(content, name=name, declared=declared, limits=limits)
+    if parsed.scans:
+        if read_pages is None:
+            raise PagesUnread(parsed.scans)
+        with watch("ocr"):
+            read = read_pages(parsed.scans)
+        with watch("parse"):
+            parsed = parse_content(
+                content, name=name, declared=declared, limits=limits, page_texts=read.texts
+            )
+        parsed = replace(parsed, metadata={**parsed.metadata, **read.metadata})
     with watch("chunk"):
         return chunk_parsed(
             parsed,

@@ -121,6 +121,12 @@ class IngestionItem(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def page_being_read(self) -> int:
+        """The page that OCR is at, counted among those that it must read; 0 when there is none."""
+        is_reading = self.state == self.State.PARSING and self.pages_read < self.pages_to_read
+        return self.pages_read + 1 if is_reading else 0
+
 
 class Reembedding(TimestampedModel):
     """A move of one collection, or of all, to another space.

@@ -117,6 +117,19 @@ class ParsedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadPage:
+    """What OCR read on a page. `lines` are JSON values, as in `documents.models.ScannedPage`, with
+    boxes as fractions of the shown page; `rotation` is how far that must be turned clockwise, in
+    degrees; `confidence` is the mean over its characters, 0 to 1."""
+
+    text: str
+    lines: list[dict[str, Any]]
+    confidence: float
+    rotation: int
+    engine: str
+
+
+@dataclass(frozen=True, slots=True)
 class MailPart:
     """An attachment. `path` is its name or, in an attached mail, that mail's path, `!/` and its
     name; `problem` is why it was not unpacked."""

@@ -22,6 +22,7 @@ from documents.parsers.base import (
 from documents.parsers.chunk_json import CHUNK_JSON, chunk_layout, is_chunk_json_name
 from documents.parsers.normalise import decode_text
 from documents.parsers.outlook import OLE, PROPERTIES
+from documents.parsers.picture import picture_media_type
 from documents.parsers.zip_archive import ZIP_ERRORS, ZipArchive
 
 _HEAD = 4096
@@ -80,14 +81,16 @@ _ENCRYPTED_OFFICE = FileKind(
 #: Text, unless pictures in it are bytes.
 _RTF = (b"{\\rtf", FileKind("application/rtf", "an RTF document"))
 
+_HEIF = FileKind(
+    "image/heic",
+    "a HEIC picture, as phones take them",
+    "unsupported",
+    cure="Save or export it as JPEG.",
+)
+_HEIF_BRANDS = frozenset({b"ftypheic", b"ftypheix", b"ftyphevc", b"ftypheim", b"ftypmif1"})
+
 #: Formats that puremagic misses or confuses, and those whose bytes are valid text.
 _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
-    (b"\x89PNG", FileKind("image/png", "a PNG image")),
-    (b"\xff\xd8\xff", FileKind("image/jpeg", "a JPEG image")),
-    (b"GIF87a", FileKind("image/gif", "a GIF image")),
-    (b"GIF89a", FileKind("image/gif", "a GIF image")),
-    (b"II*\x00", FileKind("image/tiff", "a TIFF image")),
-    (b"MM\x00*", FileKind("image/tiff", "a TIFF image")),
     (b"\x1f\x8b", FileKind("application/gzip", "a gzip archive")),
     (b"BZh", FileKind("application/x-bzip2", "a bzip2 archive")),
     (b"\xfd7zXZ\x00", FileKind("application/x-xz", "an xz archive")),
@@ -131,7 +134,7 @@ def identify_binary(data: bytes) -> FileKind:
         kinds = {"EncryptedPackage": _ENCRYPTED_OFFICE, PROPERTIES: _OUTLOOK_MAIL}
         names = (name for name in kinds if name.encode("utf-16-le") in data)
         return kinds.get(next(names, ""), _LEGACY_OFFICE)
-    if kind := _starts_with(data, _MAGIC):
+    if kind := _identify_picture(data) or _starts_with(data, _MAGIC):
         return kind
     try:
         best = puremagic.magic_string(data)[0]
@@ -141,6 +144,13 @@ def identify_binary(data: bytes) -> FileKind:
     if best.confidence < 0.3 or not best.name:
         return FileKind(_OCTETS, "a binary file")
     return FileKind(best.mime_type or _OCTETS, f"a binary file ({best.name})")
+
+
+def _identify_picture(data: bytes) -> FileKind | None:
+    if data[4:12] in _HEIF_BRANDS:
+        return _HEIF
+    media_type = picture_media_type(data)
+    return FileKind(media_type, "a picture") if media_type else None
 
 
 def _starts_with(data: bytes, table: tuple[tuple[bytes, FileKind], ...]) -> FileKind | None:
@@ -227,6 +237,12 @@ FORMATS: tuple[FileFormat, ...] = (
         (".odt", ".ott", ".ods", ".ots", ".odp", ".otp"),
         binary=True,
     ),
+    FileFormat(
+        "picture.parse_picture",
+        tuple(f"image/{kind}" for kind in ("png", "jpeg", "tiff", "webp", "gif", "bmp", "avif")),
+        (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif", ".bmp", ".avif"),
+        binary=True,
+    ),
     FileFormat("epub.parse_epub", ("application/epub+zip",), (".epub",), binary=True),
     FileFormat("mail.parse_mail", (_MAIL.media_type,), (".eml",)),
     FileFormat("mail.parse_outlook", (_OUTLOOK_MAIL.media_type,), (".msg",), binary=True),
@@ -236,7 +252,7 @@ FORMATS: tuple[FileFormat, ...] = (
 _BY_MEDIA_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _SUPPORTED_FORMATS = (
-    "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), RTF, PDF, EPUB, "
+    "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), RTF, PDF, pictures, EPUB, "
     "HTML, Markdown, reStructuredText, CSV, JSON, mail, subtitles, source code, SQL and plain text."
 )
 
@@ -269,7 +285,7 @@ def parse(
     if not data or data.isspace():
         raise ParseError("empty", "The file is empty. Check that it was saved.")
     kind = _detect_kind(data, name)
-    # A workbook named .docx is read as a workbook; a web page or image of that name is refused.
+    # A workbook or picture named .docx is read as what it is; a web page of that name is refused.
     found, named = _BY_MEDIA_TYPE.get(kind.media_type), _BY_SUFFIX.get(_suffix(name))
     is_binary = kind.cure or (found and found.binary)
     if not is_binary and named and named.binary:
@@ -306,7 +322,9 @@ def _detect_kind(data: bytes, name: str) -> FileKind:
         return FileKind("application/pdf", "a PDF")
     if is_mail or is_html(data):
         return _MAIL if is_mail else FileKind("text/html", "an HTML page")
-    if is_zip(data) or not _is_text(data):
+    # A picture without compression may look like text in UTF-16.
+    is_picture = b"\0" in data[:64] and picture_media_type(data)
+    if is_zip(data) or is_picture or not _is_text(data):
         return identify_binary(data)
     if kind := _starts_with(data, _TEXT_MAGIC):
         return kind

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections import defaultdict, deque
@@ -51,6 +52,8 @@ _PASSED_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH",
 #: One heap for both threads: each heap reserves 64 MB of the limited address space.
 _MALLOC_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1"}
 _PIPE_BYTES = 1024 * 1024
+#: How often whoever waits for an answer is asked whether to go on.
+WAIT_SECONDS = 0.5
 #: Extra time after its own alarm before the process is killed from outside.
 _GRACE_FACTOR = 1.1
 _GRACE_SECONDS = 2.0
@@ -81,7 +84,10 @@ class Channel:
         self._limits = limits
         self._patience = limits.seconds * _GRACE_FACTOR + _GRACE_SECONDS
         self._process = subprocess.Popen(  # noqa: S603 (nothing of a file's is in it)
-            [sys.executable, "-X", "utf8", "-m", "documents.sandbox", str(limits.memory_bytes)],
+            [
+                *(sys.executable, "-X", "utf8", "-m", "documents.sandbox"),
+                *(str(limits.memory_bytes), str(int(limits.starts_programs))),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -129,10 +135,18 @@ class Channel:
                 except BrokenPipeError:
                     return
 
-    def receive(self) -> Answer:
-        """The next answer. Raises ProcessEnded, ProcessTimeout, or ValueError for one that is too
-        long."""
+    def receive(self, while_waiting: Callable[[], None] | None = None) -> Answer:
+        """The next answer. `while_waiting` is called every WAIT_SECONDS until it is there. Raises
+        ProcessEnded, ProcessTimeout, or ValueError for one that is too long."""
         self._logged = 0
+        deadline = monotonic() + self._patience
+        while while_waiting is not None and not self._ready and monotonic() < deadline:
+            events = dict(self._poll.poll(WAIT_SECONDS * 1000))
+            if self._stderr in events:
+                self._log()
+            if self._stdout in events:
+                break
+            while_waiting()
         if not self._ready:
             self._take(monotonic() + self._patience)
         return self._ready.popleft()
@@ -146,6 +160,9 @@ class Channel:
             self._process.kill()
             return self._process.wait()
         finally:
+            if self._limits.starts_programs:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)  # what it started
             self._log()
             for pipe in pipes:
                 if pipe is not None:
@@ -247,16 +264,25 @@ class ParserProcess:
             lambda header, body: document_from_fields(header["document"], str(body, "utf-8"))
         )
 
-    def run(self, request: ParseRequest, decode: Callable[[MessageHeader, bytearray], T]) -> T:
+    def run(
+        self,
+        request: ParseRequest,
+        decode: Callable[[MessageHeader, bytearray], T],
+        while_waiting: Callable[[], None] | None = None,
+    ) -> T:
         """What `decode` makes of the header and body that the request's task returned. Raises
-        ParseError, and nothing else."""
+        ParseError, and what `while_waiting` raises."""
         self.submit(request)
-        return self._result(lambda header, body: decode(header["result"], body))
+        return self._result(lambda header, body: decode(header["result"], body), while_waiting)
 
-    def _result(self, decode: Callable[[MessageHeader, bytearray], T]) -> T:
+    def _result(
+        self,
+        decode: Callable[[MessageHeader, bytearray], T],
+        while_waiting: Callable[[], None] | None = None,
+    ) -> T:
         request = self._waiting.popleft()
         try:
-            document = self._receive(request, decode)
+            document = self._receive(request, decode, while_waiting)
         except ParseError:
             self._restart_for_pending()
             raise
@@ -292,10 +318,15 @@ class ParserProcess:
             )
             self._channel.send(*frame_message(header, request.data or b""))
 
-    def _receive(self, request: ParseRequest, decode: Callable[[MessageHeader, bytearray], T]) -> T:
+    def _receive(
+        self,
+        request: ParseRequest,
+        decode: Callable[[MessageHeader, bytearray], T],
+        while_waiting: Callable[[], None] | None,
+    ) -> T:
         assert self._channel is not None
         try:
-            encoded, body = self._channel.receive()
+            encoded, body = self._channel.receive(while_waiting)
             header = decode_header(encoded)
             if "error" in header:
                 fields = header["error"]
@@ -344,12 +375,17 @@ def run_in_sandbox(
     decode: Callable[[MessageHeader, bytearray], T],
     *,
     limits: ParserLimits,
+    while_waiting: Callable[[], None] | None = None,
 ) -> T:
     """What `decode` makes of the header and body that the request's task returned. `decode` checks
     them, because a file may have taken over the process; LookupError, TypeError and ValueError say
-    that they are not usable. Raises ParseError, and nothing else."""
+    that they are not usable.
+
+    `while_waiting` is called every half second; what it raises ends the process. Raises that or
+    ParseError, and nothing else.
+    """
     with _pool.borrow(limits) as process:
-        return process.run(request, decode)
+        return process.run(request, decode, while_waiting)
 
 
 def parse_many(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from documents.parsers import Heading, Page, ParsedChunk, ParsedDocument, chunk_offsets
-from documents.parsers.base import MailPart, Rendering, UnpackedMail
+from documents.parsers.base import MailPart, ReadPage, Rendering, UnpackedMail
 from documents.parsers.normalise import normalise_text, refuse_constant
 
 #: Whether the process ends after this message, bytes of the header, bytes of the body.
@@ -141,6 +141,50 @@ def mail_from_fields(header: MessageHeader, body: bytes | bytearray) -> Unpacked
         start += size
     about = {_str(path): _dict(told) for path, told in _dict(header["about"]).items()}
     return UnpackedMail(message_id=_str(header["message_id"]), about=about, parts=tuple(parts))
+
+
+def page_fields(page: ReadPage) -> MessageHeader:
+    """Everything of a page that OCR read except its text, as JSON values."""
+    return {
+        "lines": page.lines,
+        "confidence": page.confidence,
+        "rotation": page.rotation,
+        "engine": page.engine,
+    }
+
+
+def page_from_fields(header: MessageHeader, body: bytes | bytearray) -> ReadPage:
+    """Reverse of `page_fields`; `body` is the text. Raises LookupError, TypeError or ValueError for
+    invalid fields."""
+    lines = [
+        {
+            "box": _box(line["box"]),
+            "confidence": _fraction(line["confidence"]),
+            "words": [[_str(text), *_box(box)] for text, *box in line["words"]],
+        }
+        for line in header["lines"]
+    ]
+    if _int(header["rotation"]) not in {0, 90, 180, 270}:
+        raise ValueError("not how a page may be turned")
+    return ReadPage(
+        text=normalise_text(str(body, "utf-8")),
+        lines=lines,
+        confidence=_fraction(header["confidence"]),
+        rotation=header["rotation"],
+        engine=_str(header["engine"])[:40],
+    )
+
+
+def _box(values: list[object]) -> list[float]:
+    if len(values) != 4:
+        raise ValueError("a box has four numbers")
+    return [_fraction(value) for value in values]
+
+
+def _fraction(value: object) -> float:
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError(f"{value!r} is not between 0 and 1")
+    return float(value)
 
 
 def _int(value: object) -> int:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from documents.parsers.base import Limits
-from documents.sandbox.protocol import MessageHeader, mail_fields
+from documents.sandbox.protocol import MessageHeader, mail_fields, page_fields
 
 
 def unpack_mail(data: bytes, *, name: str, limits: Limits) -> tuple[MessageHeader, bytes]:
@@ -38,7 +38,18 @@ def read_page_layer(
     return {"sha256": hashlib.sha256(data).hexdigest(), "layer": asdict(layer)}, b""
 
 
+def read_page(
+    data: bytes, *, name: str, limits: Limits, **options: Any
+) -> tuple[MessageHeader, bytes]:
+    """What OCR reads on a page of a PDF or picture; the body is its text."""
+    from documents.ocr import page  # noqa: PLC0415 (most files have no picture)
+
+    read = page.read_page(data, **options)
+    return page_fields(read), read.text.encode(errors="replace")
+
+
 TASKS: dict[str, Callable[..., tuple[dict[str, Any], bytes]]] = {
+    "read_page": read_page,
     "read_page_layer": read_page_layer,
     "render_page": render_page,
     "unpack_mail": unpack_mail,
