@@ -124,6 +124,11 @@ def _is_syllable(character: str) -> bool:
 
 #: Marks around a highlight, until the text is escaped.
 HIGHLIGHT_START, HIGHLIGHT_END = "\ue000", "\ue001"
+#: A sign that stands for itself, and brackets that are no link's, such as [12].
+_LITERAL = re.compile(r"\\(?P<sign>[!-/:-@\[-`{-~])|\[(?P<words>[^\[\]\\\n]{1,200})\](?![(\[:])")
+#: Where such signs are until the markup has gone.
+_ASIDE = 0xF0000
+_SET_ASIDE = re.compile("[\U000f0021-\U000f007e]")
 #: The target of a link.
 _LINK_TARGET = re.compile(r"\]\([^)\s]{0,2000}+\)")
 #: Marks that a reader of one line does not need: code, emphasis, ends of links. Each is found
@@ -154,6 +159,7 @@ def strip_markdown(text: str) -> str:
     A heading is followed by a colon, but a first heading is removed, since it is shown above the
     text already; it stays where nothing else is highlighted.
     """
+    text = _LITERAL.sub(_set_aside, text)
     text = _CODE_FENCE.sub(_keep_highlight, _RULE.sub("", text))
     heading = _HEADING.match(text.lstrip("\n"))
     rest = text.lstrip("\n")[heading.end() :] if heading else ""
@@ -163,7 +169,14 @@ def strip_markdown(text: str) -> str:
     text = _HEADING.sub(_heading_with_colon, without_first_heading)
     text = _MARKUP.sub("", _LINK_TARGET.sub(_keep_highlight, _ITEM.sub("• ", text)))
     text = _ROW_END.sub(";", _LAST_ROW_END.sub("", _ROW_START.sub("", text)))
-    return _CELL_END.sub(" · ", text)
+    text = _CELL_END.sub(" · ", text)
+    return _SET_ASIDE.sub(lambda sign: chr(ord(sign[0]) - _ASIDE), text)
+
+
+def _set_aside(literal: re.Match[str]) -> str:
+    if literal["sign"]:
+        return chr(_ASIDE + ord(literal["sign"]))
+    return f"{chr(_ASIDE + ord('['))}{literal['words']}{chr(_ASIDE + ord(']'))}"
 
 
 def _heading_with_colon(heading: re.Match[str]) -> str:

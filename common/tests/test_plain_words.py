@@ -16,6 +16,8 @@ from common.text import HIGHLIGHT_END, HIGHLIGHT_START, strip_markdown
         ("Run:\n\n```sh\nmake run\n```\n\nThen look.", "Run:\n\nmake run\n\nThen look."),
         ("- one\n* two", "• one\n• two"),
         ("-1 and a-b", "-1 and a-b"),
+        (r"2\*3\*4 \| \[x\](y)", "2*3*4 | [x](y)"),
+        ("as in [12] and [the log](http://a.b)", "as in [12] and the log"),
     ],
 )
 def test_what_stands_for_the_look_of_a_text_is_left_out(text: str, words: str) -> None:

@@ -17,7 +17,7 @@ from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, Parse
 from documents.parsers.normalise import json_safe, language_code, normalise_text, readable_title
 from documents.parsers.pdf_layout import Block, TextBlock, page_blocks
 from documents.parsers.pdf_lines import line_text, make_fragments, make_rows
-from documents.parsers.pdf_page import PageContent, PlacedWord, read_page
+from documents.parsers.pdf_page import PageContent, TextRun, read_page
 from documents.parsers.pdf_writer import OutlineEntry, PageBlocks, write_pages
 
 _EXPORT_AGAIN = "Make the PDF anew and try again."
@@ -123,22 +123,21 @@ class _PageReader:
         running: set[str] = set()
         while window := list(islice(numbers, _WINDOW)):
             contents = {number: self._content(number) for number in window}
+            labels = {number: self._label(number) for number in window}
             edges = {
-                number: list(_edge_rows(content.words)) for number, content in contents.items()
+                number: list(_edge_rows(content.runs, number, labels[number]))
+                for number, content in contents.items()
             }
             running = running_lines(
-                {number: [text for text, _ in rows] for number, rows in edges.items()}, running
+                {number: [keys for keys, _ in rows] for number, rows in edges.items()}, running
             )
             for number in window:
                 content = contents.pop(number)
                 dropped = {
-                    id(word)
-                    for text, words in edges[number]
-                    if line_key(text, number) in running
-                    for word in words
+                    id(run) for keys, runs in edges[number] if keys & running for run in runs
                 }
-                words = [word for word in content.words if id(word) not in dropped]
-                yield PageBlocks(number, self._label(number), self._blocks(number, content, words))
+                runs = [run for run in content.runs if id(run) not in dropped]
+                yield PageBlocks(number, labels[number], self._blocks(number, content, runs))
 
     def _content(self, number: int) -> PageContent:
         try:
@@ -150,18 +149,16 @@ class _PageReader:
             content = read_page(page)
         finally:
             page.close()
-        self._characters += sum(len(word.text) for word in content.words)
+        self._characters += sum(len(word.text) for word in content.runs)
         self._limits.check_characters(self._characters, "The PDF")
         if number in self._page_texts:
-            content.words = []
+            content.runs = []
         elif is_scan(content):
             self.scans.append(number)
-            content.words = []
+            content.runs = []
         return content
 
-    def _blocks(
-        self, number: int, content: PageContent, words: Sequence[PlacedWord]
-    ) -> list[Block]:
+    def _blocks(self, number: int, content: PageContent, words: Sequence[TextRun]) -> list[Block]:
         if number not in self._page_texts:
             return page_blocks(words, content.rules, width=content.width, height=content.height)
         paragraphs = re.split(r"\n\s*\n", normalise_text(self._page_texts[number]).strip("\n"))
@@ -182,39 +179,59 @@ _EDGE_ROWS = 2
 _MIN_PAGES = 3
 #: A chapter's head is on few of all pages, but on so many in a row, or on every other one.
 _MIN_CHAPTER_PAGES = 4
-_NUMBER = re.compile(r"^\d{1,6}\b|\b\d{1,6}(?=$|\t)")
+_NUMBER_DIGITS = 6
+_NUMBER = re.compile(rf"^\d{{1,{_NUMBER_DIGITS}}}\b|\b\d{{1,{_NUMBER_DIGITS}}}$")
 
 
-def _edge_rows(words: Sequence[PlacedWord]) -> Iterator[tuple[str, list[PlacedWord]]]:
-    """Text and words of the outermost rows of a page; none if there are no others."""
-    upright = [word for word in words if not word.angle]
+#: The key of a line that says what its page is called, and nothing else.
+_LABEL_KEY = "label"
+
+
+def _edge_rows(
+    runs: Sequence[TextRun], number: int, label: str
+) -> Iterator[tuple[set[str], list[TextRun]]]:
+    """Keys and runs of the outermost rows of a page; none if there are no others.
+
+    Lines are equal if they differ only in a number that grows with the pages. Other numbers count:
+    the total at the foot of each sheet is no running line.
+    """
+    upright = [run for run in runs if not run.angle]
     if not upright:
         return
-    reach = 3 * max(word.size for word in upright)
-    low = max(word.y1 for word in upright)
-    high = min(word.y0 for word in upright)
-    tops = make_rows(make_fragments(word for word in upright if word.y0 < high + reach))
-    ends = make_rows(make_fragments(word for word in upright if word.y1 > low - reach))
+    reach = 3 * max(run.size for run in upright)
+    low = max(run.y1 for run in upright)
+    high = min(run.y0 for run in upright)
+    tops = make_rows(make_fragments(run for run in upright if run.y0 < high + reach))
+    ends = make_rows(make_fragments(run for run in upright if run.y1 > low - reach))
     if low - high < 2 * reach and len(make_rows(make_fragments(upright))) <= 2 * _EDGE_ROWS:
         return
     for row in (*tops[:_EDGE_ROWS], *ends[-_EDGE_ROWS:]):
+        text = line_text(row.words)
+        line = _NUMBER.sub(lambda found: f"page{int(found[0]) - number:+}", text, count=1)
         # A title in large letters is no running head that repeats it.
-        yield f"{line_text(row.words)}\t{row.size:.0f}pt", row.words
+        keys = {f"{line}\t{row.size:.0f}pt"}
+        if label and text == label:
+            keys.add(_LABEL_KEY)
+        # Apart from the rest of a head, whatever that says.
+        for aside in (row.fragments[0], row.fragments[-1]) if len(row.fragments) > 1 else ():
+            own = line_text(aside.words)
+            if own.isdecimal() and len(own) <= _NUMBER_DIGITS:
+                keys.add(f"aside{int(own) - number:+}")
+            elif label and own == label:
+                keys.add("aside, label")
+        yield keys, row.words
 
 
-def running_lines(edges: Mapping[int, Sequence[str]], before: Iterable[str] = ()) -> set[str]:
-    """Keys of the running heads and page numbers among the outer lines of pages, which are given by
-    page number: on two pages in five and at least three, or on four close together.
-
-    Lines are equal if they differ only in a number that grows with the pages. Other numbers count:
-    the total at the foot of each sheet is no running line. `before` are keys known already.
-    """
+def running_lines(edges: Mapping[int, Sequence[set[str]]], before: Iterable[str] = ()) -> set[str]:
+    """Keys of running heads and page numbers among the keys of the outer lines of pages, which are
+    given by page number: on two pages in five and at least three, or on four close together.
+    `before` are keys known already."""
     pages: dict[str, list[int]] = {}
     for number, lines in edges.items():
-        for key in {line_key(line, number) for line in lines}:
+        for key in set().union(*lines):
             pages.setdefault(key, []).append(number)
     known = set(before)
-    running = set()
+    running = {_LABEL_KEY}
     for key, numbers in pages.items():
         close = zip(numbers, numbers[_MIN_CHAPTER_PAGES - 1 :], strict=False)
         if (
@@ -224,11 +241,6 @@ def running_lines(edges: Mapping[int, Sequence[str]], before: Iterable[str] = ()
         ):
             running.add(key)
     return running
-
-
-def line_key(line: str, page: int) -> str:
-    """The line, with the number at its start or end relative to the page number."""
-    return _NUMBER.sub(lambda number: f"page{int(number[0]) - page:+}", line, count=1)
 
 
 #: A page with fewer words on a picture of all of it has a stamp, and no text.
@@ -244,31 +256,28 @@ _LETTERS_SHARE = 0.5
 def is_scan(content: PageContent) -> bool:
     """Whether the text of a page can only be read off its picture: it has none, or one that means
     nothing. An empty page is no scan."""
-    words = content.words
-    if not words:
+    runs, words = content.runs, content.words
+    if not runs:
         return content.picture_share > 0 or content.drawing_points >= _MIN_OUTLINES
-    if content.unmapped_words > _UNMAPPED_SHARE * len(words):
+    if content.unmapped_words > _UNMAPPED_SHARE * words:
         return True
     if content.picture_share < _FULL_PICTURE:
         return False
-    if len(words) < _STAMP_WORDS:
+    if words < _STAMP_WORDS:
         return True
-    if content.invisible_words < 0.8 * len(words):
+    if content.invisible_words < 0.8 * words:
         return False
     # Another program's reading of the picture, which may be of another page or language.
     misplaced = sum(
-        not (
-            word.x0 >= 0 and word.x1 <= content.width and word.y0 >= 0 and word.y1 <= content.height
-        )
-        or word.y1 - word.y0 < 2.0
-        for word in words
+        not (run.x0 >= 0 and run.x1 <= content.width and run.y0 >= 0 and run.y1 <= content.height)
+        or run.y1 - run.y0 < 2.0
+        for run in runs
     )
-    characters = Counter(
-        character.isalnum() for word in words for character in word.text if character not in ".,;:-"
+    letters = Counter(
+        character.isalnum() for run in runs for character in run.text if character not in " .,;:-"
     )
     return (
-        misplaced > _MISPLACED_SHARE * len(words)
-        or characters[True] < _LETTERS_SHARE * characters.total()
+        misplaced > _MISPLACED_SHARE * len(runs) or letters[True] < _LETTERS_SHARE * letters.total()
     )
 
 

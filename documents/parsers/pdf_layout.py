@@ -20,7 +20,7 @@ from documents.parsers.pdf_lines import (
     make_line,
     make_rows,
 )
-from documents.parsers.pdf_page import Box, PlacedWord
+from documents.parsers.pdf_page import Box, TextRun
 from documents.parsers.pdf_tables import (
     PROSE_LETTERS,
     Table,
@@ -59,7 +59,7 @@ class _TableFragment(Fragment):
 
 
 def page_blocks(
-    words: Sequence[PlacedWord], rules: Sequence[Box], *, width: float, height: float
+    words: Sequence[TextRun], rules: Sequence[Box], *, width: float, height: float
 ) -> list[Block]:
     """The blocks of a page of `width` and `height` points in the order of reading: columns one
     after the other, notes in the margin behind the text beside them, footnotes last. Text that runs
@@ -77,7 +77,7 @@ def page_blocks(
     return blocks
 
 
-def _turned(word: PlacedWord, box: Box) -> PlacedWord:
+def _turned(word: TextRun, box: Box) -> TextRun:
     x0, y0, x1, y1 = box
     return word._replace(x0=x0, y0=y0, x1=x1, y1=y1)
 
@@ -94,7 +94,7 @@ def _upright(box: Sequence[float], angle: int, size: tuple[float, float]) -> Box
 
 
 def _upright_blocks(
-    words: Sequence[PlacedWord], rules: Sequence[Box], width: float, height: float
+    words: Sequence[TextRun], rules: Sequence[Box], width: float, height: float
 ) -> list[Block]:
     tables, rest = ruled_tables(words, rules) if len(rules) > 4 else ([], list(words))
     fixed = sum(word.is_monospaced for word in rest)
@@ -167,6 +167,8 @@ def _gutters(items: Sequence[Fragment], size: float) -> Iterator[float]:
     places = sorted(changes)
     covers = list(accumulate(changes[place] for place in places))
     levels = sorted({cover for cover in covers if cover <= 0.7 * len(items)})
+    # There must be something on both sides.
+    least, most = min(item.x1 for item in items), max(item.x0 for item in items)
     tried: list[float] = []
     for level in levels[:: len(levels) // _LEVELS + 1]:
         start: int | None = None
@@ -177,7 +179,8 @@ def _gutters(items: Sequence[Fragment], size: float) -> Iterator[float]:
             # Not the left margin.
             if start is not None and place - start >= 0.8 * size and start > places[0]:
                 middle = (start + place) / 2
-                if all(abs(middle - other) >= 2 * size for other in tried):
+                is_new = all(abs(middle - other) >= 2 * size for other in tried)
+                if is_new and least <= middle <= most:
                     tried.append(middle)
                     yield middle
                     if len(tried) >= _TRIES:
@@ -232,7 +235,7 @@ def _column_part(
     top, bottom = min(item.y0 for item in right), max(item.y1 for item in right)
     above = [item for item in left if item.y1 <= top + 0.3 * size]
     beside = [item for item in left if item.y1 > top + 0.3 * size]
-    low = [item for item in beside if item.y0 >= bottom - 0.3 * size]
+    low = [item for item in beside if item.words and item.y0 >= bottom - 0.3 * size]
     below: _Side = []
     if low and len(low) < len(beside):
         beside_bottom = max(item.y1 for item in beside if item.y0 < bottom - 0.3 * size)
@@ -243,8 +246,9 @@ def _column_part(
     return (above, beside, right, below) if _are_columns(beside, right, size) else None
 
 
-def _are_columns(left: Sequence[Fragment], right: Sequence[Fragment], size: float) -> bool:
+def _are_columns(left: _Side, right: _Side, size: float) -> bool:
     """Whether two sides are read one after the other, and not row by row as a table."""
+    left, right = ([item for item in side if item.words] for side in (left, right))
     if not left or not right or len(left) + len(right) < _MIN_ITEMS:
         return False
     fewer, more = sorted((make_rows(left), make_rows(right)), key=len)
@@ -290,11 +294,13 @@ def _flow_blocks(flow: _Flow, rules: Sequence[Box], page_width: float) -> Iterat
     if not texts:
         yield from (item.table for item in tables)
         return
-    x0, right = min(item.x0 for item in texts), max(item.x1 for item in texts)
-    if not flow.is_column and x0 < 0.3 * page_width:
-        # Where all lines are short, as far as the margin, if it is the same on both sides.
-        right = max(right, x0 + 0.9 * (page_width - 2 * x0))
     rows = make_rows(texts)
+    x0, right = min(row.x0 for row in rows), max(row.x1 for row in rows)
+    full = sum(row.x1 > right - 3 * row.size for row in rows)
+    is_wrapped = full >= max(3, 0.3 * len(rows)) and right - x0 > 0.3 * page_width
+    if not flow.is_column and not is_wrapped and x0 < 0.3 * page_width:
+        # Where lines are short, as far as the margin, if it is the same on both sides.
+        right = max(right, x0 + 0.9 * (page_width - 2 * x0))
     start = 0
     for item in [*tables, None]:
         end = start

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from common.text import CJK
 from documents.parsers.normalise import normalise_text
-from documents.parsers.pdf_page import PlacedWord
+from documents.parsers.pdf_page import TextRun
 
 #: In sizes of the font. Spaces of justified lines are narrower, gaps between cells mostly wider.
 WIDE_GAP = 0.7
@@ -52,8 +52,11 @@ class Fragment:
 
     __slots__ = ("size", "words", "x0", "x1", "y0", "y1")
 
-    def __init__(self, words: list[PlacedWord]) -> None:
+    def __init__(self, words: list[TextRun]) -> None:
         self.words = words
+        if len(words) == 1:
+            _, self.x0, self.y0, self.x1, self.y1, self.size, *_ = words[0]
+            return
         self.x0 = min(word.x0 for word in words)
         self.y0 = min(word.y0 for word in words)
         self.x1 = max(word.x1 for word in words)
@@ -63,14 +66,14 @@ class Fragment:
     @property
     def characters(self) -> int:
         """Number of characters without spaces."""
-        return sum(len(word.text) for word in self.words)
+        return sum(len(word.text) - word.text.count(" ") for word in self.words)
 
 
-def make_fragments(words: Iterable[PlacedWord]) -> list[Fragment]:
+def make_fragments(words: Iterable[TextRun]) -> list[Fragment]:
     """Fragments from words in the order of the content."""
     fragments: list[Fragment] = []
-    current: list[PlacedWord] = []
-    before: PlacedWord | None = None
+    current: list[TextRun] = []
+    before: TextRun | None = None
     for word in words:
         if before is not None:
             if not word.begins_line and _are_close(before, word):
@@ -85,7 +88,7 @@ def make_fragments(words: Iterable[PlacedWord]) -> list[Fragment]:
     return fragments
 
 
-def _are_close(before: PlacedWord, word: PlacedWord) -> bool:
+def _are_close(before: TextRun, word: TextRun) -> bool:
     """Whether a word follows another on its line, without a wide gap."""
     size = before.size if before.size > word.size else word.size
     if not -0.6 * size <= word.x0 - before.x1 <= WIDE_GAP * size:
@@ -102,8 +105,13 @@ class Row:
     __slots__ = ("fragments", "size", "words", "x0", "x1", "y0", "y1")
 
     def __init__(self, fragments: list[Fragment]) -> None:
-        fragments.sort(key=lambda each: each.x0)
+        first = fragments[0]
         self.fragments = fragments
+        if len(fragments) == 1 and len(first.words) == 1:
+            self.words, self.size = first.words, first.size
+            self.x0, self.y0, self.x1, self.y1 = first.x0, first.y0, first.x1, first.y1
+            return
+        fragments.sort(key=lambda each: each.x0)
         self.words = [word for each in fragments for word in each.words]
         if len(fragments) > 1:
             self.words.sort(key=lambda word: word.x0)
@@ -121,7 +129,7 @@ class Row:
     @property
     def characters(self) -> int:
         """Number of characters without spaces."""
-        return sum(len(word.text) for word in self.words)
+        return sum(len(word.text) - word.text.count(" ") for word in self.words)
 
     @property
     def is_bold(self) -> bool:
@@ -143,25 +151,32 @@ class Row:
 def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
     """Rows from top to bottom: fragments on one height that do not cover one another."""
     groups: list[list[Fragment]] = []
+    # The largest fragment of each group.
+    largest: list[Fragment] = []
     for fragment in sorted(fragments, key=lambda each: each.y0 + each.y1):
-        for group in reversed(groups[-4:]):
-            largest = max(group, key=lambda each: each.size)
-            overlap = min(largest.y1, fragment.y1) - max(largest.y0, fragment.y0)
-            least = 0.5 * min(largest.y1 - largest.y0, fragment.y1 - fragment.y0)
-            if overlap >= least and not any(
+        y0, y1 = fragment.y0, fragment.y1
+        for at in range(len(groups) - 1, max(len(groups) - 5, -1), -1):
+            other = largest[at]
+            overlap = (y1 if y1 < other.y1 else other.y1) - (y0 if y0 > other.y0 else other.y0)
+            if overlap < 0.5 * (y1 - y0) and overlap < 0.5 * (other.y1 - other.y0):
+                continue
+            if not any(
                 min(each.x1, fragment.x1) - max(each.x0, fragment.x0) > 0.3 * fragment.size
-                for each in group
+                for each in groups[at]
             ):
-                group.append(fragment)
+                groups[at].append(fragment)
+                if fragment.size > other.size:
+                    largest[at] = fragment
                 break
         else:
             groups.append([fragment])
+            largest.append(fragment)
     rows = [Row(group) for group in groups]
     rows.sort(key=lambda row: row.y1)
     return rows
 
 
-def line_text(words: Sequence[PlacedWord]) -> str:
+def line_text(words: Sequence[TextRun]) -> str:
     """The words with single spaces, without ligatures and glyphs that mean nothing; web links are
     between their marks."""
     if (words and words[0].link) or any(word.link for word in words):
@@ -203,18 +218,18 @@ class Line(NamedTuple):
     size: float
 
 
-def make_line(words: Sequence[PlacedWord]) -> Line:
+def make_line(words: Sequence[TextRun]) -> Line:
     """The line of words that go from left to right; there is at least one."""
     first = words[0]
-    return Line(
-        line_text(words),
-        first.x0,
-        max(word.x1 for word in words),
-        first.x1 - first.x0,
-        first.size,
-    )
+    word = first.text.partition(" ")[0]
+    width = first.x1 - first.x0
+    if word != first.text:  # about, and not too little
+        width *= 1.15 * len(word) / len(first.text)
+    return Line(line_text(words), first.x0, max(each.x1 for each in words), width, first.size)
 
 
+#: Sizes of the font that a break which is meant leaves besides the next word, at least.
+_CLEAR_ROOM = 1.5
 _HYPHENS = ("-", "\u00ad", "\u2010")
 _CJK_END = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef]$")
 _CJK_START = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uffef]")
@@ -225,7 +240,7 @@ def join_lines(lines: Sequence[Line], *, right: float) -> str:
     `right`; other breaks stay. Hyphens at the ends of lines are resolved."""
     text = lines[0].text if lines else ""
     for before, line in pairwise(lines):
-        has_room = before.x1 + line.first_width + 0.25 * line.size < right
+        has_room = before.x1 + line.first_width + _CLEAR_ROOM * line.size < right
         breaks = has_room or LIST_ITEM.match(line.text) or _LEADER_END.search(before.text)
         text = join_texts(text, line.text, breaks=bool(breaks))
     if LINK_START in text:

@@ -27,8 +27,9 @@ class Word(NamedTuple):
 Box = tuple[float, float, float, float]
 
 
-class PlacedWord(NamedTuple):
-    """A word and its box in points from the top left corner of the shown page.
+class TextRun(NamedTuple):
+    """A word, or words of one font with usual spaces between them, and their box in points from the
+    top left corner of the shown page.
 
     `size` is the font's, in points. `begins_line` is pdfium's opinion, by the order of the content.
     `angle` is where the text runs: 0 to the right, 90 downwards, 180 to the left, 270 upwards.
@@ -53,15 +54,17 @@ class PageContent:
     """What the layout of a page is made of, in points from the top left corner.
 
     `rules` are boxes of lines, nearly without height or width. `picture_share` is the part of the
-    page that pictures cover, `drawing_points` the number of points of all its lines and curves.
+    page that pictures cover, `drawing_points` the number of points of all its lines and curves,
+    `words` how many words the runs have.
     """
 
     width: float
     height: float
-    words: list[PlacedWord] = field(default_factory=list)
+    runs: list[TextRun] = field(default_factory=list)
     rules: list[Box] = field(default_factory=list)
     picture_share: float = 0.0
     drawing_points: int = 0
+    words: int = 0
     unmapped_words: int = 0
     invisible_words: int = 0
 
@@ -125,6 +128,9 @@ _MONOSPACED_NAME = re.compile(
     r"mono|courier|consol|typewriter|nimbusmon|cmtt|lmtt|menlo|sourcecode|firacode", re.I
 )
 _FIXED_PITCH = 1
+#: Width of a letter on average, in sizes of the font; that of a typewriter has 0.6.
+_MAX_ADVANCE = 0.62
+_SPACES_SEEN = 8
 _NAME_BYTES = 128
 _INVISIBLE = 3
 #: An address instead of a pointer object, which would be made for every word.
@@ -137,60 +143,39 @@ def page_words(page: PdfPage) -> list[Word]:
     """The words of a page in the order of its content, which need not be that of reading. A hyphen
     at the end of a line stays; ligatures are single letters where the font says so."""
     area = PageArea(page)
-    text_page = page.get_textpage()
-    try:
-        return [
-            Word(word, x0 / area.width, y0 / area.height, x1 / area.width, y1 / area.height)
-            for word, _, _, (x0, y0, x1, y1) in _boxed_words(text_page, area)
-        ]
-    finally:
-        text_page.close()
-
-
-def read_page(page: PdfPage) -> PageContent:
-    """Words in the order of the page's content, the values of its form fields, its lines and
-    links."""
-    area = PageArea(page)
     content = PageContent(area.width, area.height)
     text_page = page.get_textpage()
     try:
-        _place_words(text_page, area, content)
+        _place_runs(text_page, area, content, by_word=True)
     finally:
         text_page.close()
+    return [
+        Word(word.text, word.x0 / area.width, word.y0 / area.height, word.x1 / area.width,
+             word.y1 / area.height)
+        for word in content.runs
+    ]  # fmt: skip
+
+
+def read_page(page: PdfPage) -> PageContent:
+    """Runs in the order of the page's content, the values of its form fields, its lines and
+    links. Where there are links, or lines that may be a table's, every word is a run."""
+    area = PageArea(page)
+    content = PageContent(area.width, area.height)
     _read_objects(page, area, content)
+    links = _web_links(page, area)
+    text_page = page.get_textpage()
+    try:
+        _place_runs(text_page, area, content, by_word=bool(links) or len(content.rules) > 4)
+    finally:
+        text_page.close()
     if page.formenv:
-        content.words += _field_values(page, area)
-    if links := _web_links(page, area):
-        content.words = [
-            word._replace(link=next((url for box, url in links if _is_inside(word, box)), ""))
-            for word in content.words
+        content.runs += _field_values(page, area)
+    if links:
+        content.runs = [
+            run._replace(link=next((url for box, url in links if _is_inside(run, box)), ""))
+            for run in content.runs
         ]
     return content
-
-
-def _boxed_words(text_page: PdfTextPage, area: PageArea) -> Iterator[tuple[str, int, bool, Box]]:
-    """Each word, the index of its first character, whether it begins a line, and its box."""
-    raw, rect = text_page.raw, pdfium.FS_RECTF()
-    get_box, place = pdfium.FPDFText_GetLooseCharBox, area.box
-    text = page_characters(text_page)
-    end = 0
-    begins_line = True
-    for match in _WORD.finditer(text):
-        first, last = match.start(), match.end() - 1
-        begins_line = begins_line or "\n" in text[end:first]
-        end = match.end()
-        word = match[0]
-        if not get_box(raw, first, rect):
-            continue
-        left, bottom, right, top = rect.left, rect.bottom, rect.right, rect.top
-        if last > first and get_box(raw, last, rect):
-            left, bottom = min(left, rect.left), min(bottom, rect.bottom)
-            right, top = max(right, rect.right), max(top, rect.top)
-        is_broken = word[-1] in _LINE_END_HYPHENS
-        if is_broken:
-            word = word[:-1] + "-"
-        yield word, first, begins_line, place(left, bottom, right, top)
-        begins_line = is_broken
 
 
 def page_characters(text_page: PdfTextPage) -> str:
@@ -206,37 +191,114 @@ def page_characters(text_page: PdfTextPage) -> str:
     return "".join(chr(code) if code <= 0x10FFFF else "\0" for code in codes)
 
 
-def _place_words(text_page: PdfTextPage, area: PageArea, content: PageContent) -> None:
-    """The words with their styles, and how many of them are unmapped or invisible."""
+_LINE = re.compile(rf"[^\r\n{_LINE_END_HYPHENS}]+[{_LINE_END_HYPHENS}]?|[{_LINE_END_HYPHENS}]")
+
+
+def _place_runs(
+    text_page: PdfTextPage, area: PageArea, content: PageContent, *, by_word: bool
+) -> None:
+    """The runs with their styles, and how many words are unmapped or invisible."""
     raw = text_page.raw
-    matrix, flags = pdfium.FS_MATRIX(), ctypes.c_int()
-    name = ctypes.create_string_buffer(_NAME_BYTES)
-    style = (0.0, False)
-    angle = 0
-    is_unmapped = is_invisible = is_monospaced = False
-    last_object: int | None = -1
-    for word, first, begins_line, box in _boxed_words(text_page, area):
-        text_object = _text_object(raw, first)
-        if text_object != last_object:
-            last_object = text_object
-            pdfium.FPDFText_GetMatrix(raw, first, matrix)
-            scale = math.hypot(matrix.c, matrix.d) or 1.0
-            length = pdfium.FPDFText_GetFontInfo(raw, first, name, _NAME_BYTES, flags)
-            is_bold, is_monospaced = _font_style(
-                name.value if length > 0 else b"",
-                flags.value if length > 0 else 0,
-                pdfium.FPDFText_GetFontWeight(raw, first),
+    text = page_characters(text_page)
+    style = _StyleReader(text_page, area)
+    rect, get_box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
+    begins_line = True
+    end = 0
+    for line in _LINE.finditer(text):
+        start, stop = line.span()
+        begins_line = begins_line or start > end
+        end = stop
+        first, behind = _stripped(text, start, stop)
+        if first < behind and not by_word and style.is_one_run(text, first, behind):
+            pieces = [(first, behind)]
+        else:
+            pieces = [match.span() for match in _WORD.finditer(text, start, stop)]
+        for first, behind in pieces:
+            if not get_box(raw, first, rect):
+                continue
+            left, bottom, right, top = rect.left, rect.bottom, rect.right, rect.top
+            if behind - first > 1 and get_box(raw, behind - 1, rect):
+                left, bottom = min(left, rect.left), min(bottom, rect.bottom)
+                right, top = max(right, rect.right), max(top, rect.top)
+            words = text[first:behind]
+            if words[-1] in _LINE_END_HYPHENS:
+                words = words[:-1] + "-"
+            style.read(first)
+            box = area.box(left, bottom, right, top)
+            content.runs.append(
+                TextRun(words, *box, *style.font, begins_line, style.angle, style.is_monospaced)
             )
-            style = (pdfium.FPDFText_GetFontSize(raw, first) * scale, is_bold)
-            angle = area.angle(matrix.a, matrix.b)
-            is_unmapped = pdfium.FPDFText_HasUnicodeMapError(raw, first) == 1
-            handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT) if text_object else None
-            is_invisible = (
-                handle is not None and pdfium.FPDFTextObj_GetTextRenderMode(handle) == _INVISIBLE
-            )
-        content.unmapped_words += is_unmapped
-        content.invisible_words += is_invisible
-        content.words.append(PlacedWord(word, *box, *style, begins_line, angle, is_monospaced))
+            count = words.count(" ") + 1
+            content.words += count
+            content.unmapped_words += count * style.is_unmapped
+            content.invisible_words += count * style.is_invisible
+            begins_line = False
+        begins_line = text[stop - 1] in _LINE_END_HYPHENS
+
+
+def _stripped(text: str, start: int, stop: int) -> tuple[int, int]:
+    while start < stop and text[start].isspace():
+        start += 1
+    while start < stop and text[stop - 1].isspace():
+        stop -= 1
+    return start, stop
+
+
+class _StyleReader:
+    """The style of the text object that a character belongs to: `font` is its size in points and
+    whether it is bold."""
+
+    def __init__(self, text_page: PdfTextPage, area: PageArea) -> None:
+        self._raw = text_page.raw
+        self._area = area
+        self._object: int | None = -1
+        self._matrix, self._flags = pdfium.FS_MATRIX(), ctypes.c_int()
+        self._name = ctypes.create_string_buffer(_NAME_BYTES)
+        self._rect = pdfium.FS_RECTF()
+        self.font = (0.0, False)
+        self.angle = 0
+        self.is_monospaced = self.is_unmapped = self.is_invisible = False
+
+    def read(self, index: int) -> None:
+        """Take the style of the character at `index`."""
+        raw, matrix = self._raw, self._matrix
+        text_object = _text_object(raw, index)
+        if text_object == self._object:
+            return
+        self._object = text_object
+        pdfium.FPDFText_GetMatrix(raw, index, matrix)
+        length = pdfium.FPDFText_GetFontInfo(raw, index, self._name, _NAME_BYTES, self._flags)
+        is_bold, self.is_monospaced = _font_style(
+            self._name.value if length > 0 else b"",
+            self._flags.value if length > 0 else 0,
+            pdfium.FPDFText_GetFontWeight(raw, index),
+        )
+        scale = math.hypot(matrix.c, matrix.d) or 1.0
+        self.font = (pdfium.FPDFText_GetFontSize(raw, index) * scale, is_bold)
+        self.angle = self._area.angle(matrix.a, matrix.b)
+        self.is_unmapped = pdfium.FPDFText_HasUnicodeMapError(raw, index) == 1
+        handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT) if text_object else None
+        self.is_invisible = (
+            handle is not None and pdfium.FPDFTextObj_GetTextRenderMode(handle) == _INVISIBLE
+        )
+
+    def is_one_run(self, text: str, start: int, stop: int) -> bool:
+        """Whether the words of a line are of one object that has its own spaces: what parts columns
+        would be none, or many of them, which pdfium shows as one."""
+        raw, rect = self._raw, self._rect
+        if _text_object(raw, start) != _text_object(raw, stop - 1):
+            return False
+        spaces = [at for at in range(start, stop) if text[at] == " "]
+        is_generated = pdfium.FPDFText_IsGenerated
+        if any(is_generated(raw, at) == 1 for at in spaces[:: len(spaces) // _SPACES_SEEN + 1]):
+            return False
+        self.read(start)
+        if self.angle or not pdfium.FPDFText_GetLooseCharBox(raw, start, rect):
+            return False
+        left: float = rect.left
+        pdfium.FPDFText_GetLooseCharBox(raw, stop - 1, rect)
+        right: float = rect.right
+        return right - left <= _MAX_ADVANCE * self.font[0] * (stop - start)
 
 
 @lru_cache(maxsize=256)
@@ -342,8 +404,13 @@ def _read_path(item: Any, matrix: _Matrix, area: PageArea, content: PageContent)
     box = _object_box(item, matrix, area)
     if _add_rule(content, box) or count == 2:
         return
-    placement = _object_matrix(item).within(matrix)
     x, y = ctypes.c_float(), ctypes.c_float()
+    if count in _RECTANGLE_POINTS and _is_rectangle(item, x, y):
+        x0, y0, x1, y1 = box
+        for side in ((x0, y0, x1, y0), (x0, y1, x1, y1), (x0, y0, x0, y1), (x1, y0, x1, y1)):
+            _add_rule(content, side)
+        return
+    placement = _object_matrix(item).within(matrix)
     start = last = (0.0, 0.0)
     for index in range(count):
         segment = pdfium.FPDFPath_GetPathSegment(item, index)
@@ -362,6 +429,22 @@ def _read_path(item: Any, matrix: _Matrix, area: PageArea, content: PageContent)
             last = start
 
 
+_RECTANGLE_POINTS = frozenset({4, 5})
+
+
+def _is_rectangle(item: Any, x: ctypes.c_float, y: ctypes.c_float) -> bool:
+    """Whether the sides of a path, by its first three points, are level and upright."""
+    points = []
+    for index in range(3):
+        segment = pdfium.FPDFPath_GetPathSegment(item, index)
+        if pdfium.FPDFPathSegment_GetType(segment) == pdfium.FPDF_SEGMENT_BEZIERTO:
+            return False
+        pdfium.FPDFPathSegment_GetPoint(segment, x, y)
+        points.append((x.value, y.value))
+    (ax, ay), (bx, by), (cx, cy) = points
+    return (ax == bx and by == cy) or (ay == by and bx == cx)
+
+
 def _add_rule(content: PageContent, box: Box) -> bool:
     x0, y0, x1, y1 = box
     is_thin = x1 - x0 <= _THIN or y1 - y0 <= _THIN
@@ -370,7 +453,7 @@ def _add_rule(content: PageContent, box: Box) -> bool:
     return is_thin
 
 
-def _is_inside(word: PlacedWord, box: Box) -> bool:
+def _is_inside(word: TextRun, box: Box) -> bool:
     x, y = (word.x0 + word.x1) / 2, (word.y0 + word.y1) / 2
     return box[0] <= x <= box[2] and box[1] <= y <= box[3]
 
@@ -414,7 +497,7 @@ _CHECK_FIELDS = frozenset({pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD
 _FIELD_SIZE = 11.0
 
 
-def _field_values(page: PdfPage, area: PageArea) -> Iterator[PlacedWord]:
+def _field_values(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
     """What is filled in the page's form fields, as words at their places."""
     form, rect = page.formenv, pdfium.FS_RECTF()
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_FIELDS)):
@@ -446,7 +529,7 @@ def _field_text(form: Any, annotation: Any) -> str:
     return bytes(buffer)[: size - 2].decode("utf-16-le", "replace")
 
 
-def _words_in_box(text: str, box: Box) -> Iterator[PlacedWord]:
+def _words_in_box(text: str, box: Box) -> Iterator[TextRun]:
     """The words of a text side by side in a box, for lines from its top on."""
     x0, y0, x1, y1 = box
     lines = [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line]
@@ -458,4 +541,4 @@ def _words_in_box(text: str, box: Box) -> Iterator[PlacedWord]:
         for match in re.finditer(r"\S+", line):
             left, right = x0 + match.start() * advance, x0 + match.end() * advance
             begins = match.start() == 0
-            yield PlacedWord(match[0], left, top, right, top + size, size, False, begins)
+            yield TextRun(match[0], left, top, right, top + size, size, False, begins)

@@ -5,6 +5,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from documents.parsers.pdf_lines import (
@@ -16,7 +17,7 @@ from documents.parsers.pdf_lines import (
     make_fragments,
     make_rows,
 )
-from documents.parsers.pdf_page import Box, PlacedWord
+from documents.parsers.pdf_page import Box, TextRun
 
 
 @dataclass(slots=True)
@@ -30,7 +31,7 @@ class Table:
     has_header: bool | None = None
 
 
-_Words = list[PlacedWord]
+_Words = list[TextRun]
 
 #: Points within which two lines are one, and within which lines touch.
 _SAME_LINE = 2.5
@@ -42,8 +43,8 @@ _MAX_OPEN_BANDS = 3
 
 
 def ruled_tables(
-    words: Sequence[PlacedWord], rules: Sequence[Box]
-) -> tuple[list[Table], list[PlacedWord]]:
+    words: Sequence[TextRun], rules: Sequence[Box]
+) -> tuple[list[Table], list[TextRun]]:
     """Tables whose cells have borders, and the words that are in none."""
     tables: list[Table] = []
     left = list(words)
@@ -212,6 +213,8 @@ def _merged_cells(
 
 def _cell_text(words: _Words) -> str:
     """The lines of a cell as one."""
+    if all(word.y0 == words[0].y0 for word in words):
+        return line_text(sorted(words, key=lambda word: word.x0))
     text = ""
     for row in make_rows(make_fragments(words)):
         text = join_texts(text, line_text(row.words), breaks=False)
@@ -281,6 +284,13 @@ def _is_leader(row: Row) -> bool:
     )
 
 
+def _is_item(row: Row) -> bool:
+    """Whether it is an item of a list: a sign and its text."""
+    least = WIDE_GAP * row.size
+    gaps = sum(right.x0 - left.x1 > least for left, right in pairwise(row.words))
+    return gaps < 2 and LIST_ITEM.match(row.words[0].text + " ") is not None
+
+
 def _free(row: Row, gaps: list[tuple[float, float]], least: float) -> list[tuple[float, float]]:
     """What the words of a row leave of gaps, where at least `least` wide."""
     for word in row.words:
@@ -322,6 +332,7 @@ def _end_of_run(rows: Sequence[Row], start: int) -> tuple[int, set[int]]:
             or step > 2.2 * usual
             or abs(row.size - size) > 0.35 * size
             or _is_leader(row)
+            or (most > 1 and _is_item(row))
         ):
             break
         left = _free(row, gaps, least)
@@ -389,7 +400,7 @@ PROSE_LETTERS = 18
 _FULL_LINE = 0.75
 
 
-def is_prose_column(lines: Sequence[Sequence[PlacedWord]]) -> bool:
+def is_prose_column(lines: Sequence[Sequence[TextRun]]) -> bool:
     """Whether most lines are long and as wide as the column."""
     cells = [words for words in lines if words]
     if len(cells) < 3:
@@ -402,7 +413,8 @@ def is_prose_column(lines: Sequence[Sequence[PlacedWord]]) -> bool:
 
 def is_prose(rows: Sequence[Row]) -> bool:
     """Whether rows are lines of prose, in one column or in several."""
-    columns = zip(*(_split(row, column_separators(rows)) for row in rows), strict=True)
+    separators = column_separators(rows)
+    columns = zip(*(_split(row, separators) for row in rows), strict=True)
     return all(is_prose_column(column) for column in columns)
 
 

@@ -3,13 +3,16 @@ OCR."""
 
 import pypdfium2
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from common.text import strip_markdown
 from documents.document_html import render_markdown
 from documents.ingestion.preparation import PreparedDocument
 from documents.parsers import ParseError, parse
 from documents.parsers.pdf import parse_pdf
-from documents.parsers.pdf_page import page_words
+from documents.parsers.pdf_layout import TextBlock, page_blocks
+from documents.parsers.pdf_page import Box, TextRun, page_words
 from documents.parsers.pdf_writer import escape_markdown
 from documents.tests.factories_pdf import (
     LONG,
@@ -205,3 +208,42 @@ def test_words_are_where_they_are_shown(rotation: int) -> None:
 def test_a_snippet_of_a_table_reads_without_its_marks() -> None:
     cells, data = known_tables()["grid"]
     assert cells[1][0] in strip_markdown(parse(data, name="a.pdf").text)
+
+
+_PLACE = st.integers(0, 60).map(lambda step: 10.0 * step)
+_RULES = st.lists(
+    st.tuples(_PLACE, _PLACE, _PLACE, st.booleans()).map(
+        lambda rule: (
+            (rule[0], rule[1], rule[2], rule[1])
+            if rule[3]
+            else (rule[0], rule[1], rule[0], rule[2])
+        )
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            _PLACE, _PLACE, st.sampled_from([0.0, 8.0, 10.0, 24.0]), st.integers(1, 30),
+            st.booleans(), st.sampled_from([0, 0, 0, 90, 180, 270]),
+        ),
+        max_size=60,
+    ),
+    _RULES,
+)  # fmt: skip
+def test_no_word_is_lost_wherever_words_and_lines_are(
+    places: list[tuple[float, float, float, int, bool, int]], rules: list[Box]
+) -> None:
+    runs = [
+        TextRun(f"w{at}" + "x" * length, x, y, x + length * size / 2, y + size, size, is_bold,
+                begins_line=at % 3 == 0, angle=angle)
+        for at, (x, y, size, length, is_bold, angle) in enumerate(places)
+    ]  # fmt: skip
+    words: list[str] = []
+    for block in page_blocks(runs, rules, width=612.0, height=792.0):
+        rows = [[block.text]] if isinstance(block, TextBlock) else block.rows
+        words += [word for row in rows for text in row for word in text.split()]
+    assert {run.text for run in runs} <= set(words)
