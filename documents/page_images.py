@@ -2,16 +2,16 @@
 words on it. Begin with `page_layer` and `page_image`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, TypeVar
-from collections.abc import Callable, Iterator
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
 
 from common.errors import NotFound
@@ -132,9 +132,7 @@ def image_response(
     etag = f'"{document.source_sha256[:32]}-{name}"'
     answer = get_conditional_response(request, etag=etag)
     if answer is None or answer.status_code != 304:
-        answer = HttpResponse(
-            page_image(document, number, pixels), content_type=IMAGE_MEDIA_TYPE
-        )
+        answer = HttpResponse(page_image(document, number, pixels), content_type=IMAGE_MEDIA_TYPE)
     answer.headers["ETag"] = etag
     answer.headers["Cache-Control"] = "private, no-cache"
     answer.headers["X-Content-Type-Options"] = "nosniff"
@@ -266,9 +264,7 @@ def _with_scan(document: Document, layer: PageLayer) -> PageLayer:
     width, height = layer.width, layer.height
     if scan.rotation in {90, 270}:
         width, height = height, width
-    return PageLayer(
-        layer.number, layer.count, width, height, layer.label, words, scan.rotation
-    )
+    return PageLayer(layer.number, layer.count, width, height, layer.label, words, scan.rotation)
 
 
 def _turned(word: Sequence[Any], rotation: int) -> Word:

@@ -6,7 +6,6 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 #: Text, x0, y0, x1, y1: fractions of the width and height of the page from its top left corner.
 Word = tuple[str, float, float, float, float]
@@ -129,7 +128,8 @@ def _longest_certain(
     and the words with the position of each letter in them. Orders that disagree make it unsure."""
     length, found = 0, []
     longest = [_longest(key, at, last, stream.key) for stream in streams]
-    for wanted, stream in zip(longest, streams, strict=True):
+    for most, stream in zip(longest, streams, strict=True):
+        wanted = most
         while wanted >= max(length, 1):
             place = _certain_place(key, at, wanted, stream)
             letters = (
@@ -213,9 +213,7 @@ def _common(first: str, second: str) -> int:
     return count
 
 
-def _whole_words(
-    stream: _Stream, place: int, length: int, part: str
-) -> list[tuple[int, int, int]]:
+def _whole_words(stream: _Stream, place: int, length: int, part: str) -> list[tuple[int, int, int]]:
     """Word, position in it and number of letters so far, for each letter of a match; without those
     of a last word of which there is only a part, and nothing of a short match within words."""
     word_at = stream.word_at
@@ -341,27 +339,24 @@ def _part(word: Word, first: int, last: int, count: int) -> Box:
     return x0, y0, x1, y1
 
 
-def _merged(boxes: Sequence[tuple[int, float, float, float, float]]) -> Iterator[Mark]:
+def _merged(boxes: Sequence[tuple[int, float, float, float, float]]) -> list[Mark]:
     """One box around words that follow one another on a line."""
-    row: list[float] = []
-    for (before, *last), (index, *box) in pairwise([(-2, 0.0, 0.0, 0.0, 0.0), *boxes]):
-        height = max(box[3] - box[1], 1e-6)
-        overlap = min(last[3], box[3]) - max(last[1], box[1])
-        follows = (
+    marks: list[Mark] = []
+    before, last = -2, (0.0, 0.0, 0.0, 0.0)
+    for index, x0, y0, x1, y1 in boxes:
+        height = max(y1 - y0, 1e-6)
+        overlap = min(last[3], y1) - max(last[1], y0)
+        if (
             index == before + 1
             and overlap > height / 2
-            and -height / 2 <= box[0] - last[2] < 2 * height
-        )
-        if row and follows:
-            row = [
-                min(row[0], box[0]), min(row[1], box[1]), max(row[2], box[2]), max(row[3], box[3])
-            ]  # fmt: skip
+            and -height / 2 <= x0 - last[2] < 2 * height
+        ):
+            row = marks.pop()
+            marks.append(Mark(min(row.x0, x0), min(row.y0, y0), max(row.x1, x1), max(row.y1, y1)))
         else:
-            if row:
-                yield Mark(*row)
-            row = list(box)
-    if row:
-        yield Mark(*row)
+            marks.append(Mark(x0, y0, x1, y1))
+        before, last = index, (x0, y0, x1, y1)
+    return marks
 
 
 def _found_words(
@@ -369,6 +364,6 @@ def _found_words(
     words: Sequence[tuple[int, Word]],
     found: frozenset[str],
 ) -> Iterator[Mark]:
-    for index, *box in boxes:
+    for index, x0, y0, x1, y1 in boxes:
         if found.intersection(re.findall(r"\w+", words[index][1][0].lower())):
-            yield Mark(*box, is_found=True)
+            yield Mark(x0, y0, x1, y1, is_found=True)

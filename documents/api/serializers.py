@@ -346,6 +346,17 @@ class DocumentDeletion(WorkspaceParameters):
     )
 
 
+class PageImageParameters(WorkspaceParameters):
+    """How large the image of a page is."""
+
+    width = serializers.IntegerField(
+        min_value=1,
+        max_value=WIDTHS[-1],
+        default=DEFAULT_WIDTH,
+        help_text="Pixels. The next of 160, 800, 1200, 1600 and 2400 is taken.",
+    )
+
+
 class RunFilter(ListParameters, CollectionParameter):
     """Query parameters of the list of runs."""
 
