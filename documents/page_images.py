@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from django.utils.cache import get_conditional_response
 
 from common.errors import NotFound
@@ -69,9 +70,17 @@ def image_width(wanted: int) -> int:
 
 def with_pages(document_ids: Sequence[int]) -> set[int]:
     """Which of the documents can show their pages, without a look at their files."""
+    if not document_ids:
+        return set()
     rows = Document.objects.filter(pk__in=document_ids, media_type__in=PAGED_MEDIA_TYPES)
     rows = rows.select_related("duplicate_of")
     return {row.pk for row in rows if file_of(row) is not None}
+
+
+def thumbnail_url(collection_slug: str, document_id: int, page: int | None) -> str:
+    """Where people see a small image of the page, by default the first."""
+    own = [collection_slug, document_id, page or 1]
+    return f"{reverse('document_page_image', args=own)}?width={WIDTHS[0]}"
 
 
 def file_of(document: Document) -> Document | None:

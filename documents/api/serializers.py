@@ -23,6 +23,7 @@ from documents.models import (
     IngestionItem,
     IngestionRun,
 )
+from documents.page_images import DEFAULT_WIDTH, WIDTHS
 from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
 from documents.services.collections import MAX_FACET_CHARACTERS, MAX_FACETS

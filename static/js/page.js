@@ -2,7 +2,7 @@
 // Text change places without loading. Without it all of them are links.
 (() => {
   const page = document.getElementById("page");
-  const sheet = page.querySelector(".sheet");
+  const paper = page.querySelector(".paper");
   const reading = page.closest(".reading");
 
   const tabs = [...document.querySelectorAll("[data-view]")];
@@ -20,13 +20,13 @@
 
   const number = page.querySelector("[name=page]");
   number.addEventListener("change", () => number.form.requestSubmit());
-  if (!sheet) return;
+  if (!paper) return;
 
-  sheet.addEventListener("keydown", (event) => {
+  paper.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     const steps = { ArrowLeft: "-1", PageUp: "-1", ArrowRight: "1", PageDown: "1" };
     const step = steps[event.key];
-    const wide = sheet.scrollWidth > sheet.clientWidth + 1 && event.key.startsWith("Arrow");
+    const wide = paper.scrollWidth > paper.clientWidth + 1 && event.key.startsWith("Arrow");
     const link = step && !wide && page.querySelector(`[data-turn="${step}"]`);
     if (!link) return;
     event.preventDefault();
@@ -35,28 +35,28 @@
   });
   if (sessionStorage.getItem("page-keys")) {
     sessionStorage.removeItem("page-keys");
-    sheet.focus({ preventScroll: true });
+    paper.focus({ preventScroll: true });
   }
 
   const zoom = page.querySelector("[data-zoom]");
   zoom.hidden = false;
   const setZoom = (large) => {
-    sheet.classList.toggle("large", large);
+    paper.classList.toggle("large", large);
     zoom.setAttribute("aria-pressed", String(large));
     zoom.querySelector("span").textContent = large ? "Fit width" : "Larger";
-    sheet.querySelector("img").sizes = large ? "100rem" : "(max-width: 75rem) 100vw, 40rem";
+    paper.querySelector("img").sizes = large ? "100rem" : "(max-width: 75rem) 100vw, 40rem";
     showMark();
   };
-  zoom.addEventListener("click", () => setZoom(!sheet.classList.contains("large")));
+  zoom.addEventListener("click", () => setZoom(!paper.classList.contains("large")));
 
   function showMark() {
-    const mark = sheet.querySelector("rect.found") ?? sheet.querySelector("rect");
-    if (!mark || !sheet.offsetParent) return;
+    const mark = paper.querySelector("rect.found") ?? paper.querySelector("rect");
+    if (!mark || !paper.offsetParent) return;
     const { top, left } = mark.getBoundingClientRect();
-    const box = sheet.getBoundingClientRect();
-    if (sheet.scrollHeight > sheet.clientHeight) sheet.scrollTop += top - box.top - sheet.clientHeight / 3;
+    const box = paper.getBoundingClientRect();
+    if (paper.scrollHeight > paper.clientHeight) paper.scrollTop += top - box.top - paper.clientHeight / 3;
     else if (top < 130 || top > innerHeight * 0.8) scrollBy({ top: top - innerHeight / 3 });
-    if (left > box.right - 60 || left < box.left) sheet.scrollLeft += left - box.left - 40;
+    if (left > box.right - 60 || left < box.left) paper.scrollLeft += left - box.left - 40;
   }
 
   addEventListener("load", () => {
