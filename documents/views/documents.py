@@ -82,7 +82,7 @@ MAX_WORDS = 20
 @login_required_page
 def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The text, with the passage `?chunk=ID` marked; `?part=N` of a long one. Beside it the real
-    page, `?page=N`, with the passage or `?quote=START-END` of it marked."""
+    page, `?page_number=N`, with the passage or `?quote=START-END` of it marked."""
     document = find_document(request, slug, pk)
     whole = document_text(document)
     asked = request.GET.get("chunk", "")
@@ -92,7 +92,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     page = _shown_page(request, document, whole, passage)
     if passage is not None:
         part = page_at(parts, passage.start)
-    elif page is not None and "page" in request.GET and not number:
+    elif page is not None and "page_number" in request.GET and not number:
         on_page = (chunk.start for chunk in whole.chunks if (chunk.page or 1) >= page.number)
         part = page_at(parts, next(on_page, 0))
     else:
@@ -104,11 +104,11 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     )
     # Query parameters of the search that led here, without the document's own.
     params = request.GET.copy()
-    for own in ("chunk", "part", "words", "page", "quote", "view"):
+    for own in ("chunk", "part", "words", "page_number", "quote", "view"):
         params.pop(own, None)
     search = params.urlencode()
     turning = request.GET.copy()
-    for own in ("page", "part", "view"):
+    for own in ("page_number", "part", "view"):
         turning.pop(own, None)
     view = request.GET.get("view", "")
     visible = Document.objects.visible_to(request.user)
@@ -165,7 +165,7 @@ def _shown_page(
         document,
         whole.chunks,
         whole.text,
-        asked=_number(request.GET.get("page", "")) or None,
+        asked=_number(request.GET.get("page_number", "")) or None,
         passage=passage,
         quotation=quotation,
         found=frozenset(request.GET.get("words", "").lower().split()[:MAX_WORDS]),

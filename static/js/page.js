@@ -18,7 +18,7 @@
     });
   }
 
-  const number = page.querySelector("[name=page]");
+  const number = page.querySelector("[name=page_number]");
   number.addEventListener("change", () => number.form.requestSubmit());
   if (!paper) return;
 
