@@ -97,6 +97,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("Re-embeddings", "swap_horiz", "documents.Reembedding"),
             ("Search index segments", "segment", "documents.LexicalSegment"),
             ("Waiting for vectors", "hourglass", "documents.StagedDocument"),
+            ("Pages read by OCR", "document_scanner", "documents.ScannedPage"),
             ("Kept answers", "inventory", "accounts.IdempotencyRecord"),
             ("Questions measured", "quiz", "search.EvaluatedQuestion"),
             ("Samples", "show_chart", "dashboard.Sample"),

@@ -49,6 +49,7 @@ from documents.models import (
     Document,
     IngestionItem,
     IngestionRun,
+    ScannedPage,
     StagedDocument,
 )
 from inference.model_registry import rerankers
@@ -358,12 +359,21 @@ class VersionFilter(ConditionFilter):
     }
 
 
+class OcrFilter(ConditionFilter):
+    title = "OCR"
+    parameter_name = "ocr"
+    conditions = {
+        "hard": ("Hard to read", Q(metadata__ocr__hard_to_read=True)),
+        "read": ("Read by OCR", Q(metadata__has_key="ocr")),
+    }
+
+
 @admin.register(Document)
 class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
     """Documents to inspect and delete; they are changed by ingesting them again."""
 
     list_display = ["name", "collection", "status_label", "error", "chunk_count", "updated_at"]
-    list_filter = ["status", ("collection", AutocompleteSelectFilter), VersionFilter]
+    list_filter = ["status", ("collection", AutocompleteSelectFilter), VersionFilter, OcrFilter]
     actions = ["read_again", "embed_again", "export", "prune_versions"]
     can_delete = True
     status_label = choice_column("status", STATUS_COLOURS)
@@ -513,3 +523,17 @@ class StagedDocumentAdmin(ReadOnlyAdmin):
     @display(description="payload", ordering="octets")
     def payload_size(self, staged: Any) -> str:
         return str(filesizeformat(staged.octets))
+
+
+@admin.register(ScannedPage)
+class ScannedPageAdmin(ReadOnlyAdmin):
+    """Pages that OCR read, and how sure it was; their text is in the passages."""
+
+    list_display = ["id", "document_link", "page", "engine", "confidence", "created_at"]
+    list_select_related = ["document"]
+    list_heavy_fields = ("document__metadata", "document__declared")
+    heavy_fields = ("text", "lines")
+    document_link = link_column("document")
+    fields = ["document_link", "page", "engine", "confidence", "rotation", "created_at"]
+    search_fields = ["document__key", "document__title"]
+    ordering = ["-id"]

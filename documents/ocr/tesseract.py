@@ -53,14 +53,14 @@ class Tesseract:
         """The lines, and the degrees by which the picture must be turned clockwise to be upright;
         the boxes are those of the turned one."""
         lines = self._lines(picture, data)
-        if mean_confidence(lines) >= MAYBE_TURNED:
+        if mean_confidence(lines) >= MAYBE_TURNED and not _is_sideways(lines):
             return lines, 0
         stated = _ROTATE.search(self._run("-", "-", "--psm", "0", picture=picture))
         rotation = int(stated[1]) % 360 if stated else 0
         if rotation not in {90, 180, 270}:
             return lines, 0
         turned = self._lines(np.ascontiguousarray(np.rot90(picture, -rotation // 90)), data)
-        is_better = mean_confidence(turned) > mean_confidence(lines)
+        is_better = _is_sideways(lines) or mean_confidence(turned) > mean_confidence(lines)
         return (turned, rotation) if is_better else (lines, 0)
 
     def _lines(self, picture: Picture, data: str) -> list[Line]:
@@ -102,6 +102,12 @@ def mean_confidence(lines: list[Line]) -> float:
     return sum(line.confidence * size for line, size in zip(lines, sizes, strict=True)) / max(
         sum(sizes), 1
     )
+
+
+def _is_sideways(lines: list[Line]) -> bool:
+    """Tesseract reads some pages that are turned as lines that run down."""
+    boxes = [word.box for line in lines for word in line.words if len(word.text) > 3]
+    return 2 * sum(box.height > box.width for box in boxes) > len(boxes)
 
 
 def _cells(words: list[tuple[Word, float]]) -> list[Line]:

@@ -341,11 +341,11 @@ def _moment(text: str) -> datetime.datetime | None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     sign, hours, minutes = match.groups()[6:]
-    zone = None
-    if sign:
-        shift = datetime.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-        zone = datetime.timezone(-shift if sign == "-" else shift)
     try:
+        zone = None
+        if sign:
+            shift = datetime.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+            zone = datetime.timezone(-shift if sign == "-" else shift)
         return datetime.datetime(year, month or 1, day or 1, hour, minute, second, tzinfo=zone)
     except ValueError:
         return None

@@ -64,6 +64,8 @@ def page_blocks(
     """The blocks of a page of `width` and `height` points in the order of reading: columns one
     after the other, notes in the margin behind the text beside them, footnotes last. Text that runs
     in another direction than most of the page follows it."""
+    if len(words) > _MAX_RUNS:
+        return [_unplaced(words)]
     angles = Counter(word.angle for word in words)
     blocks: list[Block] = []
     for number, (angle, _) in enumerate(angles.most_common()):
@@ -75,6 +77,20 @@ def page_blocks(
             lines = [_upright(rule, angle, size) for rule in lines]
         blocks += _upright_blocks(turned, lines, *size)
     return blocks
+
+
+#: A page with more is a map or a drawing, and finding its layout would take minutes.
+_MAX_RUNS = 10_000
+
+
+def _unplaced(words: Sequence[TextRun]) -> TextBlock:
+    """The lines of a page in the order of its content."""
+    lines: list[list[TextRun]] = []
+    for word in words:
+        if word.begins_line or not lines:
+            lines.append([])
+        lines[-1].append(word)
+    return TextBlock("\n".join(map(line_text, lines)), words[0].size, False, len(lines))
 
 
 def _turned(word: TextRun, box: Box) -> TextRun:
@@ -236,13 +252,12 @@ def _column_part(
     above = [item for item in left if item.y1 <= top + 0.3 * size]
     beside = [item for item in left if item.y1 > top + 0.3 * size]
     low = [item for item in beside if item.words and item.y0 >= bottom - 0.3 * size]
+    rest = [item for item in beside if item.y0 < bottom - 0.3 * size]
     below: _Side = []
-    if low and len(low) < len(beside):
-        beside_bottom = max(item.y1 for item in beside if item.y0 < bottom - 0.3 * size)
-        is_apart = min(item.y0 for item in low) - beside_bottom > 0.8 * size
+    if low and rest:
+        is_apart = min(item.y0 for item in low) - max(item.y1 for item in rest) > 0.8 * size
         if is_apart and not is_prose(make_rows(low)):
-            below = low
-            beside = [item for item in beside if item.y0 < bottom - 0.3 * size]
+            beside, below = rest, [item for item in beside if item.y0 >= bottom - 0.3 * size]
     return (above, beside, right, below) if _are_columns(beside, right, size) else None
 
 

@@ -2,6 +2,7 @@
 Begin with `make_fragments`; `join_lines` is how wrapped lines become a paragraph again."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -100,7 +101,7 @@ def _are_close(before: TextRun, word: TextRun) -> bool:
 
 
 class Row:
-    """Fragments side by side, their words from left to right, and their box in points."""
+    """Fragments side by side, from left to right, their words, and their box in points."""
 
     __slots__ = ("fragments", "size", "words", "x0", "x1", "y0", "y1")
 
@@ -111,7 +112,6 @@ class Row:
             self.words, self.size = first.words, first.size
             self.x0, self.y0, self.x1, self.y1 = first.x0, first.y0, first.x1, first.y1
             return
-        fragments.sort(key=lambda each: each.x0)
         self.words = [word for each in fragments for word in each.words]
         if len(fragments) > 1:
             self.words.sort(key=lambda word: word.x0)
@@ -148,9 +148,13 @@ class Row:
         return any(right.x0 - left.x1 > least for left, right in pairwise(self.words))
 
 
+def _left_edge(fragment: Fragment) -> float:
+    return fragment.x0
+
+
 def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
     """Rows from top to bottom: fragments on one height that do not cover one another."""
-    groups: list[list[Fragment]] = []
+    groups: list[list[Fragment]] = []  # from left to right
     # The largest fragment of each group.
     largest: list[Fragment] = []
     for fragment in sorted(fragments, key=lambda each: each.y0 + each.y1):
@@ -160,11 +164,13 @@ def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
             overlap = (y1 if y1 < other.y1 else other.y1) - (y0 if y0 > other.y0 else other.y0)
             if overlap < 0.5 * (y1 - y0) and overlap < 0.5 * (other.y1 - other.y0):
                 continue
+            group = groups[at]
+            place = bisect_right(group, fragment.x0, key=_left_edge)
             if not any(
                 min(each.x1, fragment.x1) - max(each.x0, fragment.x0) > 0.3 * fragment.size
-                for each in groups[at]
+                for each in group[max(place - 1, 0) : place + 1]
             ):
-                groups[at].append(fragment)
+                group.insert(place, fragment)
                 if fragment.size > other.size:
                     largest[at] = fragment
                 break

@@ -131,6 +131,8 @@ _FIXED_PITCH = 1
 #: Width of a letter on average, in sizes of the font; that of a typewriter has 0.6.
 _MAX_ADVANCE = 0.62
 _SPACES_SEEN = 8
+#: Points; no page is larger.
+_MAX_SIZE = 14_400.0
 _NAME_BYTES = 128
 _INVISIBLE = 3
 #: An address instead of a pointer object, which would be made for every word.
@@ -225,6 +227,8 @@ def _place_runs(
                 words = words[:-1] + "-"
             style.read(first)
             box = area.box(left, bottom, right, top)
+            if not math.isfinite(sum(box)):
+                box = (0.0, 0.0, 0.0, 0.0)
             content.runs.append(
                 TextRun(words, *box, *style.font, begins_line, style.angle, style.is_monospaced)
             )
@@ -274,7 +278,8 @@ class _StyleReader:
             pdfium.FPDFText_GetFontWeight(raw, index),
         )
         scale = math.hypot(matrix.c, matrix.d) or 1.0
-        self.font = (pdfium.FPDFText_GetFontSize(raw, index) * scale, is_bold)
+        size = pdfium.FPDFText_GetFontSize(raw, index) * scale
+        self.font = (size if 0 < size < _MAX_SIZE else 1.0, is_bold)
         self.angle = self._area.angle(matrix.a, matrix.b)
         self.is_unmapped = pdfium.FPDFText_HasUnicodeMapError(raw, index) == 1
         handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT) if text_object else None
@@ -448,7 +453,7 @@ def _is_rectangle(item: Any, x: ctypes.c_float, y: ctypes.c_float) -> bool:
 def _add_rule(content: PageContent, box: Box) -> bool:
     x0, y0, x1, y1 = box
     is_thin = x1 - x0 <= _THIN or y1 - y0 <= _THIN
-    if is_thin and max(x1 - x0, y1 - y0) >= _MIN_RULE:
+    if is_thin and _MIN_RULE <= max(x1 - x0, y1 - y0) <= _MAX_SIZE and math.isfinite(sum(box)):
         content.rules.append(box)
     return is_thin
 

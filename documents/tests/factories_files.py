@@ -15,6 +15,8 @@ from documents.catalogue.ddl import read_scripts
 from documents.catalogue.tables import Table
 from documents.ingestion.sources import BrokenSource
 
+#: Of no format that is read.
+GZIP = b"\x1f\x8b\x08\x00" + bytes(range(128, 168))
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02" + b"\x00" * 40
 
 

@@ -34,6 +34,7 @@ from documents.models import (
     LexicalSegment,
     Posting,
     Reembedding,
+    ScannedPage,
     StagedDocument,
 )
 from documents.tests.factories import (
@@ -109,9 +110,18 @@ def rows() -> dict[type[models.Model], models.Model]:
     staged = StagedDocument.objects.create(
         workspace=member.workspace, document=document, payload=b"x" * 2048
     )
+    scanned = ScannedPage.objects.create(
+        workspace=member.workspace,
+        document=document,
+        source_sha256="0" * 64,
+        page=4711,
+        engine="PP-OCRv6",
+        text="Nausea",
+        confidence=0.9,
+    )
     lexical_index.index_pending(collection.pk)
     everything: list[Any] = [member.user, member.workspace, member, collection, document, chunk]
-    everything += [run, item, edit, staged, EmbeddingSpace.objects.get()]
+    everything += [run, item, edit, staged, scanned, EmbeddingSpace.objects.get()]
     everything += [Reembedding.objects.create(target=EmbeddingSpace.objects.get(), total=7, done=3)]
     everything += [LexicalSegment.objects.get()]
     idempotency.claim_or_replay(

@@ -16,7 +16,7 @@ from documents.parsers.pptx import MEDIA_TYPE as POWERPOINT
 from documents.parsers.pptx import parse_pptx
 from documents.parsers.xlsx import MEDIA_TYPE as EXCEL
 from documents.parsers.zip_archive import open_zip
-from documents.tests.factories_files import PNG
+from documents.tests.factories_files import GZIP
 from documents.tests.factories_office import (
     NAMES,
     changed,
@@ -89,7 +89,7 @@ def test_a_main_part_of_another_name_is_found_by_its_relation() -> None:
 @pytest.mark.parametrize(
     ("data", "name", "code", "message"),
     [
-        (PNG, "a.docx", "wrong_type", "named .docx but is a PNG image"),
+        (GZIP, "a.docx", "wrong_type", "named .docx but is a gzip archive"),
         (b"Just text.", "a.xlsx", "wrong_type", "named .xlsx but is a text file"),
         (b"<!doctype html><p>Please log in</p>", "a.pptx", "wrong_type", "is an HTML page"),
         (encrypted_office(), "a.docx", "encrypted", "remove the password"),

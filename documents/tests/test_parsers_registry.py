@@ -3,7 +3,7 @@
 import pytest
 
 from documents.parsers import FORMATS, ParseError, detect_media_type, parse
-from documents.tests.factories_files import PNG, chunk_json, docx, pdf, zipped
+from documents.tests.factories_files import GZIP, PNG, chunk_json, docx, pdf, zipped
 
 HTML = b"<!DOCTYPE html><title>T</title><p>Some text in a page.</p>"
 OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -55,16 +55,16 @@ def test_the_media_type_is_found_by_content_then_by_name(
         (b"", "a.txt", "empty", "empty"),
         (b" \n\t ", "a.pdf", "empty", "empty"),
         (b"\xef\xbb\xbf", "a.txt", "empty", "no text"),
-        (PNG, "a.txt", "binary", "named .txt but is a PNG image"),
-        (PNG, "a.md", "binary", "named .md but is a PNG image"),
-        (PNG, "a.png", "unsupported", "a PNG image. Supported are"),
+        (GZIP, "a.txt", "binary", "named .txt but is a gzip archive"),
+        (GZIP, "a.md", "binary", "named .md but is a gzip archive"),
+        (GZIP, "a.gz", "unsupported", "a gzip archive. Supported are"),
         (docx(), "a.docx", "malformed", "main part is missing"),
         (zipped({"a": "b"}), "a.zip", "unsupported", "a ZIP archive"),
         (b"PK\x03\x04 torn \x00\x00\x00", "a.docx", "truncated", "ends too early"),
         (b"\x00\x01\x02\x03\xfe\xfd\x00\x07" * 9, "a.bin", "binary", "not text"),
         (b"just text", "a.pdf", "wrong_type", "named .pdf but is a text file"),
         (HTML, "a.pdf", "wrong_type", "named .pdf but is an HTML page"),
-        (PNG, "a.pdf", "wrong_type", "named .pdf but is a PNG image"),
+        (GZIP, "a.pdf", "wrong_type", "named .pdf but is a gzip archive"),
         (b"x" * 101, "a.txt", "too_large", "101 bytes, the limit is 100"),
     ],
 )

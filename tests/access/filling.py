@@ -16,6 +16,7 @@ from documents.models import (
     IngestionItem,
     IngestionRun,
     LexicalSegment,
+    ScannedPage,
     StagedDocument,
 )
 from documents.tests.factories import (
@@ -89,6 +90,15 @@ def _document(
     staged = StagedDocument.objects.create(
         workspace=owner.workspace, document=document, payload=b"x"
     )
+    scanned = ScannedPage.objects.create(
+        workspace=owner.workspace,
+        document=document,
+        source_sha256="0" * 64,
+        page=1,
+        engine="PP-OCRv6",
+        text=f"A scan of {word}",
+        confidence=0.9,
+    )
     return {
         "document": document.pk,
         "documents.document": document.pk,
@@ -97,6 +107,7 @@ def _document(
         "edit": edit.pk,
         "documents.chunkedit": edit.pk,
         "documents.stageddocument": staged.pk,
+        "documents.scannedpage": scanned.pk,
     }
 
 
