@@ -22,6 +22,7 @@ from documents.parsers.pdf_lines import (
 )
 from documents.parsers.pdf_page import Box, TextRun
 from documents.parsers.pdf_tables import (
+    CLAUSE,
     PROSE_LETTERS,
     Table,
     aligned_tables,
@@ -287,10 +288,6 @@ def _are_columns(left: _Side, right: _Side, size: float) -> bool:
     return aligned < 0.6 * len(fewer) and (any(prose) or len(fewer) >= 5)
 
 
-def _step(rows: Sequence[Row]) -> float:
-    return median_low([low.y1 - high.y1 for high, low in pairwise(rows)])
-
-
 def _is_beside(side: Sequence[Fragment], other: Sequence[Fragment]) -> bool:
     """Whether a side has notes in the margin of the other."""
     widths = [
@@ -360,12 +357,14 @@ def _paragraphs(rows: Sequence[Row], right: float) -> Iterator[TextBlock]:
             or high.is_bold != low.is_bold
             or high.is_monospaced != low.is_monospaced
             or low.y1 - high.y1 > 1.22 * leading * size + 0.5
+            or _begins_clause(low)
         )
         # A first line further right, under a line at the margin that is no list's.
         is_indented = (
             low.x0 > high.x0 + 0.8 * size
             and high.x0 - left < 0.5 * size
             and not _begins_item(high)
+            and not _begins_clause(high)
             and len(current) > 1
         )
         # What stands left of the text of the list above it.
@@ -381,11 +380,20 @@ def _begins_item(row: Row) -> bool:
     return LIST_ITEM.match(row.words[0].text + " ") is not None
 
 
+def _begins_clause(row: Row) -> bool:
+    """Whether it begins with a number that stands apart from its text, as in a contract."""
+    first = row.fragments[0]
+    return len(row.fragments) > 1 and CLAUSE.fullmatch(line_text(first.words)) is not None
+
+
 def _block(rows: Sequence[Row], right: float) -> TextBlock:
     lines = [make_line(row.words) for row in rows]
     x0, x1 = min(line.x0 for line in lines), max(line.x1 for line in lines)
     # A narrow block of few lines, such as an address, tells nothing about where lines must end.
-    is_column = len(lines) >= 3 and x1 - x0 >= 0.45 * (right - x0)
+    full = sum(line.x1 > x1 - 3 * line.size for line in lines[:-1])
+    is_column = (
+        len(lines) >= 3 and x1 - x0 >= 0.45 * (right - x0) and full >= 0.6 * (len(lines) - 1)
+    )
     edge = x1 if is_column else right
     letters: Counter[float] = Counter()
     for row in rows:

@@ -3,7 +3,7 @@ Begin with `make_fragments`; `join_lines` is how wrapped lines become a paragrap
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -227,11 +227,15 @@ class Line(NamedTuple):
 def make_line(words: Sequence[TextRun]) -> Line:
     """The line of words that go from left to right; there is at least one."""
     first = words[0]
-    word = first.text.partition(" ")[0]
-    width = first.x1 - first.x0
-    if word != first.text:  # about, and not too little
-        width *= 1.15 * len(word) / len(first.text)
-    return Line(line_text(words), first.x0, max(each.x1 for each in words), width, first.size)
+    right = max(word.x1 for word in words)
+    return Line(line_text(words), first.x0, right, first_word_width(first), first.size)
+
+
+def first_word_width(run: TextRun) -> float:
+    """In points; of a run of several words about, and not too little."""
+    word = run.text.partition(" ")[0]
+    width = run.x1 - run.x0
+    return width if word == run.text else width * 1.15 * len(word) / len(run.text)
 
 
 #: Sizes of the font that a break which is meant leaves besides the next word, at least.
@@ -270,12 +274,3 @@ def join_texts(text: str, following: str, *, breaks: bool) -> str:
     if _CJK_END.search(text) and _CJK_START.match(following):
         return text + following
     return f"{text} {following}"
-
-
-def edge_rows(fragments: Sequence[Fragment], count: int) -> Iterator[list[Fragment]]:
-    """The outermost `count` rows at the top and at the bottom of a page; none if there are no
-    others."""
-    rows = make_rows(fragments)
-    if len(rows) > 2 * count:
-        for row in (*rows[:count], *rows[-count:]):
-            yield row.fragments

@@ -12,6 +12,7 @@ from documents.parsers.pdf_lines import (
     LIST_ITEM,
     WIDE_GAP,
     Row,
+    first_word_width,
     join_texts,
     line_text,
     make_fragments,
@@ -395,6 +396,8 @@ def _split(row: Row, separators: Sequence[float]) -> list[_Words]:
     return cells
 
 
+#: The number of a clause, or of a section.
+CLAUSE = re.compile(r"(?:§+ ?|Art\. ?)?\(?(?:\d{1,3}\.){0,4}\d{1,3}[.)]?|[IVXLC]{1,6}[.)]?")
 #: Letters a line of prose has at least on average, and how wide it is compared with its column.
 PROSE_LETTERS = 18
 _FULL_LINE = 0.75
@@ -430,7 +433,12 @@ def _is_text(run: Sequence[Row], separators: Sequence[float]) -> bool:
     first = [line_text(words) for words in columns[0] if words]
     signs = sum(LIST_ITEM.fullmatch(text) is not None for text in first)
     labels = sum(text.endswith(":") for text in first)
-    return not first or signs >= 0.6 * len(first) or labels >= 0.6 * len(first)
+    if not first or signs >= 0.6 * len(first) or labels >= 0.6 * len(first):
+        return True
+    # Clauses of a contract, each with its number.
+    numbers = sum(CLAUSE.fullmatch(text) is not None for text in first)
+    second = [sum(len(word.text) for word in words) for words in columns[1] if words]
+    return numbers >= 0.6 * len(first) and sum(second) >= 25 * len(second)
 
 
 def _has_numbers(columns: Sequence[Sequence[_Words]]) -> bool:
@@ -538,7 +546,8 @@ def _continues(
     if is_first and not above[0] and cells[0] and step <= _CLOSE:
         return not any(_is_number(words) for words in cells)
     if cells[0]:
-        is_name = filled == [0] and len(above[0]) > 1 and step <= _CLOSE
+        has_words = " " in " ".join(word.text for word in above[0])
+        is_name = filled == [0] and has_words and step <= _CLOSE
         is_heading = is_first and step <= _CLOSE and not any(map(_is_number, cells))
         if not is_name and not (is_heading and len(filled) < len(cells)):
             return False
@@ -546,7 +555,7 @@ def _continues(
         words = cells[at]
         if not above[at] or _is_number(words):
             return False
-        needed = words[0].x1 - words[0].x0 + 0.25 * words[0].size
+        needed = first_word_width(words[0]) + 0.25 * words[0].size
         if above[at][-1].x1 - above[at][0].x0 + needed <= widths[at]:
             return False
     return True

@@ -52,7 +52,7 @@ def write_pages(
     if not _add_outline(contents, pages, outline):
         contents = _add_headings_by_size(contents)
     is_markdown = any(
-        not isinstance(block, TextBlock) or LINK_START in block.text
+        not isinstance(block, TextBlock) or block.is_code or LINK_START in block.text
         for blocks in contents
         for block in blocks
     )
@@ -124,7 +124,7 @@ def _table_texts(table: Table) -> Iterator[str]:
 
 
 #: Columns of two tables are the same where their edges differ by less than this share of the width.
-_SAME_EDGE = 0.03
+_SAME_EDGE = 0.06
 
 
 def _join_tables(pages: Sequence[PageBlocks]) -> None:
@@ -135,11 +135,12 @@ def _join_tables(pages: Sequence[PageBlocks]) -> None:
         if isinstance(first, Table) and last is not None and _are_same_columns(last, first):
             if last.has_header is None:
                 last.has_header = has_header(last.rows)
-            if last.has_header:
+            is_own = first.has_header and first.rows[0] != last.rows[0]
+            if last.has_header and not is_own:
                 if first.rows[0] != last.rows[0]:
                     first.rows.insert(0, last.rows[0])
                 first.has_header = True
-            else:
+            elif not last.has_header:
                 first.has_header = False
         texts = [
             block for block in page.blocks if not (isinstance(block, TextBlock) and block.is_note)
@@ -275,24 +276,39 @@ def _unlinked(text: str) -> str:
 _BULLET = re.compile(r"[•▪◦‣·○●■□➢*+–](?=\s)")
 _NO_MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~])"  # would escape what follows
-    r"|(?<![\w\s])`|`"
+    r"|`"
     r"|\*(?=\S)|(?<=\S)\*"
     r"|(?<!\w)_(?=\S)|(?<=\S)_(?!\w)"
     r"|<(?=[A-Za-z/!?])(?!https?://)"
     r"|\](?=\()|~(?=~)|&(?=#?\w{1,32};)"
 )
+_PAIRED = frozenset("*_`")
 #: What would begin another kind of block.
 _BLOCK_MARK = re.compile(r"(?:#{1,6}(?=\s|$)|>|```|~~~|\[[^\]]+\]:|[=_-]{2,}\s*$|\|)")
 
 
 def escape_markdown(text: str) -> str:
-    """Text as Markdown that shows it to the letter; web links become Markdown's."""
-    text = _NO_MARKUP.sub(lambda match: "\\" + match[0], text)
-    if LINK_START in text:
-        text = LINK.sub(r"[\1](\2)", text)
+    """A line as Markdown that shows it to the letter; web links become Markdown's."""
+    return _escape_start(_escape_signs(text))
+
+
+def _escape_signs(text: str) -> str:
+    """Signs inside lines, those that need a second one only where there are two."""
+
+    def escaped(match: re.Match[str]) -> str:
+        sign = match[0]
+        return sign if sign in _PAIRED and text.count(sign) < 2 else f"\\{sign}"
+
+    written = _NO_MARKUP.sub(escaped, text)
+    if LINK_START in written:
+        written = LINK.sub(r"[\1](\2)", written)
         for mark in (LINK_START, LINK_MIDDLE, LINK_END):
-            text = text.replace(mark, "")
-    return f"\\{text}" if _BLOCK_MARK.match(text) else text
+            written = written.replace(mark, "")
+    return written
+
+
+def _escape_start(line: str) -> str:
+    return f"\\{line}" if _BLOCK_MARK.match(line) else line
 
 
 def markdown_block(block: TextBlock) -> str:
@@ -300,11 +316,11 @@ def markdown_block(block: TextBlock) -> str:
     if block.is_code:
         fence = "`" * max(3, max(map(len, re.findall("`+", block.text)), default=0) + 1)
         return f"{fence}\n{block.text}\n{fence}"
-    lines = block.text.split("\n")
+    lines = _escape_signs(block.text).split("\n")
     written = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         bullet = _BULLET.match(line)
-        text = f"- {escape_markdown(line[1:].strip())}" if bullet else escape_markdown(line)
+        text = f"- {_escape_start(line[1:].strip())}" if bullet else _escape_start(line)
         # Two spaces are a hard break; an item ends its line by itself.
         breaks = following and not _BULLET.match(following)
         written.append(f"{text}  " if breaks else text)

@@ -313,6 +313,28 @@ def form() -> bytes:
     return buffer.getvalue()
 
 
+def self_drawing() -> bytes:
+    """A page with a form object that draws itself, twice each time."""
+    writer = PdfWriter()
+    sheet = writer.add_blank_page(200, 200)
+    form, content = DecodedStreamObject(), DecodedStreamObject()
+    reference = writer._add_object(form)
+    resources = DictionaryObject(
+        {NameObject("/XObject"): DictionaryObject({NameObject("/F0"): reference})}
+    )
+    form.set_data(b"/F0 Do /F0 Do")
+    form[NameObject("/Type")] = NameObject("/XObject")
+    form[NameObject("/Subtype")] = NameObject("/Form")
+    form[NameObject("/BBox")] = ArrayObject(map(NumberObject, (0, 0, 9, 9)))
+    form[NameObject("/Resources")] = resources
+    content.set_data(b"/F0 Do")
+    sheet[NameObject("/Resources")] = resources
+    sheet[NameObject("/Contents")] = writer._add_object(content)
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
 def _form_page() -> FPDF:
     document = page()
     for number, label in enumerate(("Name:", "Berth:", "Insured:", "Hazardous:")):

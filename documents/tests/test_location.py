@@ -43,6 +43,11 @@ def test_a_number_is_said_in_the_words_of_its_format(
     assert location(media_type, number, heading_path=["Prices"]) == place
 
 
+def test_a_page_is_said_as_it_is_printed() -> None:
+    assert location("application/pdf", 3, label="iv") == "page iv"
+    assert location("application/pdf", 3, label="") == "page 3"
+
+
 def test_of_a_recording_it_is_the_paragraph_that_counts() -> None:
     text = "and so on.\n\n[12:34] Ada: The price is 5."
     assert location("text/vtt", 700, text=text, at=text.index("price")) == "12:34"

@@ -6,7 +6,11 @@ import pytest
 
 from documents.parsers import Heading, Page, ParseError, parse
 from documents.parsers.pdf_writer import find_title_line
+from documents.sandbox import parse_in_sandbox
+from documents.sandbox.limits import ParserLimits
+from documents.sandbox.protocol import ParseRequest
 from documents.tests.factories_files import encrypted_pdf, pdf, scanned_pdf
+from documents.tests.factories_pdf import finished, page, self_drawing
 
 
 def test_pages_are_numbered_and_their_offsets_point_at_their_text() -> None:
@@ -43,6 +47,13 @@ def test_metadata_title_and_language_are_read() -> None:
     assert document.language == "de"
     assert document.metadata["author"] == "Ann"
     assert document.metadata["created_at"] == "2024-02-03T04:05:06+01:00"
+
+
+def test_attached_files_are_named_in_the_metadata() -> None:
+    document = page()
+    document.embed_file(basename="offer.xml", bytes=b"<offer/>")
+    document.cell(text="An invoice")
+    assert parse(finished(document), name="a.pdf").metadata["attachments"] == ["offer.xml"]
 
 
 @pytest.mark.parametrize("title", ["", "Microsoft Word - draft.docx", "Untitled1"])
@@ -84,6 +95,13 @@ def test_a_page_that_expands_beyond_reason_is_not_expanded() -> None:
     with pytest.raises(ParseError) as caught:
         parse(_with_compressed_content(bomb), name="a.pdf")
     assert caught.value.code in {"too_large", "malformed"}
+
+
+def test_a_page_that_draws_itself_ends_for_want_of_memory() -> None:
+    limits = ParserLimits(seconds=60.0, memory_bytes=400 * 1024**2)
+    with pytest.raises(ParseError, match="no more memory") as caught:
+        parse_in_sandbox(ParseRequest(name="a.pdf", data=self_drawing()), limits=limits)
+    assert caught.value.code == "too_much_memory"
 
 
 def test_one_unreadable_page_costs_only_itself() -> None:

@@ -90,6 +90,23 @@ def test_notes_in_the_margin_follow_the_text_beside_them() -> None:
     assert text.index("The dues") > text.rindex("Nobody")
 
 
+def test_clauses_and_lines_that_end_on_purpose_stay_apart() -> None:
+    document = page()
+    clauses = [PROSE.split(". ")[0] + ".", "Short.", PROSE.strip()]
+    for number, clause in enumerate(clauses, start=1):
+        document.set_left_margin(20)
+        document.cell(15, 5, f"1.{number}")
+        document.set_left_margin(35)
+        document.multi_cell(150, 5, clause, align="L", new_x="LMARGIN", new_y="NEXT")
+    document.set_left_margin(20)
+    document.ln(12)
+    address = ["Ida Holm", "Harbour Board of the Old Town", "12 Quay Street", "Bergen"]
+    document.multi_cell(0, 5, "\n".join(address))
+    paragraphs = parse(finished(document), name="a.pdf").text.split("\n\n")
+    assert paragraphs[:3] == [f"1.{at} {clause}" for at, clause in enumerate(clauses, start=1)]
+    assert paragraphs[3].split("\n") == address
+
+
 def test_headings_are_told_by_size_and_weight() -> None:
     document = page(10)
     titles = [("Handbook", 20, ""), ("Dues", 14, ""), ("Mooring", 10, "B"), ("Pilots", 14, "")]

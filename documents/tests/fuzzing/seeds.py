@@ -8,6 +8,7 @@ from documents.tests.factories_books import epub, odf
 from documents.tests.factories_files import chunk_json, pdf
 from documents.tests.factories_mail import mail, outlook
 from documents.tests.factories_office import NAMES, docx, pptx, table, xlsx
+from documents.tests.factories_pdf import known_tables
 
 _CORE = {"title": "A title", "creator": "Ann", "language": "en", "created": "2024-01-02T03:04:05Z"}
 
@@ -140,6 +141,7 @@ def _office() -> dict[str, bytes]:
             metadata={"Author": "Ann", "CreationDate": "D:20240102030405Z"},
             language="en",
         ),
+        "prices.pdf": known_tables()["book"][1],
         "report.docx": docx(
             "# Report", "A paragraph.", "## Part", body=table(["a", "b"], ["1", "2"]),
             parts={"footnotes": footnotes}, core=_CORE,
