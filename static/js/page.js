@@ -33,11 +33,6 @@
     sessionStorage.setItem("page-keys", "1");
     link.click();
   });
-  if (sessionStorage.getItem("page-keys")) {
-    sessionStorage.removeItem("page-keys");
-    paper.focus({ preventScroll: true });
-  }
-
   const zoom = page.querySelector("[data-zoom]");
   zoom.hidden = false;
   const setZoom = (large) => {
@@ -60,6 +55,11 @@
   }
 
   addEventListener("load", () => {
+    // Not before: the fragment of the address takes the focus.
+    if (sessionStorage.getItem("page-keys")) {
+      sessionStorage.removeItem("page-keys");
+      paper.focus({ preventScroll: true });
+    }
     showMark();
     const told = page.querySelector("[data-told]");
     told.textContent = told.dataset.told;
