@@ -176,7 +176,9 @@ def occurrences(parsed: ParsedDocument, sheet: Sheet) -> list[tuple[int, int] | 
     for said, _ in sheet.quotations:
         wanted, _ = letters(said)
         place = key.find(wanted, at.get(wanted, 0))
-        if place < 0:
+        # One of several that the parser has torn: which of the others is which is not known.
+        times = sum(each == said for each, _ in sheet.quotations)
+        if place < 0 or key.count(wanted) < times:
             places.append(None)
             continue
         at[wanted] = place + len(wanted)

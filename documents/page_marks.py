@@ -103,17 +103,20 @@ def _covered_words(
     streams = [_stream(words, order) for order in _orders(words)]
     #: Letters of each word in a stream: from which on, and how many.
     placed: dict[int, list[int]] = {}
-    at = done = 0
-    at = first
+    at, done, longest = first, 0, 0
     while at < last:
         length, letters = _longest_certain(source.key, at, last, streams)
         if letters:
             for index, position in letters:
                 placed.setdefault(index, []).append(position)
             done += length
+            longest = max(longest, length)
             at += length
         else:
             at = _next_word(source, masked, at)
+    # Words here and there may be on the page by chance; a run of them is not.
+    if longest < min(2 * SHORT, (last - first) / 2):
+        return {}, 0.0
     sizes = {index: sum(map(_is_counted, _plain(words[index][1][0]))) for index in placed}
     return {
         index: (min(positions), max(positions) + 1, sizes[index])
