@@ -135,20 +135,23 @@ ProgressEvent = tuple[str, dict[str, Any]]
 
 def open_states(run: IngestionRun) -> dict[str, int]:
     """Number of the run's files in each open state."""
+    return {state: count for state, count, *_ in _open_sums(run)}
+
+
+def _open_sums(run: IngestionRun) -> list[tuple[str, int, int, int]]:
+    """Open states: files, pages that OCR has read of them, and pages that it has to read."""
     items = run.items.filter(state__in=IngestionItem.ACTIVE).order_by()
-    return dict(items.values_list("state").annotate(count=Count("pk")))
-
-
-def pages_of_open_files(run: IngestionRun) -> dict[str, int]:
-    """How many pages OCR has read, and has to read, of files that are not ready yet."""
-    reading = run.items.filter(state__in=IngestionItem.ACTIVE, pages_to_read__gt=0).order_by()
-    sums = reading.aggregate(read=Sum("pages_read"), all=Sum("pages_to_read"))
-    return {"pages_read": sums["read"] or 0, "pages_to_read": sums["all"] or 0}
+    return list(
+        items.values_list("state").annotate(
+            count=Count("pk"), read=Sum("pages_read"), pages=Sum("pages_to_read")
+        )
+    )
 
 
 def progress_event(run: IngestionRun) -> ProgressEvent:
     """The run's figures for its page and for programs."""
-    states = open_states(run)
+    sums = _open_sums(run)
+    states = {state: count for state, count, *_ in sums}
     progress = run_progress(run, states)
     counted = {
         "run": run.pk,
@@ -157,7 +160,8 @@ def progress_event(run: IngestionRun) -> ProgressEvent:
         "stage": progress.stage,
         **{name: getattr(run, name) for name in COUNTERS},
         **{str(state): states.get(state, 0) for state in IngestionItem.ACTIVE},
-        **pages_of_open_files(run),
+        "pages_read": sum(read for _, _, read, _ in sums),
+        "pages_to_read": sum(pages for _, _, _, pages in sums),
         "timings": run.timings,
     }
     timed = {

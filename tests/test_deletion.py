@@ -21,6 +21,7 @@ from documents.models import (
     Document,
     IngestionItem,
     IngestionRun,
+    ScannedPage,
     StagedDocument,
 )
 from documents.services import Upload, ingest_inline, ingest_text, ingest_uploads, store_items
@@ -146,6 +147,26 @@ def test_nothing_is_left_of_what_a_person_changed(
     committed(services.update_document, document=document, metadata={"about": TEXT})
     there = {"documents_chunkedit", "documents_document", "documents_chunk"}
     assert places_with_words(media_root) >= there
+    committed(services.delete_document, document=document)
+    assert places_with_words(media_root) == set()
+
+
+def test_nothing_is_left_of_what_was_read_on_its_pages(
+    collection: Collection, media_root: Path, committed: Any
+) -> None:
+    document = upload(collection, b"A plain text.")
+    work(document)
+    ScannedPage.objects.create(
+        workspace=document.workspace,
+        document=document,
+        source_sha256=document.source_sha256,
+        page=1,
+        engine="PP-OCRv6",
+        text=TEXT,
+        lines=[{"box": [0, 0, 1, 1], "confidence": 1, "words": [[TEXT, 0, 0, 1, 1]]}],
+        confidence=1,
+    )
+    assert "documents_scannedpage" in places_with_words(media_root)
     committed(services.delete_document, document=document)
     assert places_with_words(media_root) == set()
 

@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 #: With Django, and with what most commands work with. Each takes from 20 ms to seconds.
 HEAVY = (
     "torch transformers sentence_transformers langchain langchain_core langgraph openai anthropic"
-    " mcp sqlglot scipy pypdfium2 lxml trafilatura markdown_it tree_sitter semantic_text_splitter"
+    " mcp sqlglot scipy pypdfium2 PIL cv2 onnxruntime rapidocr lxml trafilatura markdown_it"
+    " tree_sitter semantic_text_splitter"
     " sqlalchemy celery kombu httpx2 httpcore2 jsonschema ir_measures opentelemetry redis numpy"
     " tokenizers prometheus_client.multiprocess requests drf_spectacular.views"
 )

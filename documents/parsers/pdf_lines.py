@@ -183,15 +183,36 @@ def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
 
 
 def line_text(words: Sequence[TextRun]) -> str:
-    """The words with single spaces, without ligatures and glyphs that mean nothing; web links are
-    between their marks."""
-    if (words and words[0].link) or any(word.link for word in words):
+    """The words, which are given from left to right, with single spaces in the order of reading,
+    without ligatures and glyphs that mean nothing; web links are between their marks."""
+    if len(words) == 1 and not words[0].link:
+        return _clean(words[0].text)
+    if any(not word.text.isascii() and _RIGHT_TO_LEFT.search(word.text) for word in words):
+        words = _in_reading_order(words)
+    if any(word.link for word in words):
         parts = []
         for link, linked in groupby(words, key=lambda word: word.link):
             text = _clean(" ".join(word.text for word in linked))
             parts.append(_linked(text, link) if link and text else text)
         return " ".join(filter(None, parts))
     return _clean(" ".join([word.text for word in words]))
+
+
+def _in_reading_order(words: Sequence[TextRun]) -> list[TextRun]:
+    """Words with Hebrew or Arabic among them: those from right to left, or, where they are most,
+    all but the others among them. The letters of a word are in order."""
+    runs = [
+        (is_reversed, list(group))
+        for is_reversed, group in groupby(
+            words, key=lambda word: _RIGHT_TO_LEFT.search(word.text) is not None
+        )
+    ]
+    letters = [0, 0]
+    for is_reversed, group in runs:
+        letters[is_reversed] += sum(len(word.text) for word in group)
+    if letters[True] > letters[False]:
+        runs.reverse()
+    return [word for is_reversed, group in runs for word in (group[::-1] if is_reversed else group)]
 
 
 def _linked(text: str, address: str) -> str:
@@ -205,8 +226,6 @@ def _linked(text: str, address: str) -> str:
 def _clean(text: str) -> str:
     if not text.isascii():
         text = _NO_TEXT.sub("", normalise_text(text).translate(_LIGATURE_TABLE))
-        if len(_RIGHT_TO_LEFT.findall(text)) * 2 > len(text):
-            text = " ".join(reversed(text.split()))
     elif not text.isprintable():
         text = _NO_TEXT.sub("", text)
     if "....." in text or ". . . ." in text:

@@ -135,6 +135,7 @@ _SPACES_SEEN = 8
 _MAX_SIZE = 14_400.0
 _NAME_BYTES = 128
 _INVISIBLE = 3
+_SPACE = re.compile(" ")
 #: An address instead of a pointer object, which would be made for every word.
 _text_object = ctypes.CFUNCTYPE(ctypes.c_void_p, pdfium.FPDF_TEXTPAGE, ctypes.c_int)(
     ctypes.cast(pdfium.FPDFText_GetTextObject, ctypes.c_void_p).value or 0
@@ -202,7 +203,7 @@ def _place_runs(
     """The runs with their styles, and how many words are unmapped or invisible."""
     raw = text_page.raw
     text = page_characters(text_page)
-    style = _StyleReader(text_page, area)
+    style = _StyleReader(text_page, area, has_picture=content.picture_share > 0)
     rect, get_box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
     begins_line = True
     end = 0
@@ -252,8 +253,9 @@ class _StyleReader:
     """The style of the text object that a character belongs to: `font` is its size in points and
     whether it is bold."""
 
-    def __init__(self, text_page: PdfTextPage, area: PageArea) -> None:
+    def __init__(self, text_page: PdfTextPage, area: PageArea, *, has_picture: bool) -> None:
         self._raw = text_page.raw
+        self._has_picture = has_picture
         self._area = area
         self._object: int | None = -1
         self._matrix, self._flags = pdfium.FS_MATRIX(), ctypes.c_int()
@@ -282,10 +284,11 @@ class _StyleReader:
         self.font = (size if 0 < size < _MAX_SIZE else 1.0, is_bold)
         self.angle = self._area.angle(matrix.a, matrix.b)
         self.is_unmapped = pdfium.FPDFText_HasUnicodeMapError(raw, index) == 1
-        handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT) if text_object else None
-        self.is_invisible = (
-            handle is not None and pdfium.FPDFTextObj_GetTextRenderMode(handle) == _INVISIBLE
-        )
+        # What is not seen matters only where a picture is.
+        if self._has_picture and text_object:
+            handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT)
+            mode: int = pdfium.FPDFTextObj_GetTextRenderMode(handle)
+            self.is_invisible = mode == _INVISIBLE
 
     def is_one_run(self, text: str, start: int, stop: int) -> bool:
         """Whether the words of a line are of one object that has its own spaces: what parts columns
@@ -293,7 +296,7 @@ class _StyleReader:
         raw, rect = self._raw, self._rect
         if _text_object(raw, start) != _text_object(raw, stop - 1):
             return False
-        spaces = [at for at in range(start, stop) if text[at] == " "]
+        spaces = [match.start() for match in _SPACE.finditer(text, start, stop)]
         is_generated = pdfium.FPDFText_IsGenerated
         if any(is_generated(raw, at) == 1 for at in spaces[:: len(spaces) // _SPACES_SEEN + 1]):
             return False
@@ -438,16 +441,14 @@ _RECTANGLE_POINTS = frozenset({4, 5})
 
 
 def _is_rectangle(item: Any, x: ctypes.c_float, y: ctypes.c_float) -> bool:
-    """Whether the sides of a path, by its first three points, are level and upright."""
-    points = []
-    for index in range(3):
-        segment = pdfium.FPDFPath_GetPathSegment(item, index)
-        if pdfium.FPDFPathSegment_GetType(segment) == pdfium.FPDF_SEGMENT_BEZIERTO:
-            return False
-        pdfium.FPDFPathSegment_GetPoint(segment, x, y)
-        points.append((x.value, y.value))
-    (ax, ay), (bx, by), (cx, cy) = points
-    return (ax == bx and by == cy) or (ay == by and bx == cx)
+    """Whether the first side of a path is level or upright, as those of all boxes are."""
+    first = pdfium.FPDFPath_GetPathSegment(item, 0)
+    pdfium.FPDFPathSegment_GetPoint(first, x, y)
+    left, bottom = x.value, y.value
+    second = pdfium.FPDFPath_GetPathSegment(item, 1)
+    pdfium.FPDFPathSegment_GetPoint(second, x, y)
+    is_line: bool = pdfium.FPDFPathSegment_GetType(second) == pdfium.FPDF_SEGMENT_LINETO
+    return is_line and (x.value == left or y.value == bottom)
 
 
 def _add_rule(content: PageContent, box: Box) -> bool:

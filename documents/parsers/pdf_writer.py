@@ -274,6 +274,7 @@ def _unlinked(text: str) -> str:
 
 
 _BULLET = re.compile(r"[•▪◦‣·○●■□➢*+–](?=\s)")
+_SIGN = re.compile(r"[\\`*_<\]~&]")
 _NO_MARKUP = re.compile(
     r"\\(?=[!-/:-@\[-`{-~])"  # would escape what follows
     r"|`"
@@ -299,7 +300,7 @@ def _escape_signs(text: str) -> str:
         sign = match[0]
         return sign if sign in _PAIRED and text.count(sign) < 2 else f"\\{sign}"
 
-    written = _NO_MARKUP.sub(escaped, text)
+    written = _NO_MARKUP.sub(escaped, text) if _SIGN.search(text) else text
     if LINK_START in written:
         written = LINK.sub(r"[\1](\2)", written)
         for mark in (LINK_START, LINK_MIDDLE, LINK_END):

@@ -92,7 +92,7 @@ BROKEN: Mapping[str, tuple[Callable[[], bytes], Failure]] = {
         lambda: ("Текст на русском. " * 9).encode("koi8-r"),
         Failure("malformed", "UTF-8"),
     ),
-    "bomb.pdf": (_bomb_pdf, Failure("malformed", "anew")),
+    "bomb.pdf": (_bomb_pdf, Failure("too_large", "anew")),
 }
 
 

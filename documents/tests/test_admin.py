@@ -274,6 +274,7 @@ TOLD: dict[str, list[str]] = {
     "collection": ["Package leaflets", "minilm-384"],
     "document": ["Aripiprazole", "Failed", "Remove the password"],
     "stageddocument": ["Aripiprazole", "2.0"],
+    "scannedpage": ["Aripiprazole", "4711"],
     "chunkedit": ["Aripiprazole", "Applied", "person"],
     "chunk": ["Nausea is common.", "Aripiprazole"],
     "embeddingspace": ["minilm-384", "384"],

@@ -12,6 +12,7 @@ from documents.ingestion.preparation import PreparedDocument
 from documents.parsers import ParseError, parse
 from documents.parsers.pdf import parse_pdf
 from documents.parsers.pdf_layout import TextBlock, page_blocks
+from documents.parsers.pdf_lines import line_text
 from documents.parsers.pdf_page import Box, TextRun, page_words
 from documents.parsers.pdf_writer import escape_markdown
 from documents.tests.factories_pdf import (
@@ -225,6 +226,22 @@ def test_words_are_where_they_are_shown(rotation: int) -> None:
 def test_a_snippet_of_a_table_reads_without_its_marks() -> None:
     cells, data = known_tables()["grid"]
     assert cells[1][0] in strip_markdown(parse(data, name="a.pdf").text)
+
+
+@pytest.mark.parametrize(
+    ("shown", "read"),
+    [
+        ("\u05d3 12 \u05d1 \u05d0", "\u05d0 \u05d1 12 \u05d3"),
+        ("Notes \u05d1 \u05d0 and more", "Notes \u05d0 \u05d1 and more"),
+        ("\ufb01ne \uf0b7 o\ufb03ce\x02 \ufffd end . . . . . . 7", "fine • office end … 7"),
+    ],
+)
+def test_words_of_a_line_are_read_in_their_order_and_whole(shown: str, read: str) -> None:
+    runs = [
+        TextRun(word, 30.0 * at, 0, 30.0 * at + 20, 10, 10.0, is_bold=False, begins_line=at == 0)
+        for at, word in enumerate(shown.split(" "))
+    ]
+    assert line_text(runs) == read
 
 
 _PLACE = st.integers(0, 60).map(lambda step: 10.0 * step)
