@@ -66,10 +66,10 @@ def _running(world: World) -> None:
 
 
 def _paged(world: World) -> None:
-    pdf = page()
-    prose(pdf, 4)
-    ruled(pdf, [["Quay", "Dues"], ["Northern", "40 crowns"], ["Eastern", "35 crowns"]])
-    for name in ("dues.pdf", "torn.pdf"):
+    for name, eastern in (("dues.pdf", "35 crowns"), ("torn.pdf", "36 crowns")):
+        pdf = page()
+        prose(pdf, 4)
+        ruled(pdf, [["Quay", "Dues"], ["Northern", "40 crowns"], ["Eastern", eastern]])
         data = finished(pdf)
         source = Source(key=name, name=name, size=len(data), read=lambda data=data: data)
         ingest_inline(collection=world.office, sources=[source])
@@ -107,8 +107,14 @@ STATES = [
     State("unchanged", lambda world: _leaflet(world, "edits/"), ".blank"),
     State("versions", lambda world: _at(), "#versions", prepare=_versions),
     State("passage", _passage, "#passage"),
-    State("page", lambda _: _page("dues.pdf"), "#page rect.found, #text", prepare=_paged),
-    State("no-page", lambda _: _page("torn.pdf"), "#page .missing, #text"),
+    State(
+        "page",
+        lambda _: _page("dues.pdf"),
+        "#page rect.found",
+        prepare=_paged,
+        light=False,
+    ),
+    State("no-page", lambda _: _page("torn.pdf"), "#page .missing"),
     State("edit", _form, "textarea"),
     State("describe", lambda world: _at("change/"), "#id_title"),
     State("compare", lambda world: _at("compare/"), "ins"),
