@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
 
-from PIL import Image, ImageOps, ImageSequence
+from PIL import Image, ImageOps, ImageSequence, UnidentifiedImageError
 from pypdfium2 import PdfDocument, PdfiumError, PdfPage
 
 from documents.parsers.base import ParseError
@@ -34,7 +34,7 @@ _TURNS = {
     270: Image.Transpose.ROTATE_90,
 }
 #: Readers of Pillow that may see a file; some of the others start programs or are little used.
-_READERS = ("PNG", "JPEG", "MPO", "WEBP", "TIFF", "GIF", "BMP", "AVIF")
+_READERS = ("PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF")
 #: Only these have pages; the frames of others are an animation, of which the first is shown.
 _PAGED = frozenset({"TIFF"})
 _ERRORS = (OSError, ValueError, SyntaxError, TypeError, ArithmeticError, LookupError, RuntimeError)
@@ -137,6 +137,8 @@ def _picture(data: bytes, number: int) -> Iterator[Image.Image]:
                         f" {MAX_PICTURE_PIXELS:,} are shown. Save it smaller.",
                     )
                 yield image
+    except UnidentifiedImageError as error:
+        raise _not_shown(number, "the file is damaged") from error
     except _ERRORS as error:
         raise _not_shown(number, str(error)[:100]) from error
 

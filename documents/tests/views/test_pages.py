@@ -15,6 +15,8 @@ from documents.ingestion.sources import Source
 from documents.ingestion.stored_files import store_file
 from documents.models import Collection, Document, ScannedPage
 from documents.page_cache import page_cache
+from documents.parsers import ParseError
+from documents.parsers.page_image import render_page
 from documents.services import delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.factories_pdf import finished, page
@@ -187,3 +189,14 @@ def test_words_of_a_scan_on_its_side_are_marked_on_the_upright_page(
     assert 390 < float(mark.get("width")) < 440
     image = Image.open(BytesIO(client.get(address(document)).content))
     assert (image.width, image.height) == (200, 300)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF"])
+def test_pictures_of_every_format_are_rendered(kind: str) -> None:
+    picture = BytesIO()
+    Image.new("RGB", (300, 200), "white").save(picture, kind)
+
+    image = Image.open(BytesIO(render_page(picture.getvalue(), page=1, width=160)))
+    assert image.size == (160, 107)
+    with pytest.raises(ParseError, match="cannot be shown"):
+        render_page(picture.getvalue()[:12], page=1, width=160)
