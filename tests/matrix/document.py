@@ -1,5 +1,6 @@
 """A document: read, marked, in versions, changed, not kept, not there; uploads and runs."""
 
+from functools import partial
 from io import BytesIO
 
 from documents.ingestion.sources import Source, text_source
@@ -71,7 +72,7 @@ def _paged(world: World) -> None:
         prose(pdf, 4)
         ruled(pdf, [["Quay", "Dues"], ["Northern", "40 crowns"], ["Eastern", eastern]])
         data = finished(pdf)
-        source = Source(key=name, name=name, size=len(data), read=lambda data=data: data)
+        source = Source(key=name, name=name, size=len(data), read=partial(bytes, data))
         ingest_inline(collection=world.office, sources=[source])
         kept = data if name == "dues.pdf" else b"torn"
         store_file(Document.objects.get(key=name), BytesIO(kept))
