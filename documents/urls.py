@@ -17,6 +17,11 @@ urlpatterns = [
     path("documents/<slug:slug>/<int:pk>/compare/", documents.compare, name="document_compare"),
     path("documents/<slug:slug>/<int:pk>/download/", documents.download, name="document_download"),
     path("documents/<slug:slug>/<int:pk>/text/", documents.download_text, name="document_text"),
+    path(
+        "documents/<slug:slug>/<int:pk>/pages/<int:number>/image/",
+        documents.page_image,
+        name="document_page_image",
+    ),
     path("documents/<slug:slug>/<int:pk>/edits/", documents.edit_list, name="document_edits"),
     path(
         "documents/<slug:slug>/<int:pk>/edits/<int:edit_pk>/undo/",

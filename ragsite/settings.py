@@ -282,6 +282,9 @@ PARSER_MEMORY_BYTES = env.int("RAGSITE_PARSER_MEMORY_BYTES", default=1024**3)
 OCR_ENGINE = env.str("RAGSITE_OCR_ENGINE", default="auto")
 OCR_THREADS = env.int("RAGSITE_OCR_THREADS", default=1)
 OCR_MAX_PAGES = env.int("RAGSITE_OCR_MAX_PAGES", default=1000)
+# Rendered pages of PDFs and pictures, in files of this host: the least recently seen go first.
+PAGE_CACHE_DIR = VAR_DIR / "pages"
+PAGE_CACHE_BYTES = env.int("RAGSITE_PAGE_CACHE_BYTES", default=1024**3)
 # A worker without a heartbeat for this long counts as dead, and its documents are claimed again.
 INGESTION_LEASE_SECONDS = env.int("RAGSITE_INGESTION_LEASE_SECONDS", default=60)
 # Taken for texts that are too short to tell their language.

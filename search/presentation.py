@@ -21,6 +21,7 @@ from common.text import strip_markdown
 from common.web import cached_reverse
 from documents.demo_corpus import FIRM_COLLECTION, firm_questions
 from documents.models import Chunk, Document
+from documents.page_images import PAGED_MEDIA_TYPES, thumbnail_url, with_pages
 from documents.querysets import DocumentQuerySet
 from search.filters import ALL, And, Comparison, all_of, chosen_values, read_filter, to_text
 from search.filters.tree import Field, Operator, parse_field, toggle_value
@@ -211,10 +212,16 @@ def hit_views(
     """Hits of the page with their URLs and the reasons for their ranks. `grades`: document id →
     grade for this question.
     """
+    paged = with_pages(
+        [hit.document_id for hit in result.hits if hit.media_type in PAGED_MEDIA_TYPES]
+    )
     return [
         {
             "hit": hit,
             "url": passage_url(hit, state.query_string()),
+            "thumbnail": thumbnail_url(hit.collection_slug, hit.document_id, hit.page)
+            if hit.document_id in paged
+            else "",
             "arms": arm_lines(hit, result.arms),
             "more_url": more_url(state, hit) if hit.more_in_document else "",
             "grades": grade_buttons(hit.document_id, hit.chunk_id, grades.get(hit.document_id)),

@@ -23,6 +23,7 @@ from documents.models import (
     IngestionItem,
     IngestionRun,
 )
+from documents.page_images import DEFAULT_WIDTH, WIDTHS
 from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
 from documents.services.collections import MAX_FACET_CHARACTERS, MAX_FACETS
@@ -343,6 +344,17 @@ class DocumentDeletion(WorkspaceParameters):
         choices=["all", "this"],
         default="all",
         help_text="`this` deletes a single superseded version.",
+    )
+
+
+class PageImageParameters(WorkspaceParameters):
+    """How large the image of a page is."""
+
+    width = serializers.IntegerField(
+        min_value=1,
+        max_value=WIDTHS[-1],
+        default=DEFAULT_WIDTH,
+        help_text="Pixels. The next of 160, 800, 1200, 1600 and 2400 is taken.",
     )
 
 

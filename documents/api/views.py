@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import FileResponse
+from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     PolymorphicProxySerializer,
@@ -33,6 +34,7 @@ from documents.api.serializers import (
     RunSerializer,
 )
 from documents.models import Chunk, Collection, Document, IngestionRun
+from documents.page_images import image_response
 from documents.services import SyncResult
 
 examples = load_examples("documents.api")
@@ -241,6 +243,7 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
         "destroy": api_serializers.DocumentDeletion,
         "chunks": ListParameters,
         "edits": ListParameters,
+        "page_image": api_serializers.PageImageParameters,
     }
 
     def get_parsers(self) -> list[BaseParser]:
@@ -252,7 +255,9 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     def get_queryset(self) -> QuerySet[Document]:
         """All versions: a superseded one is read by its id."""
         return self.in_workspace(
-            Document.objects.visible_to(self.request.user).select_related("collection")
+            Document.objects.visible_to(self.request.user).select_related(
+                "collection", "duplicate_of"
+            )
         )
 
     @extend_schema(
@@ -377,3 +382,21 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     @action(detail=True, content_negotiation_class=StreamNegotiation)
     def file(self, *args: Any, **kwargs: Any) -> FileResponse:
         return services.original_response(self.get_object())
+
+    @extend_schema(
+        summary="Look at a page",
+        description="Page `number` of a PDF, a scan or a picture as it looks, counted from 1; a"
+        " picture has one. 404 where there is no such page, and where the original is not stored"
+        " here. Programs that keep it ask again with `If-None-Match`.",
+        responses={(200, "image/webp"): OpenApiTypes.BINARY},
+    )
+    @action(
+        detail=True,
+        url_path="pages/<int:number>/image",
+        url_name="page-image",
+        content_negotiation_class=StreamNegotiation,
+    )
+    def page_image(self, *args: Any, number: int, **kwargs: Any) -> HttpResponseBase:
+        document = self.get_object()
+        width = str(self.parameters["width"])
+        return image_response(self.request, document, number, width)

@@ -1,7 +1,9 @@
 """What the parser process does besides parsing. A task gets a file's bytes and returns a JSON
 header and a body of bytes; ParseError fails the file."""
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from documents.parsers.base import Limits
@@ -28,6 +30,26 @@ def unpack_zip(
     return container_fields(unpacked), b"".join(part.data or b"" for part in unpacked.parts)
 
 
+def render_page(
+    data: bytes, *, name: str, limits: Limits, **options: Any
+) -> tuple[MessageHeader, bytes]:
+    """The image of a page, and the hash of the file that it is of."""
+    from documents.parsers import page_image  # noqa: PLC0415 (most files have no picture)
+
+    body = page_image.render_page(data, **options)
+    return {"sha256": hashlib.sha256(data).hexdigest()}, body
+
+
+def read_page_layer(
+    data: bytes, *, name: str, limits: Limits, **options: Any
+) -> tuple[MessageHeader, bytes]:
+    """What lies over the image of a page, and the hash of the file."""
+    from documents.parsers import page_image  # noqa: PLC0415
+
+    layer = page_image.read_page_layer(data, **options)
+    return {"sha256": hashlib.sha256(data).hexdigest(), "layer": asdict(layer)}, b""
+
+
 def read_page(
     data: bytes, *, name: str, limits: Limits, **options: Any
 ) -> tuple[MessageHeader, bytes]:
@@ -40,6 +62,8 @@ def read_page(
 
 TASKS: dict[str, Callable[..., tuple[dict[str, Any], bytes]]] = {
     "read_page": read_page,
+    "read_page_layer": read_page_layer,
+    "render_page": render_page,
     "unpack_mail": unpack_mail,
     "unpack_zip": unpack_zip,
 }

@@ -20,6 +20,8 @@ from documents.ingestion.concurrency import lock_collection
 from documents.ingestion.stored_files import delete_files
 from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import Chunk, Collection, IngestionRun
+from documents.page_cache import page_cache
+from documents.page_images import PAGED_MEDIA_TYPES
 from documents.services.audit import record
 from documents.services.documents import create_run
 from documents.services.spaces import default_space
@@ -236,11 +238,14 @@ def delete_collection(*, collection: Collection) -> None:
         # Until those who bring something just now are done.
         lock_collection(collection.pk)
         files = list(collection.documents.exclude(file="").values_list("file", flat=True))
+        paged = collection.documents.filter(media_type__in=PAGED_MEDIA_TYPES)
+        hashes = set(paged.values_list("source_sha256", flat=True))
         record(Action.DELETED, collection, values={"documents": collection.documents.count()})
         # The chunks by one statement: collecting them as objects would load every one.
         listeners.remove_chunks(Chunk.objects.filter(collection=collection))
         collection.delete()
         transaction.on_commit(lambda: delete_files(files))
+        transaction.on_commit(lambda: page_cache.forget(hashes))
 
 
 def chunk_count(*, collection: Collection) -> int:

@@ -21,6 +21,7 @@ from documents.ingestion.duplicates import promote_next_original
 from documents.ingestion.jobs import open_runs
 from documents.ingestion.stored_files import delete_files
 from documents.models import Chunk, Document, IngestionItem, IngestionRun
+from documents.page_cache import page_cache
 from documents.services.audit import record
 
 #: Documents whose names are looked for by one query.
@@ -215,7 +216,10 @@ def _remove_documents(documents: Sequence[Document]) -> Iterable[int]:
     )
     forget_names(documents)
     files = [str(document.file.name) for document in documents if document.file]
+    hashes = {document.source_sha256 for document in documents if document.source_sha256}
     Document.objects.filter(pk__in=ids).delete()
     record(Action.DELETED, *documents)
     transaction.on_commit(lambda: delete_files(files))
+    # Of other documents with the same bytes they are rendered again.
+    transaction.on_commit(lambda: page_cache.forget(hashes))
     return run_ids

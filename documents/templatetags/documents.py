@@ -6,6 +6,8 @@ from django import template
 from django.conf.locale import LANG_INFO
 
 from documents.code_languages import LANGUAGES
+from documents.models import Document
+from documents.page_images import file_of, thumbnail_url
 
 register = template.Library()
 
@@ -62,6 +64,12 @@ TONES = {
 def media_label(media_type: str) -> str:
     """`application/pdf` → “PDF”; an unknown type by the part behind the slash."""
     return MEDIA_TYPES.get(media_type) or media_type.rpartition("/")[2] or "Unknown"
+
+
+@register.filter
+def thumbnail(document: Document, collection_slug: str) -> str:
+    """The address of a small image of its first page; empty if it has no pages."""
+    return "" if file_of(document) is None else thumbnail_url(collection_slug, document.pk, 1)
 
 
 @register.filter

@@ -72,7 +72,7 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         documents = documents.filter(status=status)
     context = {
         "collection": collection,
-        "page": newest_first(documents, request.GET),
+        "page": newest_first(documents.select_related("duplicate_of"), request.GET),
         "status": status,
         "statuses": Document.Status.choices,
         "active_run": IngestionRun.objects.visible_to(request.user)

@@ -4,6 +4,7 @@ itself."""
 from django.contrib import messages
 from django.db.models import Count, Sum
 from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import content_disposition_header
@@ -12,10 +13,18 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
 from common.errors import NotFound, RagsiteError
-from common.web import errors_as_messages, errors_in_form, login_required_page
+from common.web import (
+    CSP_FILES,
+    CSP_HEADER,
+    errors_as_messages,
+    errors_in_form,
+    login_required_page,
+)
 from documents.document_html import render_document
 from documents.forms import DocumentChangeForm, PassageForm
 from documents.models import Chunk, ChunkEdit, Document
+from documents.page_images import WIDTHS, PageUnavailable, image_response
+from documents.page_reader import ShownPage, shown_page
 from documents.reader import (
     diff_texts,
     normalize_levels,
@@ -36,6 +45,7 @@ from documents.services import (
     undo_edit,
     update_document,
 )
+from documents.services.documents import DocumentText
 
 
 def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
@@ -43,7 +53,7 @@ def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
     collection = get_collection(workspace=request_workspace(request), slug=slug)
     document = (
         Document.objects.visible_to(request.user)
-        .select_related("collection__space", "workspace")
+        .select_related("collection__space", "workspace", "duplicate_of")
         .filter(collection=collection, pk=pk)
         .first()
     )
@@ -62,21 +72,31 @@ def find_editable_document(request: HttpRequest, slug: str, pk: int) -> Document
     return document
 
 
+#: In which a browser may ask for a page; the least is a thumbnail's.
+PAGE_WIDTHS = WIDTHS[1:]
+#: Words that a search found, to be marked.
+MAX_WORDS = 20
+
+
 @require_safe
 @login_required_page
 def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """The text, with the passage `?chunk=ID` marked; `?part=N` of a long one."""
+    """The text, with the passage `?chunk=ID` marked; `?part=N` of a long one. Beside it the real
+    page, `?page_number=N`, with the passage or `?quote=START-END` of it marked."""
     document = find_document(request, slug, pk)
     whole = document_text(document)
     asked = request.GET.get("chunk", "")
     passage = next((chunk for chunk in whole.chunks if str(chunk.pk) == asked), None)
     parts = split_pages(len(whole.text), [chunk.start for chunk in whole.chunks])
     number = request.GET.get("part", "")
+    page = _shown_page(request, document, whole, passage)
     if passage is not None:
         part = page_at(parts, passage.start)
+    elif page is not None and "page_number" in request.GET and not number:
+        on_page = (chunk.start for chunk in whole.chunks if (chunk.page or 1) >= page.number)
+        part = page_at(parts, next(on_page, 0))
     else:
-        is_number = number.isascii() and number.isdigit() and len(number) < 9
-        part = parts[min(max(int(number) if is_number else 1, 1), len(parts)) - 1]
+        part = parts[min(max(_number(number) or 1, 1), len(parts)) - 1]
     rendered = render_document(
         document,
         whole.text[part.start : part.end],
@@ -84,9 +104,13 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     )
     # Query parameters of the search that led here, without the document's own.
     params = request.GET.copy()
-    for own in ("chunk", "part", "words"):
+    for own in ("chunk", "part", "words", "page_number", "quote", "view"):
         params.pop(own, None)
     search = params.urlencode()
+    turning = request.GET.copy()
+    for own in ("page_number", "part", "view"):
+        turning.pop(own, None)
+    view = request.GET.get("view", "")
     visible = Document.objects.visible_to(request.user)
     same = visible.filter(collection=document.collection_id, key=document.key)
     versions = [row for row in same.order_by("version") if row.has_text]
@@ -109,8 +133,57 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         else None,
         "back_url": f"{reverse('search')}?{search}" if request.GET.get("q") else "",
         "query_string": search,
+        "page": page,
+        "page_query": turning.urlencode(),
+        "page_fields": [(name, value) for name in turning for value in turning.getlist(name)],
+        "image_url": reverse("document_page_image", args=[slug, pk, page.number]) if page else "",
+        "marking": passage is not None,
+        # What narrow windows show first; wide ones show both.
+        "view": view if view in {"page", "text"} else _default_view(page, passage),
+        "widths": PAGE_WIDTHS,
     }
     return render(request, "documents/document.html", context)
+
+
+def _number(value: str) -> int | None:
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 7 else None
+
+
+def _default_view(page: ShownPage | None, passage: Chunk | None) -> str:
+    return "page" if page and not page.problem and (page.marks or not passage) else "text"
+
+
+def _shown_page(
+    request: HttpRequest, document: Document, whole: DocumentText, passage: Chunk | None
+) -> ShownPage | None:
+    start, _, end = request.GET.get("quote", "").partition("-")
+    quotation = None
+    if passage and start.isascii() and start.isdigit() and end.isascii() and end.isdigit():
+        quotation = max(int(start[:9]), passage.start), min(int(end[:9]), passage.end)
+        quotation = quotation if quotation[0] < quotation[1] else None
+    return shown_page(
+        document,
+        whole.chunks,
+        whole.text,
+        asked=_number(request.GET.get("page_number", "")) or None,
+        passage=passage,
+        quotation=quotation,
+        found=frozenset(request.GET.get("words", "").lower().split()[:MAX_WORDS]),
+    )
+
+
+@require_safe
+@login_required_page
+def page_image(request: HttpRequest, slug: str, pk: int, number: int) -> HttpResponseBase:
+    """Page `number` of the document as an image of about `?width=` pixels."""
+    document = find_document(request, slug, pk)
+    try:
+        return image_response(request, document, number, request.GET.get("width", ""))
+    except PageUnavailable:
+        answer = render(request, "documents/no_page.svg", content_type="image/svg+xml")
+        answer.headers["Cache-Control"] = "private, no-store"
+        answer.headers[CSP_HEADER] = CSP_FILES
+        return answer
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

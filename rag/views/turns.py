@@ -54,17 +54,17 @@ def source_views(
                 quotes[-1] = (quotes[-1][0], max(cited[1], quotes[-1][1]))
             else:
                 quotes.append(cited)
-        for start, end in quotes:
-            if end - start < len(text.strip()):
-                parts += [(text[at:start], False), (text[start:end], True)]
-                at = end
+        for first, last in quotes:
+            if last - first < len(text.strip()):
+                parts += [(text[at:first], False), (text[first:last], True)]
+                at = last
         parts.append((text[at:], False))
         views.append(
             {
                 "number": passage["number"],
                 "title": passage["title"] or passage["document_key"],
                 "place": " · ".join(filter(None, (name, " › ".join(path[-MAX_HEADINGS:]), page))),
-                "url": passage["url"],
+                "url": _quotation_url(passage["url"], start, quotes),
                 "is_cited": bool(quotes),
                 "parts": [
                     {"text": part, "is_quoted": is_quoted} for part, is_quoted in parts if part
@@ -74,6 +74,15 @@ def source_views(
             }
         )
     return views
+
+
+def _quotation_url(url: str, start: int, quotes: Sequence[tuple[int, int]]) -> str:
+    """The address of a passage, at its first quotation, which the page of the document marks."""
+    address, mark, place = str(url).partition("#passage")
+    if not quotes or not mark or "?chunk=" not in address:
+        return str(url)
+    first, last = quotes[0]
+    return f"{address}&quote={start + first}-{start + last}{mark}{place}"
 
 
 #: Private-use characters that mark, through Markdown, where an unsupported sentence begins and

@@ -73,6 +73,7 @@ DOCUMENTS = [
         READER,
         ("GET", f"{DOC}/"),
         ("GET", f"{DOC}/download/"),
+        ("GET", f"{DOC}/pages/1/image/"),
         ("GET", f"{DOC}/text/"),
         ("GET", f"{DOC}/edits/"),
     ),

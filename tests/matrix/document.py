@@ -1,9 +1,14 @@
 """A document: read, marked, in versions, changed, not kept, not there; uploads and runs."""
 
-from documents.ingestion.sources import text_source
+from functools import partial
+from io import BytesIO
+
+from documents.ingestion.sources import Source, text_source
+from documents.ingestion.stored_files import store_file
 from documents.models import Chunk, ChunkEdit, Document, IngestionItem, IngestionRun
 from documents.services import edit_chunk, ingest_inline
 from documents.tests.factories import DocumentFactory, ItemFactory, MembershipFactory, RunFactory
+from documents.tests.factories_pdf import finished, page, prose, ruled
 from tests.matrix.states import State, World
 
 POLICY = "# Leave\n\nThirty days a year.\n\n## Travel\n\nTrains are booked by everybody alone."
@@ -61,6 +66,25 @@ def _running(world: World) -> None:
     )
 
 
+def _paged(world: World) -> None:
+    for name, eastern in (("dues.pdf", "35 crowns"), ("torn.pdf", "36 crowns")):
+        pdf = page()
+        prose(pdf, 4)
+        ruled(pdf, [["Quay", "Dues"], ["Northern", "40 crowns"], ["Eastern", eastern]])
+        data = finished(pdf)
+        source = Source(key=name, name=name, size=len(data), read=partial(bytes, data))
+        ingest_inline(collection=world.office, sources=[source])
+        kept = data if name == "dues.pdf" else b"torn"
+        store_file(Document.objects.get(key=name), BytesIO(kept))
+
+
+def _page(name: str) -> str:
+    document = Document.objects.get(key=name)
+    chunk = Chunk.objects.filter(document=document).latest("ordinal").pk
+    path = f"/documents/{document.collection.slug}/{document.pk}/"
+    return f"{path}?chunk={chunk}&words=crowns#passage"
+
+
 def _at(rest: str = "") -> str:
     document = _policy()
     return f"/documents/{document.collection.slug}/{document.pk}/{rest}"
@@ -84,6 +108,14 @@ STATES = [
     State("unchanged", lambda world: _leaflet(world, "edits/"), ".blank"),
     State("versions", lambda world: _at(), "#versions", prepare=_versions),
     State("passage", _passage, "#passage"),
+    State(
+        "page",
+        lambda _: _page("dues.pdf"),
+        "#page rect.found",
+        prepare=_paged,
+        light=False,
+    ),
+    State("no-page", lambda _: _page("torn.pdf"), "#page .missing"),
     State("edit", _form, "textarea"),
     State("describe", lambda world: _at("change/"), "#id_title"),
     State("compare", lambda world: _at("compare/"), "ins"),

@@ -59,7 +59,14 @@ export class Sources {
     this.#cited.set(citation.number, quotes);
     const card = cardOf(this.turn, citation.number);
     // Of several quotations the first says where.
-    if (quotes.length === 1) slot(card, "place").textContent = this.#place(citation);
+    if (quotes.length === 1) {
+      slot(card, "place").textContent = this.#place(citation);
+      const link = slot(card, "link");
+      const [address, place] = link.href.split("#passage");
+      if (place !== undefined && address.includes("?chunk=")) {
+        link.href = `${address}&quote=${citation.start}-${citation.end}#passage`;
+      }
+    }
     card.classList.add("cited");
     slot(card, "teaser").textContent = teaser(slice([...passage.text], 0, 240));
     slot(card, "text").replaceChildren(...parts(passage, quotes));
