@@ -15,18 +15,19 @@ FIRM_COLLECTION = "cargo-bikes"
 DOCS_COLLECTION = "ragsite-docs"
 FIRM: Path = settings.BASE_DIR / "demo" / "firm"
 QUESTIONS: Path = settings.BASE_DIR / "demo" / "questions.toml"
-#: These are read by OCR, which takes longest.
-_PICTURES = ("landlord-letter-scan.pdf", "receipt-tidewater.jpg")
+#: Pages that people want to see: the site keeps these files. Some are read by OCR, which takes
+#: longest.
+_PAGED = frozenset({".pdf", ".jpg"})
 
 
 def firm_sources() -> Iterable[Entry]:
-    """The firm's documents but for the pictures."""
-    return discover([path for path in sorted(FIRM.iterdir()) if path.name not in _PICTURES])
+    """The firm's documents but for `firm_pages`."""
+    return discover([path for path in sorted(FIRM.iterdir()) if path.suffix not in _PAGED])
 
 
-def firm_pictures() -> Iterable[Entry]:
-    """The firm's scanned letter and photographed receipt."""
-    return discover([FIRM / name for name in _PICTURES])
+def firm_pages() -> Iterable[Entry]:
+    """The firm's contracts, scanned letter and photographed receipt."""
+    return discover([path for path in sorted(FIRM.iterdir()) if path.suffix in _PAGED])
 
 
 def docs_sources() -> Iterable[Entry]:

@@ -8,7 +8,7 @@ from documents.demo_corpus import (
     DOCS_COLLECTION,
     FIRM_COLLECTION,
     docs_sources,
-    firm_pictures,
+    firm_pages,
     firm_sources,
 )
 
@@ -43,10 +43,10 @@ class Command(ServiceCommand):
             documents = pluralized(run.ready + run.skipped, "document")
             lines.append(f"Demo corpus: {passages} of {documents} in “{collection.name}”.")
         firm = services.get_or_create_collection(workspace=workspace, slug=FIRM_COLLECTION)
-        # OCR would hold up the start of the site by its models.
-        pictures = services.ingest_sources(
-            collection=firm, sources=firm_pictures(), source="pictures of an invented firm"
+        # By the workers, which keep the files; OCR would hold up the start of the site.
+        pages = services.ingest_sources(
+            collection=firm, sources=firm_pages(), source="contracts, letters of an invented firm"
         )
-        if waiting := pictures.total - pictures.skipped:
-            lines.append(f"The site reads {pluralized(waiting, 'picture')} more when it runs.")
+        if waiting := pages.total - pages.skipped:
+            lines.append(f"The site reads {pluralized(waiting, 'document')} more when it runs.")
         return CommandOutput(lines=lines)
