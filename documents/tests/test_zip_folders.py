@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
 
 from documents import services
 from documents.ingestion.sources import discover
@@ -102,6 +104,21 @@ def test_files_of_an_uploaded_archive_have_its_access_list(collection: Collectio
         "box.zip!/in.zip!/c.txt",
     }
     assert all(document.access == only for document in found.values())
+
+    def page(name: str) -> str:
+        client = Client()
+        client.force_login(member)
+        address = reverse("document", args=[collection.slug, found[name].pk])
+        return client.get(address).content.decode()
+
+    def link(name: str) -> str:
+        return f'href="{reverse("document", args=[collection.slug, found[name].pk])}"'
+
+    assert link("box.zip!/in.zip") in page("box.zip")
+    assert link("box.zip!/in.zip!/c.txt") not in page("box.zip")
+    assert link("box.zip!/in.zip") in page("box.zip!/in.zip!/c.txt")
+    Document.objects.filter(pk=found["box.zip"].pk).update(access=["user:0"])
+    assert link("box.zip") not in page("box.zip!/a.txt")
 
 
 def test_hostile_archives_are_named_and_nothing_else_stops(

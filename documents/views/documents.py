@@ -22,6 +22,7 @@ from common.web import (
 )
 from documents.document_html import render_document
 from documents.forms import DocumentChangeForm, PassageForm
+from documents.ingestion.containers import PART_MARK
 from documents.models import Chunk, ChunkEdit, Document
 from documents.page_images import WIDTHS, PageUnavailable, image_response
 from documents.page_reader import ShownPage, shown_page
@@ -46,6 +47,9 @@ from documents.services import (
     update_document,
 )
 from documents.services.documents import DocumentText
+
+#: Files of a mail or archive that its page lists.
+LISTED_PARTS = 50
 
 
 def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
@@ -114,6 +118,11 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     visible = Document.objects.visible_to(request.user)
     same = visible.filter(collection=document.collection_id, key=document.key)
     versions = [row for row in same.order_by("version") if row.has_text]
+    # A mail or archive and what was taken out of it lead to each other.
+    declared = document.declared
+    current = visible.filter(collection=document.collection_id, is_current=True)
+    names = declared.get("parts") or []
+    keys = [f"{document.key}{PART_MARK}{name}" for name in names[:LISTED_PARTS]]
     by_state = ChunkEdit.objects.filter(document=document.text_id).order_by().values_list("state")
     edits = dict(by_state.annotate(number=Count("pk")))
     context = {
@@ -131,6 +140,11 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "original": visible.filter(pk=document.duplicate_of_id).first()
         if document.duplicate_of_id
         else None,
+        "container": current.filter(key=declared["part_of"]).first()
+        if declared.get("part_of")
+        else None,
+        "contained": current.filter(key__in=keys).order_by("key") if keys else [],
+        "unlisted": max(0, len(names) - LISTED_PARTS),
         "back_url": f"{reverse('search')}?{search}" if request.GET.get("q") else "",
         "query_string": search,
         "page": page,
