@@ -10,7 +10,6 @@ from playwright.sync_api import Browser, expect
 from accounts.models import Membership
 from documents.models import Collection
 from documents.tests.factories import (
-    PASSWORD,
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
@@ -54,7 +53,7 @@ def alice() -> Membership:
 def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
     """Alice's window, logged in."""
     visit = Visit(browser, live_server.url)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit
     visit.close()
 
@@ -118,7 +117,7 @@ def test_without_javascript_files_go_in_and_are_found(
     guide.write_text(GUIDE)
     other.write_text("Nothing to be seen today.")
     visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     page = visit.page
 
     page.goto("/documents/logs/upload/")

@@ -11,7 +11,6 @@ from accounts.models import Membership
 from documents.models import Collection
 from documents.services import delete_document
 from documents.tests.factories import (
-    PASSWORD,
     CollectionFactory,
     MembershipFactory,
     UserFactory,
@@ -61,7 +60,7 @@ def context(alice: Membership, office: Collection) -> RagContext:
 @pytest.fixture
 def visit(browser: Browser, live_server: Any, alice: Membership, office: Any) -> Iterator[Visit]:
     visit = Visit(browser, live_server.url)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit
     visit.close()
 
@@ -308,7 +307,7 @@ def test_hostile_words_of_model_and_documents_are_words(
     scripts: bool,
 ) -> None:
     visit = Visit(browser, live_server.url, java_script_enabled=scripts)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     page = visit.page
     page.on("dialog", lambda dialog: visit.errors.append(dialog.message))
     model.first(chat_stream(*(ATTACK[at : at + 7] for at in range(0, len(ATTACK), 7))))
@@ -397,7 +396,7 @@ def test_without_javascript_a_question_is_answered_with_the_whole_page(
     browser: Browser, live_server: Any, office: Collection
 ) -> None:
     visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     page = visit.page
     page.goto("/chat/")
     page.get_by_label("Your question").fill(MOVE)
@@ -455,7 +454,7 @@ def test_a_template_is_copied_changed_and_checked(
     browser: Browser, live_server: Any, office: Collection, *, scripts: bool
 ) -> None:
     visit = Visit(browser, live_server.url, java_script_enabled=scripts)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     page = visit.page
     page.goto("/pipelines/rag/")
     page.get_by_role("link", name="Copy to change").click()

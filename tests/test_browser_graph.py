@@ -10,7 +10,6 @@ from playwright.sync_api import Browser, Locator, Page, Response, expect
 
 from accounts.models import Membership
 from documents.tests.factories import (
-    PASSWORD,
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
@@ -41,7 +40,7 @@ def alice() -> Membership:
 @pytest.fixture
 def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
     visit = Visit(browser, live_server.url)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit
     visit.close()
 
@@ -256,7 +255,7 @@ def test_without_a_drawing_the_list_says_it(
     browser: Browser, live_server: Any, alice: Membership, harbour: str
 ) -> None:
     visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     page = visit.page
     page.goto(harbour)
     expect(page.locator("[data-canvas]")).to_be_hidden()

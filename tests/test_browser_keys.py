@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 from accounts.api_keys import authenticate_key
 from accounts.models import ApiKey, Membership
 from accounts.tests.keys import client_with
-from documents.tests.factories import PASSWORD, MembershipFactory, UserFactory
+from documents.tests.factories import MembershipFactory, UserFactory
 from tests.browser import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -24,7 +24,7 @@ def alice() -> Membership:
 def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
     visit = Visit(browser, live_server.url)
     visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit
     visit.close()
 
@@ -71,7 +71,7 @@ def test_without_javascript_it_works_as_well(
     browser: Browser, live_server: Any, alice: Membership
 ) -> None:
     visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     make_one(visit)
     secret = visit.page.locator(".secret code").first.text_content() or ""
     assert authenticate_key(secret) is not None

@@ -9,7 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, expect
 
 from accounts.models import Membership
-from documents.tests.factories import PASSWORD, MembershipFactory, UserFactory
+from documents.tests.factories import MembershipFactory, UserFactory
 from memory import services
 from memory.models import Context, ExtractionItem, Pruning
 from memory.scopes import UserScope, account_id
@@ -57,7 +57,7 @@ def scope(alice: Membership) -> UserScope:
 @pytest.fixture
 def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
     visit = Visit(browser, live_server.url)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit
     visit.close()
 
@@ -67,7 +67,7 @@ def test_a_fact_from_its_first_value_to_forgetting(
     browser: Browser, live_server: Any, alice: Membership, *, scripts: bool
 ) -> None:
     visit = Visit(browser, live_server.url, java_script_enabled=scripts)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     page = visit.page
     page.get_by_role("link", name="Memory").click()
     expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()

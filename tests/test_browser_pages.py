@@ -13,7 +13,6 @@ from documents.ingestion.stored_files import store_file
 from documents.models import Document
 from documents.services import ingest_inline
 from documents.tests.factories import (
-    PASSWORD,
     CollectionFactory,
     MembershipFactory,
     UserFactory,
@@ -50,7 +49,7 @@ def report(settings: Any, tmp_path: Path) -> Document:
 @pytest.fixture
 def visit(browser: Browser, live_server: Any, report: Document) -> Iterator[Visit]:
     visit = Visit(browser, live_server.url)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit
     visit.close()
 
@@ -99,7 +98,7 @@ def test_pages_are_turned_and_chosen_without_javascript(
     browser: Browser, live_server: Any, report: Document
 ) -> None:
     visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     window = visit.page
     window.goto(f"/documents/papers/{report.pk}/")
     window.get_by_role("link", name="Next page").click()

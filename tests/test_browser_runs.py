@@ -13,7 +13,7 @@ from common import sse
 from documents.ingestion import pipeline
 from documents.models import Document, IngestionRun
 from documents.services import Upload, ingest_uploads
-from documents.tests.factories import PASSWORD, CollectionFactory, MembershipFactory, UserFactory
+from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 from tests.browser import SIZES, Visit
 
 pytestmark = [
@@ -35,7 +35,7 @@ def visit(
     closing = Event()
     monkeypatch.setattr(sse, "shutting_down", closing)
     visit = Visit(browser, live_server.url)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit
     closing.set()  # streams would ask a database that is gone
     visit.close()

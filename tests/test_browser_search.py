@@ -11,7 +11,6 @@ from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
 from documents.tests.factories import (
-    PASSWORD,
     ChunkFactory,
     CollectionFactory,
     MembershipFactory,
@@ -65,7 +64,7 @@ def papers(alice: Membership) -> Collection:
 @pytest.fixture
 def visit(browser: Browser, live_server: Any, alice: Membership, papers: Any) -> Iterator[Visit]:
     visit = Visit(browser, live_server.url)
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit
     visit.close()
 
@@ -246,7 +245,7 @@ def test_without_javascript_everything_leads_on(
         java_script_enabled=False,
         viewport={"width": 390, "height": 844},
     )
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     page = visit.page
     page.get_by_role("searchbox").fill("otters")
     page.get_by_role("button", name="Search").click()

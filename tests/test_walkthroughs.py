@@ -71,7 +71,7 @@ def page(browser: Browser, live_server: Any, alice: Membership, harbour: Any) ->
     """Alice's window, logged in."""
     visit = Visit(browser, live_server.url, reduced_motion="reduce")
     visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    visit.log_in("alice", PASSWORD)
+    visit.log_in("alice")
     yield visit.page
     visit.close()
 
@@ -102,7 +102,7 @@ def test_without_javascript_one_logs_in_searches_turns_the_page_and_reads(
     for number in range(12):
         document(harbour, f"log-{number}.md", f"# Log {number}\n\nFog over pier {number}.")
     visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice", PASSWORD)
+    visit.fill_login("alice", PASSWORD)
     page = visit.page
     box = page.get_by_role("searchbox", name="Search").first
     box.fill("fog over the pier")
