@@ -20,6 +20,7 @@ from common.web import CSP_FILES, CSP_HEADER
 from documents.models import Document, ScannedPage
 from documents.page_cache import page_cache
 from documents.parsers import ParseError
+from documents.parsers.boxes import turned_box
 from documents.sandbox import ParseRequest, ParserLimits, run_in_sandbox
 from documents.sandbox.protocol import MessageHeader
 
@@ -269,20 +270,12 @@ def _with_scan(document: Document, layer: PageLayer) -> PageLayer:
     scan = _scan(document, layer.number)
     if scan is None:
         return layer
-    words = [_turned(word, scan.rotation) for line in scan.lines for word in line["words"]]
+    words = [
+        _word(text, *turned_box(box, scan.rotation, 1, 1))
+        for line in scan.lines
+        for text, *box in line["words"]
+    ]
     width, height = layer.width, layer.height
     if scan.rotation in {90, 270}:
         width, height = height, width
     return PageLayer(layer.number, layer.count, width, height, layer.label, words, scan.rotation)
-
-
-def _turned(word: Sequence[Any], rotation: int) -> Word:
-    text, x0, y0, x1, y1 = word
-    match rotation:
-        case 90:
-            x0, y0, x1, y1 = 1 - y1, x0, 1 - y0, x1
-        case 180:
-            x0, y0, x1, y1 = 1 - x1, 1 - y1, 1 - x0, 1 - y0
-        case 270:
-            x0, y0, x1, y1 = y0, 1 - x1, y1, 1 - x0
-    return _word(text, x0, y0, x1, y1)

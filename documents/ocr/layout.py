@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from documents.ocr.lines import Box, Line, enclosing_box
+from documents.ocr.lines import Line
+from documents.parsers.boxes import Box, enclosing_box
 
 #: Between the cells of a row.
 CELL_SEPARATOR = " | "

@@ -7,27 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from documents.parsers.boxes import Box, enclosing_box
+
 #: Grey values, rows by columns.
 Picture = NDArray[np.uint8]
 #: Corners of a line as it is read, from where it begins clockwise: 4 × (x, y).
 Corners = NDArray[np.float32]
-
-
-class Box(NamedTuple):
-    """Left, top, right, bottom."""
-
-    x0: float
-    y0: float
-    x1: float
-    y1: float
-
-    @property
-    def width(self) -> float:
-        return self.x1 - self.x0
-
-    @property
-    def height(self) -> float:
-        return self.y1 - self.y0
 
 
 class Word(NamedTuple):
@@ -53,30 +38,6 @@ class Line:
     @property
     def box(self) -> Box:
         return enclosing_box([word.box for word in self.words])
-
-
-def enclosing_box(boxes: Sequence[Box]) -> Box:
-    """The smallest box around some."""
-    return Box(
-        min(box.x0 for box in boxes),
-        min(box.y0 for box in boxes),
-        max(box.x1 for box in boxes),
-        max(box.y1 for box in boxes),
-    )
-
-
-def turned_box(box: Box, degrees: int, width: float, height: float) -> Box:
-    """Where the box is after its picture, `width` × `height`, was turned clockwise by a multiple of
-    90 degrees."""
-    x0, y0, x1, y1 = box
-    match degrees % 360:
-        case 90:
-            return Box(height - y1, x0, height - y0, x1)
-        case 180:
-            return Box(width - x1, height - y1, width - x0, height - y0)
-        case 270:
-            return Box(y0, width - x1, y1, width - x0)
-    return box
 
 
 def line_fields(lines: Sequence[Line], boxes: Sequence[Sequence[Box]]) -> list[dict[str, Any]]:

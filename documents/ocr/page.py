@@ -4,11 +4,12 @@ from functools import cache
 from typing import Any
 
 from documents.ocr.layout import arrange
-from documents.ocr.lines import Box, Line, Picture, line_fields, turned_box
+from documents.ocr.lines import Line, Picture, line_fields
 from documents.ocr.pictures import image_page, pdf_page
 from documents.ocr.tesseract import NAME as TESSERACT
 from documents.ocr.tesseract import Tesseract, mean_confidence
 from documents.parsers.base import ParseError, ReadPage
+from documents.parsers.boxes import Box, turned_box
 from documents.parsers.registry import is_pdf
 
 #: Tesseract is taken at its word from this confidence: print that is flat and clean. On photographs

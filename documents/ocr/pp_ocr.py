@@ -16,7 +16,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from documents.ocr.lines import Box, Corners, Line, Picture, Word, enclosing_box
+from documents.ocr.lines import Corners, Line, Picture, Word
+from documents.parsers.boxes import Box, enclosing_box
 
 NAME = "PP-OCRv6"
 #: Files in `rapidocr/models` and their SHA-256: other weights may read other things.

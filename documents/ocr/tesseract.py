@@ -11,7 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from documents.ocr.lines import Box, Line, Picture, Word
+from documents.ocr.lines import Line, Picture, Word
+from documents.parsers.boxes import Box
 
 NAME = "Tesseract"
 #: Its language data by ISO 639-1 code.

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from statistics import median_low
 from typing import NamedTuple, TypeGuard
 
+from documents.parsers.boxes import turned_box
 from documents.parsers.pdf_lines import (
     LIST_ITEM,
     Fragment,
@@ -74,8 +75,11 @@ def page_blocks(
         lines: Sequence[Box] = () if number else rules
         size = (height, width) if angle in {90, 270} else (width, height)
         if angle:
-            turned = [_turned(word, _upright(word[1:5], angle, size)) for word in turned]
-            lines = [_upright(rule, angle, size) for rule in lines]
+            turned = [
+                word._replace(**turned_box(word[1:5], -angle, width, height)._asdict())
+                for word in turned
+            ]
+            lines = [turned_box(rule, -angle, width, height) for rule in lines]
         blocks += _upright_blocks(turned, lines, *size)
     return blocks
 
@@ -92,22 +96,6 @@ def _unplaced(words: Sequence[TextRun]) -> TextBlock:
             lines.append([])
         lines[-1].append(word)
     return TextBlock("\n".join(map(line_text, lines)), words[0].size, False, len(lines))
-
-
-def _turned(word: TextRun, box: Box) -> TextRun:
-    x0, y0, x1, y1 = box
-    return word._replace(x0=x0, y0=y0, x1=x1, y1=y1)
-
-
-def _upright(box: Sequence[float], angle: int, size: tuple[float, float]) -> Box:
-    """A box of text that runs at `angle`, on the page turned so that it runs to the right."""
-    x0, y0, x1, y1 = box
-    width, height = size
-    if angle == 90:
-        return y0, height - x1, y1, height - x0
-    if angle == 270:
-        return width - y1, x0, width - y0, x1
-    return width - x1, height - y1, width - x0, height - y0
 
 
 def _upright_blocks(

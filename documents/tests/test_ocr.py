@@ -12,10 +12,11 @@ import pytest
 from PIL import Image
 
 from documents.ocr.layout import arrange
-from documents.ocr.lines import Box, Line, Word, turned_box
+from documents.ocr.lines import Line, Word
 from documents.ocr.page import read_page
 from documents.parsers import ParseError, parse
 from documents.parsers.base import ReadPage
+from documents.parsers.boxes import Box, turned_box
 from documents.sandbox import ParseRequest, ParserLimits, run_in_sandbox
 from documents.sandbox.protocol import page_from_fields
 from documents.tests.factories_pictures import (
