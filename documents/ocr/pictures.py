@@ -1,37 +1,23 @@
 """Pictures from files, bounded before they are decoded: images by Pillow, pages of a PDF by
 pdfium."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
-from itertools import islice
 
 import numpy as np
 import pypdfium2
-from PIL import (  # noqa: F401 (the readers are known once they are imported)
-    AvifImagePlugin,
-    BmpImagePlugin,
-    GifImagePlugin,
-    Image,
-    ImageOps,
-    ImageSequence,
-    JpegImagePlugin,
-    PngImagePlugin,
-    TiffImagePlugin,
-    UnidentifiedImageError,
-    WebPImagePlugin,
-)
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from documents.ocr.lines import Picture
 from documents.parsers.base import ParseError
+from documents.parsers.image_file import (
+    IMAGE_ERRORS,
+    MAX_PIXELS,
+    count_frames,
+    on_white,
+    open_image,
+)
 
-#: Readers of Pillow that may see a file: of the others some start programs.
-_READERS = ("PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF")
-#: Only these have pages; the frames of others are an animation, of which the first is read.
-_PAGED = frozenset({"TIFF"})
-#: Pixels of a picture that is decoded: a photograph of 100 megapixels takes 300 MB.
-MAX_PIXELS = 100_000_000
 #: Pixels in which text is looked for; larger pictures are reduced. A4 at 300 dpi has 8.7 million.
 READ_PIXELS = 12_000_000
 #: Less cannot hold a line of text.
@@ -39,20 +25,15 @@ MIN_SIDE = 8
 MAX_ASPECT = 200
 RENDER_DPI = 200
 _POINTS_AN_INCH = 72
-_ERRORS = (OSError, ValueError, SyntaxError, TypeError, ArithmeticError, LookupError, RuntimeError)
 
 
 @contextmanager
 def _opened(data: bytes) -> Iterator[Image.Image]:
     """Raises ParseError for what cannot be read, also while it is used."""
     try:
-        with warnings.catch_warnings():
-            # Its own bound is that of the pixels below.
-            warnings.simplefilter("ignore")
-            Image.MAX_IMAGE_PIXELS = None
-            with Image.open(BytesIO(data), formats=_READERS) as image:
-                yield image
-    except _ERRORS as error:
+        with open_image(data) as image:
+            yield image
+    except IMAGE_ERRORS as error:
         is_unknown = isinstance(error, UnidentifiedImageError)
         reason = "it begins like no picture" if is_unknown else str(error)[:100]
         raise ParseError(
@@ -66,9 +47,7 @@ def count_pages(data: bytes, *, most: int) -> int:
     """Number of pages of an image file, `most` + 1 if there are more. Raises ParseError."""
     with _opened(data) as image:
         _check_size(*image.size)
-        if image.format not in _PAGED:
-            return 1
-        return sum(1 for _ in islice(ImageSequence.Iterator(image), most + 1))
+        return count_frames(image, most=most + 1)
 
 
 def image_page(data: bytes, number: int) -> Picture:
@@ -130,18 +109,7 @@ def _reduced(width: int, height: int) -> tuple[int, int]:
 
 def _grey(image: Image.Image) -> Picture:
     """Eight bits of grey, on white where it is transparent."""
-    if image.mode.startswith(("I", "F")):  # 16 bits and more, of which scanners fill any range
-        values = np.asarray(image, np.float32)
-        low, high = float(values.min()), float(values.max())
-        grey = (values - low) * (255.0 / max(high - low, 1.0))
-        image = Image.fromarray(grey.astype(np.uint8))
-    elif image.has_transparency_data:
-        image = image.convert("RGBA")
-        paper = Image.new("RGBA", image.size, "white")
-        paper.alpha_composite(image)
-        image = paper.convert("L")
-    else:
-        image = image.convert("L")
+    image = on_white(image).convert("L")
     if image.width * image.height > READ_PIXELS:
         image = image.resize(_reduced(*image.size), Image.Resampling.BOX)
     return np.ascontiguousarray(np.asarray(image, np.uint8))

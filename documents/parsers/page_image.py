@@ -1,17 +1,25 @@
 """One page of a PDF or picture as it looks: rendered as an image by pdfium or Pillow
 (`render_page`), and its size, label and words (`read_page_layer`)."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import islice
 
-from PIL import Image, ImageOps, ImageSequence, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 from pypdfium2 import PdfDocument, PdfiumError, PdfPage
 
 from documents.parsers.base import ParseError
+from documents.parsers.image_file import (
+    IMAGE_ERRORS,
+    PAGED,
+    count_frames,
+    on_white,
+    open_image,
+)
+from documents.parsers.image_file import (
+    MAX_PIXELS as MAX_PICTURE_PIXELS,
+)
 from documents.parsers.pdf_page import Word, page_words
 
 IMAGE_MEDIA_TYPE = "image/webp"
@@ -20,8 +28,6 @@ _PDF = b"%PDF-"
 _PDF_HEAD = 1024
 #: Pixels of a rendered page: A4 at 300 dpi has 8.7 million.
 MAX_PIXELS = 12_000_000
-#: Pixels of a picture that is decoded: a photograph of 100 megapixels takes 300 MB.
-MAX_PICTURE_PIXELS = 100_000_000
 MAX_PICTURE_PAGES = 10_000
 #: Words of a page: a dense page of a newspaper has 5,000.
 MAX_WORDS = 20_000
@@ -33,11 +39,6 @@ _TURNS = {
     180: Image.Transpose.ROTATE_180,
     270: Image.Transpose.ROTATE_90,
 }
-#: Readers of Pillow that may see a file; some of the others start programs or are little used.
-_READERS = ("PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF")
-#: Only these have pages; the frames of others are an animation, of which the first is shown.
-_PAGED = frozenset({"TIFF"})
-_ERRORS = (OSError, ValueError, SyntaxError, TypeError, ArithmeticError, LookupError, RuntimeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def render_page(data: bytes, *, page: int, width: int, rotation: int = 0) -> byt
             image = image.convert("RGB")
     else:
         with _picture(data, page) as opened:
-            image = _on_white(opened, width, is_sideways)
+            image = _reduced(opened, width, is_sideways)
     if rotation:
         image = image.transpose(_TURNS[rotation])
     encoded = BytesIO()
@@ -89,10 +90,7 @@ def read_page_layer(data: bytes, *, page: int) -> PageLayer:
         width, height = image.size
         if image.getexif().get(_ORIENTATION, 1) in _SIDEWAYS:
             width, height = height, width
-        count = 1
-        if image.format in _PAGED:
-            count = sum(1 for _ in islice(ImageSequence.Iterator(image), MAX_PICTURE_PAGES))
-        return PageLayer(width, height, count, "", [])
+        return PageLayer(width, height, count_frames(image, most=MAX_PICTURE_PAGES), "", [])
 
 
 #: The tag of EXIF, and its values of pictures that lie on their side.
@@ -118,28 +116,24 @@ def _pdf_page(data: bytes, number: int) -> Iterator[PdfPage]:
 @contextmanager
 def _picture(data: bytes, number: int) -> Iterator[Image.Image]:
     try:
-        with warnings.catch_warnings():
-            # Its own bound is that of the pixels below.
-            warnings.simplefilter("ignore")
-            Image.MAX_IMAGE_PIXELS = None
-            with Image.open(BytesIO(data), formats=_READERS) as image:
-                if number > 1:
-                    if image.format not in _PAGED:
-                        raise _no_page(number, 1)
-                    try:
-                        image.seek(number - 1)
-                    except EOFError as error:
-                        raise _no_page(number, number - 1) from error
-                if image.width * image.height > MAX_PICTURE_PIXELS:
-                    raise ParseError(
-                        "too_large",
-                        f"The picture has {image.width:,} × {image.height:,} pixels;"
-                        f" {MAX_PICTURE_PIXELS:,} are shown. Save it smaller.",
-                    )
-                yield image
+        with open_image(data) as image:
+            if number > 1:
+                if image.format not in PAGED:
+                    raise _no_page(number, 1)
+                try:
+                    image.seek(number - 1)
+                except EOFError as error:
+                    raise _no_page(number, number - 1) from error
+            if image.width * image.height > MAX_PICTURE_PIXELS:
+                raise ParseError(
+                    "too_large",
+                    f"The picture has {image.width:,} × {image.height:,} pixels;"
+                    f" {MAX_PICTURE_PIXELS:,} are shown. Save it smaller.",
+                )
+            yield image
     except UnidentifiedImageError as error:
         raise _not_shown(number, "the file is damaged") from error
-    except _ERRORS as error:
+    except IMAGE_ERRORS as error:
         raise _not_shown(number, str(error)[:100]) from error
 
 
@@ -162,24 +156,12 @@ def _fitted(size: tuple[float, float], width: int, is_sideways: bool) -> tuple[i
     return max(1, round(across * scale)), max(1, round(down * scale))
 
 
-def _on_white(opened: Image.Image, width: int, is_sideways: bool) -> Image.Image:
+def _reduced(opened: Image.Image, width: int, is_sideways: bool) -> Image.Image:
     """The picture in colours, as its camera held it, reduced to `width`."""
     if opened.format in {"JPEG", "MPO"}:
         longest = max(_fitted(opened.size, width, is_sideways)) * 2
         opened.draft("RGB", (longest, longest))  # decoded smaller, which is faster
-    image = ImageOps.exif_transpose(opened)
-    if image.mode.startswith(("I", "F")):  # 16 bits and more, of which scanners fill any range
-        low, high = image.convert("F").getextrema()
-        span = max(float(high) - float(low), 1.0)  # type: ignore[arg-type]
-        offset = -float(low) * 255.0 / span  # type: ignore[arg-type]
-        image = image.convert("F").point(lambda value: value * (255.0 / span) + offset)
-        image = image.convert("L")
-    elif image.has_transparency_data:
-        image = image.convert("RGBA")
-        paper = Image.new("RGBA", image.size, "white")
-        paper.alpha_composite(image)
-        image = paper
-    image = image.convert("RGB")
+    image = on_white(ImageOps.exif_transpose(opened)).convert("RGB")
     wanted = _fitted(image.size, width, is_sideways)
     if wanted[0] < image.width:
         image = image.resize(wanted, Image.Resampling.BOX, reducing_gap=2.0)
