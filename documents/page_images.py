@@ -1,5 +1,5 @@
 """The pages of a document as they look: which documents have them, the image of a page and the
-words on it. Begin with `page_layer` and `page_image`."""
+words on it. Begin with `page_layer` and `image_response`."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from threading import BoundedSemaphore
 from typing import Any, TypeVar
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -17,11 +18,13 @@ from django.utils.cache import get_conditional_response
 
 from common.errors import NotFound
 from common.web import CSP_FILES, CSP_HEADER
+from documents.ingestion.sources import parser_limits
 from documents.models import Document, ScannedPage
 from documents.page_cache import page_cache
 from documents.parsers import ParseError
 from documents.parsers.boxes import turned_box
-from documents.sandbox import ParseRequest, ParserLimits, run_in_sandbox
+from documents.parsers.picture import PICTURES
+from documents.sandbox import ParseRequest, run_in_sandbox
 from documents.sandbox.protocol import MessageHeader
 
 T = TypeVar("T")
@@ -29,11 +32,7 @@ T = TypeVar("T")
 #: Text, x0, y0, x1, y1: fractions of the width and height of the page from its top left corner.
 Word = tuple[str, float, float, float, float]
 
-PDF = "application/pdf"
-PICTURES = frozenset(
-    f"image/{kind}" for kind in ("png", "jpeg", "tiff", "webp", "gif", "bmp", "avif")
-)
-PAGED_MEDIA_TYPES = PICTURES | {PDF}
+PAGED_MEDIA_TYPES = frozenset({"application/pdf", *PICTURES})
 IMAGE_MEDIA_TYPE = "image/webp"
 #: Pixels; a page is rendered in no other widths.
 WIDTHS = (160, 800, 1200, 1600, 2400)
@@ -117,18 +116,6 @@ def page_layer(document: Document, number: int) -> PageLayer:
     return _with_scan(document, layer)
 
 
-def page_image(document: Document, number: int, width: int) -> bytes:
-    """The page as a WebP image, `width` being one of WIDTHS. Raises PageUnavailable."""
-    rotation = _rotation(document, number)
-    name = _image_name(number, width, rotation)
-    image = page_cache.get(document.source_sha256, name)
-    if image is None:
-        options = {"page": number, "width": width, "rotation": rotation}
-        image = _run(document, "render_page", options, lambda _header, body: _image(body))
-        _keep(document, name, image)
-    return image
-
-
 def image_response(
     request: HttpRequest, document: Document, number: int, width: str
 ) -> HttpResponseBase:
@@ -138,20 +125,22 @@ def image_response(
     pixels = image_width(pixels)
     if file_of(document) is None or not 1 <= number < 1_000_000:
         raise PageUnavailable(f"There is no page {number} of this document to show.")
-    name = _image_name(number, pixels, _rotation(document, number))
+    rotation = _scans(document, number).values_list("rotation", flat=True).first() or 0
+    name = f"{number}-{pixels}-{rotation}.webp"
     etag = f'"{document.source_sha256[:32]}-{name}"'
     answer = get_conditional_response(request, etag=etag)
     if answer is None or answer.status_code != 304:
-        answer = HttpResponse(page_image(document, number, pixels), content_type=IMAGE_MEDIA_TYPE)
+        image = page_cache.get(document.source_sha256, name)
+        if image is None:
+            options = {"page": number, "width": pixels, "rotation": rotation}
+            image = _run(document, "render_page", options, lambda _header, body: _image(body))
+            _keep(document, name, image)
+        answer = HttpResponse(image, content_type=IMAGE_MEDIA_TYPE)
     answer.headers["ETag"] = etag
     answer.headers["Cache-Control"] = "private, no-cache"
     answer.headers["X-Content-Type-Options"] = "nosniff"
     answer.headers[CSP_HEADER] = CSP_FILES
     return answer
-
-
-def _image_name(number: int, width: int, rotation: int) -> str:
-    return f"{number}-{width}-{rotation}.webp"
 
 
 def _run(
@@ -174,11 +163,7 @@ def _run(
             sha256, result = run_in_sandbox(
                 request,
                 checked,
-                limits=ParserLimits(
-                    seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS),
-                    memory_bytes=settings.PARSER_MEMORY_BYTES,
-                    max_bytes=settings.MAX_UPLOAD_BYTES,
-                ),
+                limits=parser_limits(seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS)),
             )
     except (OSError, ValueError, ParseError) as error:
         raise PageUnavailable(str(error)) from error
@@ -252,22 +237,17 @@ def _word(text: str, *box: float) -> Word:
     return str(text), x0, y0, x1, y1
 
 
-def _scan(document: Document, number: int) -> "ScannedPage | None":
+def _scans(document: Document, number: int) -> "QuerySet[ScannedPage]":
     return ScannedPage.objects.filter(
         document__in=[document.pk, document.text_id],
         source_sha256=document.source_sha256,
         page=number,
-    ).first()
-
-
-def _rotation(document: Document, number: int) -> int:
-    scan = _scan(document, number)
-    return scan.rotation if scan else 0
+    )
 
 
 def _with_scan(document: Document, layer: PageLayer) -> PageLayer:
     """The words that OCR read, where it read the page, on the page set upright."""
-    scan = _scan(document, layer.number)
+    scan = _scans(document, layer.number).first()
     if scan is None:
         return layer
     words = [

@@ -2,7 +2,7 @@
 around a passage or quotation. Begin with `shown_page`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from documents.models import Chunk, Document
 from documents.page_images import PageLayer, PageUnavailable, Word, file_of, page_layer
@@ -39,7 +39,11 @@ class ShownPage:
     marks: Sequence[tuple[float, float, float, float, bool]] = ()
     marked_pages: Sequence[int] = ()
     marked_text: str = ""
-    other_marked: Sequence[int] = field(default=())
+
+    @property
+    def other_marked(self) -> list[int]:
+        """Pages besides this one that have marks."""
+        return [page for page in self.marked_pages if page != self.number]
 
     @property
     def previous(self) -> int:
@@ -99,7 +103,6 @@ def shown_page(
         marks=[(*_scaled(mark, *scale), mark.is_found) for mark in here],
         marked_pages=sorted(marks),
         marked_text=" ".join(text[start:end].split())[:MAX_TOLD_CHARACTERS] if here else "",
-        other_marked=[page for page in sorted(marks) if page != number],
     )
 
 

@@ -89,11 +89,15 @@ class Visit:
 
     def log_in(self, username: str) -> None:
         """Show the first page to somebody who is logged in; the form has tests of its own."""
+        self.begin_session(User.objects.get(username=username))
+        self.page.goto("/")
+
+    def begin_session(self, user: User) -> None:
+        """As the login form would."""
         client = Client()
-        client.force_login(User.objects.get(username=username))
+        client.force_login(user)
         cookie = client.cookies["sessionid"].value
         self.context.add_cookies([{"name": "sessionid", "value": cookie, "url": self.site}])
-        self.page.goto("/")
 
     def fill_login(self, username: str, password: str) -> None:
         """Log in through the form, as a person does."""

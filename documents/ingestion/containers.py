@@ -23,11 +23,12 @@ from documents.ingestion.sources import (
     Source,
     check_size,
     open_file,
+    parser_limits,
     read_content,
 )
 from documents.parsers import ParseError
 from documents.parsers.base import DEFAULT_LIMITS, UnpackedContainer
-from documents.sandbox import ParseRequest, ParserLimits, run_in_sandbox
+from documents.sandbox import ParseRequest, run_in_sandbox
 from documents.sandbox.protocol import container_from_fields
 
 PART_MARK = "!/"
@@ -89,11 +90,6 @@ def _with_own_parts(entry: Source, depth: int, allowance: _Allowance) -> Iterato
 def _unpack(container: Source, first: int = 0) -> UnpackedContainer:
     """All names in it, and the bytes of a window of parts from number `first` on."""
     content = read_content(container, max_bytes=settings.MAX_UPLOAD_BYTES)
-    limits = ParserLimits(
-        seconds=min(settings.PARSER_SECONDS, UNPACK_SECONDS),
-        memory_bytes=settings.PARSER_MEMORY_BYTES,
-        max_bytes=settings.MAX_UPLOAD_BYTES,
-    )
     name = str(container.declared.get("file_name") or container.name)
     request = ParseRequest(
         name=container.name,
@@ -102,6 +98,7 @@ def _unpack(container: Source, first: int = 0) -> UnpackedContainer:
         task=_UNPACK_TASKS[PurePosixPath(name).suffix.lower()],
         options={"first": first},
     )
+    limits = parser_limits(seconds=min(settings.PARSER_SECONDS, UNPACK_SECONDS))
     return run_in_sandbox(request, container_from_fields, limits=limits)
 
 

@@ -17,7 +17,12 @@ from documents.chunkers.base import ChunkerError, Embed, TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion.concurrency import Stopwatch
 from documents.ingestion.scanned_pages import PageTexts
-from documents.ingestion.sources import Content, check_size, content_from_bytes
+from documents.ingestion.sources import (
+    Content,
+    check_size,
+    content_from_bytes,
+    parser_limits,
+)
 from documents.languages import detect_language
 from documents.location import PAGE_LABEL
 from documents.models import Collection
@@ -341,11 +346,7 @@ def prepare_for(
     PagesUnread.
     """
     embedder = embedder_for(collection.space)
-    limits = ParserLimits(
-        seconds=settings.PARSER_SECONDS,
-        memory_bytes=settings.PARSER_MEMORY_BYTES,
-        max_bytes=settings.MAX_UPLOAD_BYTES,
-    )
+    limits = parser_limits()
     if isinstance(content, bytes):
         content = content_from_bytes(content)
     with watch("parse"):

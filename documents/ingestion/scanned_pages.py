@@ -2,7 +2,7 @@
 soon as it is read, so that a worker that is killed or stopped loses one page at most. Begin with
 `PageReading.read`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -11,11 +11,11 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from documents.ingestion import jobs
-from documents.ingestion.sources import Content
+from documents.ingestion.sources import Content, parser_limits
 from documents.models import Document, IngestionItem, ScannedPage
 from documents.parsers import ParseError
 from documents.parsers.base import ReadPage
-from documents.sandbox import ParseRequest, ParserLimits, run_in_sandbox
+from documents.sandbox import ParseRequest, run_in_sandbox
 from documents.sandbox.protocol import page_from_fields
 
 #: Below this confidence of its characters a document is hard to read: about every twentieth is
@@ -52,10 +52,8 @@ class PageReading:
         declared = str(document.declared.get("language") or "")
         language = declared or document.collection.default_language
         self._languages = [language.lower()[:2]] if language else []
-        self._limits = ParserLimits(
-            seconds=settings.PARSER_SECONDS,
+        self._limits = parser_limits(
             memory_bytes=max(settings.PARSER_MEMORY_BYTES, MIN_MEMORY_BYTES),
-            max_bytes=settings.MAX_UPLOAD_BYTES,
             starts_programs=settings.OCR_ENGINE != "rapidocr" or settings.OCR_THREADS > 1,
         )
 
@@ -104,10 +102,7 @@ class PageReading:
             page.page: page
             for page in known.filter(page__in=set(numbers) - pages.keys()).order_by("id")
         }
-        for page in others.values():
-            page.pk, page.document_id = None, self._document.pk
-            page._state.adding = True
-        ScannedPage.objects.bulk_create(others.values(), ignore_conflicts=True)
+        _copy(others.values(), self._document)
         return pages | others
 
     def _read_page(self, number: int) -> ReadPage:
@@ -195,8 +190,13 @@ def delete_old_pages(document_ids: Sequence[int]) -> None:
 
 def copy_pages(document_id: int, *, heir: Document) -> None:
     """Give another document with the same bytes what was read of them."""
-    pages = list(ScannedPage.objects.filter(document=document_id))
-    for page in pages:
-        page.pk, page.document = None, heir
+    _copy(ScannedPage.objects.filter(document=document_id), heir)
+
+
+def _copy(pages: Iterable[ScannedPage], document: Document) -> None:
+    """Store the pages once more, for `document`."""
+    copies = list(pages)
+    for page in copies:
+        page.pk, page.document = None, document
         page._state.adding = True
-    ScannedPage.objects.bulk_create(pages, ignore_conflicts=True)
+    ScannedPage.objects.bulk_create(copies, ignore_conflicts=True)

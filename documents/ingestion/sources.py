@@ -6,7 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from io import BytesIO
@@ -14,6 +14,7 @@ from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from django.conf import settings
 from django.db.models.fields.files import FieldFile
 
 from common import bounded_json
@@ -32,6 +33,7 @@ from documents.parsers.chunk_json import (
     record_name,
     record_spans,
 )
+from documents.sandbox.limits import ParserLimits
 
 NOT_A_REGULAR_FILE = (
     "This is no file but a pipe, a socket or a device. Save what it gives as a file."
@@ -468,6 +470,16 @@ def open_file(path: Path, *, name: str) -> BinaryIO:
         os.close(descriptor)
         raise ParseError("unsupported", NOT_A_REGULAR_FILE)
     return os.fdopen(descriptor, "rb")
+
+
+def parser_limits(**changes: Any) -> ParserLimits:
+    """The limits of the settings for one file in the parser process, with `changes`."""
+    own = ParserLimits(
+        seconds=settings.PARSER_SECONDS,
+        memory_bytes=settings.PARSER_MEMORY_BYTES,
+        max_bytes=settings.MAX_UPLOAD_BYTES,
+    )
+    return replace(own, **changes)
 
 
 def check_size(max_bytes: int, size: int, *, name: str) -> None:

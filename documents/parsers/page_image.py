@@ -20,7 +20,7 @@ from documents.parsers.image_file import (
 from documents.parsers.image_file import (
     MAX_PIXELS as MAX_PICTURE_PIXELS,
 )
-from documents.parsers.pdf_page import Word, page_words
+from documents.parsers.pdf_page import Word, page_label, page_words
 
 IMAGE_MEDIA_TYPE = "image/webp"
 _PDF = b"%PDF-"
@@ -31,7 +31,6 @@ MAX_PIXELS = 12_000_000
 MAX_PICTURE_PAGES = 10_000
 #: Words of a page: a dense page of a newspaper has 5,000.
 MAX_WORDS = 20_000
-MAX_LABEL_CHARACTERS = 40
 _QUALITY = 85
 #: Of `Image.transpose`, which turns against the clock.
 _TURNS = {
@@ -78,12 +77,11 @@ def read_page_layer(data: bytes, *, page: int) -> PageLayer:
     """Size, label and words of the page, numbered from 1. Raises ParseError."""
     if _PDF in data[:_PDF_HEAD]:
         with _pdf_page(data, page) as shown:
-            label = (shown.pdf.get_page_label(page - 1) or "").strip()[:MAX_LABEL_CHARACTERS]
             return PageLayer(
                 width=shown.get_width(),
                 height=shown.get_height(),
                 count=len(shown.pdf),
-                label="" if label == str(page) else label,
+                label=page_label(shown.pdf, page),
                 words=page_words(shown)[:MAX_WORDS],
             )
     with _picture(data, page) as image:

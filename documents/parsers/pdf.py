@@ -1,7 +1,6 @@
 """PDF: paragraphs, tables and headings of each page without running heads, the document's metadata,
 and which pages are only pictures of text. Begin with `parse_pdf`."""
 
-import ctypes
 import datetime
 import re
 import zlib
@@ -17,7 +16,7 @@ from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, Parse
 from documents.parsers.normalise import json_safe, language_code, normalise_text, readable_title
 from documents.parsers.pdf_layout import Block, TextBlock, page_blocks
 from documents.parsers.pdf_lines import line_text, make_fragments, make_rows
-from documents.parsers.pdf_page import PageContent, TextRun, read_page
+from documents.parsers.pdf_page import PageContent, TextRun, page_label, read_page, wide_text
 from documents.parsers.pdf_writer import OutlineEntry, PageBlocks, write_pages
 
 _EXPORT_AGAIN = "Make the PDF anew and try again."
@@ -99,7 +98,7 @@ def _read(
         pages=places,
         scans=tuple(reader.scans),
         metadata=metadata,
-        language=language_code(_wide_text(pdfium.FPDFCatalog_GetLanguage, document)),
+        language=language_code(wide_text(pdfium.FPDFCatalog_GetLanguage, document)),
     )
 
 
@@ -123,7 +122,7 @@ class _PageReader:
         running: set[str] = set()
         while window := list(islice(numbers, _WINDOW)):
             contents = {number: self._content(number) for number in window}
-            labels = {number: self._label(number) for number in window}
+            labels = {number: page_label(self._document, number) for number in window}
             edges = {
                 number: list(_edge_rows(content.runs, number, labels[number]))
                 for number, content in contents.items()
@@ -167,13 +166,7 @@ class _PageReader:
         )
         return [TextBlock(text, 0.0, False, text.count("\n") + 1) for text in lines if text.strip()]
 
-    def _label(self, number: int) -> str:
-        label = _wide_text(pdfium.FPDF_GetPageLabel, self._document, number - 1)
-        label = " ".join(normalise_text(label).split())[:_LABEL_CHARACTERS]
-        return "" if label == str(number) or not label.isprintable() else label
 
-
-_LABEL_CHARACTERS = 20
 #: Lines at the top and at the bottom of a page that may be running heads.
 _EDGE_ROWS = 2
 _MIN_PAGES = 3
@@ -317,13 +310,13 @@ _MAX_ATTACHMENTS = 100
 def _metadata(document: PdfDocument) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, name in _INFORMATION.items():
-        value: object = _wide_text(pdfium.FPDF_GetMetaText, document, key.encode())
+        value: object = wide_text(pdfium.FPDF_GetMetaText, document, key.encode())
         if name.endswith("_at"):
             value = _moment(str(value))
         if value:
             found[name] = value
     names = [
-        _wide_text(
+        wide_text(
             pdfium.FPDFAttachment_GetName, pdfium.FPDFDoc_GetAttachment(document, index)
         ).strip()
         for index in range(min(pdfium.FPDFDoc_GetAttachmentCount(document), _MAX_ATTACHMENTS))
@@ -349,19 +342,6 @@ def _moment(text: str) -> datetime.datetime | None:
         return datetime.datetime(year, month or 1, day or 1, hour, minute, second, tzinfo=zone)
     except ValueError:
         return None
-
-
-_MAX_TEXT_BYTES = 200_000
-
-
-def _wide_text(read: Any, *arguments: object) -> str:
-    """The UTF-16 text that a function of pdfium writes into a buffer; empty if there is none."""
-    size = read(*arguments, None, 0)
-    if not 2 < size <= _MAX_TEXT_BYTES:
-        return ""
-    buffer = ctypes.create_string_buffer(size)
-    read(*arguments, ctypes.cast(buffer, read.argtypes[-2]), size)
-    return buffer.raw[: size - 2].decode("utf-16-le", "replace")
 
 
 _STREAM = re.compile(rb"(?<!end)stream\r?\n")

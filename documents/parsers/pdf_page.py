@@ -10,7 +10,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
-from pypdfium2 import PdfPage, PdfTextPage
+from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
+
+from documents.parsers.normalise import normalise_text
 
 
 class Word(NamedTuple):
@@ -67,6 +69,28 @@ class PageContent:
     words: int = 0
     unmapped_words: int = 0
     invisible_words: int = 0
+
+
+_LABEL_CHARACTERS = 20
+_MAX_TEXT_BYTES = 200_000
+
+
+def page_label(document: PdfDocument, number: int) -> str:
+    """What stands on page `number`, such as `iv`; empty where that is its number."""
+    label = wide_text(pdfium.FPDF_GetPageLabel, document, number - 1)
+    label = " ".join(normalise_text(label).split())[:_LABEL_CHARACTERS]
+    return "" if label == str(number) or not label.isprintable() else label
+
+
+def wide_text(read: Any, *arguments: object, most: int = _MAX_TEXT_BYTES) -> str:
+    """The UTF-16 text that a function of pdfium writes into a buffer; empty if there is none, or
+    more than `most` bytes."""
+    size = read(*arguments, None, 0)
+    if not 2 < size <= most:
+        return ""
+    buffer = ctypes.create_string_buffer(size)
+    read(*arguments, ctypes.cast(buffer, read.argtypes[-2]), size)
+    return buffer.raw[: size - 2].decode("utf-16-le", "replace")
 
 
 class PageArea:
@@ -516,7 +540,9 @@ def _field_values(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
             kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
             value = ""
             if kind in _TEXT_FIELDS:
-                value = _field_text(form, annotation)
+                value = wide_text(
+                    pdfium.FPDFAnnot_GetFormFieldValue, form, annotation, most=_MAX_VALUE_BYTES
+                )
             elif kind in _CHECK_FIELDS and pdfium.FPDFAnnot_IsChecked(form, annotation):
                 value = "\N{BALLOT BOX WITH CHECK}"
             if value.strip() and pdfium.FPDFAnnot_GetRect(annotation, rect):
@@ -524,15 +550,6 @@ def _field_values(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
                 yield from _words_in_box(value, box)
         finally:
             pdfium.FPDFPage_CloseAnnot(annotation)
-
-
-def _field_text(form: Any, annotation: Any) -> str:
-    size = pdfium.FPDFAnnot_GetFormFieldValue(form, annotation, None, 0)
-    if not 2 < size <= _MAX_VALUE_BYTES:
-        return ""
-    buffer = (ctypes.c_ushort * (size // 2 + 1))()
-    pdfium.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, size)
-    return bytes(buffer)[: size - 2].decode("utf-16-le", "replace")
 
 
 def _words_in_box(text: str, box: Box) -> Iterator[TextRun]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from documents.parsers.normalise import normalise_text, readable_title
 
+#: Media types of what this module reads.
+PICTURES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "tiff", "webp", "gif", "bmp", "avif"))
 #: By the first bytes of a file.
 _MEDIA_TYPES = (
     (b"\x89PNG", "image/png"),

@@ -22,7 +22,7 @@ from documents.parsers.base import (
 from documents.parsers.chunk_json import CHUNK_JSON, chunk_layout, is_chunk_json_name
 from documents.parsers.normalise import decode_text
 from documents.parsers.outlook import OLE, PROPERTIES
-from documents.parsers.picture import picture_media_type
+from documents.parsers.picture import PICTURES, picture_media_type
 from documents.parsers.zip_archive import ZIP, ZIP_ERRORS, ZipArchive
 
 _HEAD = 4096
@@ -239,7 +239,7 @@ FORMATS: tuple[FileFormat, ...] = (
     ),
     FileFormat(
         "picture.parse_picture",
-        tuple(f"image/{kind}" for kind in ("png", "jpeg", "tiff", "webp", "gif", "bmp", "avif")),
+        PICTURES,
         (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif", ".bmp", ".avif"),
         binary=True,
     ),

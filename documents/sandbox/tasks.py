@@ -6,27 +6,25 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from documents.parsers.base import Limits
+from documents.parsers.base import Limits, UnpackedContainer
 from documents.sandbox.protocol import MessageHeader, container_fields, page_fields
 
 
-def unpack_mail(
-    data: bytes, *, name: str, limits: Limits, first: int
-) -> tuple[MessageHeader, bytes]:
+def unpack_mail(data: bytes, **options: Any) -> tuple[MessageHeader, bytes]:
     """The attachments of a mail from number `first` on, one after the other."""
     from documents.parsers import mail  # noqa: PLC0415 (most files are no mail)
 
-    unpacked = mail.unpack_mail(data, name=name, limits=limits, first=first)
-    return container_fields(unpacked), b"".join(part.data or b"" for part in unpacked.parts)
+    return _container(mail.unpack_mail(data, **options))
 
 
-def unpack_zip(
-    data: bytes, *, name: str, limits: Limits, first: int
-) -> tuple[MessageHeader, bytes]:
+def unpack_zip(data: bytes, **options: Any) -> tuple[MessageHeader, bytes]:
     """The files in a ZIP archive from number `first` on, one after the other."""
     from documents.parsers import zip_folder  # noqa: PLC0415 (most files are no archive)
 
-    unpacked = zip_folder.unpack_zip(data, name=name, limits=limits, first=first)
+    return _container(zip_folder.unpack_zip(data, **options))
+
+
+def _container(unpacked: UnpackedContainer) -> tuple[MessageHeader, bytes]:
     return container_fields(unpacked), b"".join(part.data or b"" for part in unpacked.parts)
 
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from accounts.audit import Action
 from accounts.models import IdempotencyRecord
@@ -136,10 +136,17 @@ def parts_of(documents: Sequence[Document]) -> list[Document]:
     return found
 
 
-def parts_by_name(collection_id: int, key: str, names: Iterable[str]) -> list[Document]:
-    """The current documents of the named parts of the container with this key."""
+def parts_by_name(
+    collection_id: int,
+    key: str,
+    names: Iterable[str],
+    *,
+    among: QuerySet[Document] | None = None,
+) -> list[Document]:
+    """The current documents of the named parts of the container with this key; `among` narrows
+    them, as to what somebody may see."""
     keys = [f"{key}{PART_MARK}{name}" for name in names]
-    rows = Document.objects.filter(
+    rows = (Document.objects.all() if among is None else among).filter(
         collection=collection_id, key__in=keys, is_current=True, declared__has_key="part_of"
     )
     return list(rows.order_by("pk")) if keys else []

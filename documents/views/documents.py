@@ -22,7 +22,6 @@ from common.web import (
 )
 from documents.document_html import render_document
 from documents.forms import DocumentChangeForm, PassageForm
-from documents.ingestion.containers import PART_MARK
 from documents.models import Chunk, ChunkEdit, Document
 from documents.page_images import WIDTHS, PageUnavailable, image_response
 from documents.page_reader import ShownPage, shown_page
@@ -46,6 +45,7 @@ from documents.services import (
     undo_edit,
     update_document,
 )
+from documents.services.deletion import parts_by_name
 from documents.services.documents import DocumentText
 
 #: Files of a mail or archive that its page lists.
@@ -120,9 +120,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     versions = [row for row in same.order_by("version") if row.has_text]
     # A mail or archive and what was taken out of it lead to each other.
     declared = document.declared
-    current = visible.filter(collection=document.collection_id, is_current=True)
     names = declared.get("parts") or []
-    keys = [f"{document.key}{PART_MARK}{name}" for name in names[:LISTED_PARTS]]
     by_state = ChunkEdit.objects.filter(document=document.text_id).order_by().values_list("state")
     edits = dict(by_state.annotate(number=Count("pk")))
     context = {
@@ -140,10 +138,14 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "original": visible.filter(pk=document.duplicate_of_id).first()
         if document.duplicate_of_id
         else None,
-        "container": current.filter(key=declared["part_of"]).first()
+        "container": visible.filter(
+            collection=document.collection_id, key=declared["part_of"], is_current=True
+        ).first()
         if declared.get("part_of")
         else None,
-        "contained": current.filter(key__in=keys).order_by("key") if keys else [],
+        "contained": parts_by_name(
+            document.collection_id, document.key, names[:LISTED_PARTS], among=visible
+        ),
         "unlisted": max(0, len(names) - LISTED_PARTS),
         "back_url": f"{reverse('search')}?{search}" if request.GET.get("q") else "",
         "query_string": search,

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from django.test import Client
 from playwright.sync_api import Browser, Error, Page, Response
 
 from tests.browser import SCHEMES, SCREENSHOTS, SIZES, Visit
@@ -55,7 +54,7 @@ def look_at(browser: Browser, site: str, world: World, area: str, state: State) 
 
 def _problems(visit: Visit, world: World, area: str, state: State) -> Iterator[str]:
     if state.login:
-        _log_in(visit, world)
+        visit.begin_session(world.alice)
     yield from _opened(visit, world, state)
     if state.act:
         state.act(visit.page)
@@ -63,14 +62,6 @@ def _problems(visit: Visit, world: World, area: str, state: State) -> Iterator[s
     visit.page.wait_for_load_state()  # of the page that `act` led to
     yield from _looks(visit, area, state)
     yield from _said(visit, state)
-
-
-def _log_in(visit: Visit, world: World) -> None:
-    """As the form would, which has tests of its own."""
-    client = Client()
-    client.force_login(world.alice)
-    cookie = client.cookies["sessionid"].value
-    visit.context.add_cookies([{"name": "sessionid", "value": cookie, "url": visit.site}])
 
 
 def _opened(visit: Visit, world: World, state: State) -> Iterator[str]:
