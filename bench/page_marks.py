@@ -162,7 +162,7 @@ def set_table(sheet: Sheet, state: dict[str, float], width: float, gap: float) -
     state["y"] += LEADING
 
 
-def letters(text: str) -> tuple[str, list[int]]:
+def normalized(text: str) -> tuple[str, list[int]]:
     """Letters and digits of a text, and where each is."""
     found = [(each, at) for at, each in enumerate(text) if each.isalnum()]
     return "".join(each.lower() for each, _ in found), [at for _, at in found]
@@ -170,11 +170,11 @@ def letters(text: str) -> tuple[str, list[int]]:
 
 def occurrences(parsed: ParsedDocument, sheet: Sheet) -> list[tuple[int, int] | None]:
     """Where each quotation is in the text that the parser made, in order of reading."""
-    key, origin = letters(parsed.text)
+    key, origin = normalized(parsed.text)
     at: dict[str, int] = {}
     places: list[tuple[int, int] | None] = []
     for said, _ in sheet.quotations:
-        wanted, _ = letters(said)
+        wanted, _ = normalized(said)
         place = key.find(wanted, at.get(wanted, 0))
         # One of several that the parser has torn: which of the others is which is not known.
         times = sum(each == said for each, _ in sheet.quotations)

@@ -38,7 +38,7 @@ class Mark:
     is_found: bool = False
 
 
-class _Letters:
+class _NormalizedText:
     """The letters and digits of a text, without case, accents and ligatures; `origin` is the index
     of the character, or of the word, that each is from."""
 
@@ -48,7 +48,7 @@ class _Letters:
         letters: list[str] = []
         self.origin: list[int] = []
         for index, piece in pieces:
-            for letter in unicodedata.normalize("NFKD", piece).casefold():
+            for letter in _plain(piece):
                 if letter.isalnum():
                     letters.append(letter)
                     self.origin.append(index)
@@ -95,7 +95,7 @@ def _covered_words(
     """By the index of a word: the first letter in the quotation, the one behind the last, and how
     many it has. And the part of the quotation that is placed."""
     masked = _LINK_TARGET.sub(lambda match: " " * len(match[0]), text)
-    source = _Letters(iter(enumerate(masked)))
+    source = _NormalizedText(iter(enumerate(masked)))
     first = bisect_right(source.origin, start - 1)
     last = bisect_right(source.origin, end - 1)
     if last == first:
@@ -117,7 +117,7 @@ def _covered_words(
     # Words here and there may be on the page by chance; a run of them is not.
     if longest < min(2 * SHORT, (last - first) / 2):
         return {}, 0.0
-    sizes = {index: sum(map(_is_counted, _plain(words[index][1][0]))) for index in placed}
+    sizes = {index: sum(map(str.isalnum, _plain(words[index][1][0]))) for index in placed}
     return {
         index: (min(positions), max(positions) + 1, sizes[index])
         for index, positions in placed.items()
@@ -136,7 +136,9 @@ def _longest_certain(
         while wanted >= max(length, 1):
             place = _certain_place(key, at, wanted, stream)
             letters = (
-                [] if place is None else _whole_words(stream, place, wanted, key[at : at + wanted])
+                []
+                if place is None
+                else _complete_words(stream, place, wanted, key[at : at + wanted])
             )
             if letters and len(letters) >= length:
                 here = [(index, position) for index, position, _ in letters]
@@ -176,7 +178,7 @@ def _certain_place(key: str, at: int, length: int, stream: _Stream) -> int | Non
     if len(there) == len(here) == 1:
         return there[0]
 
-    def likeness(mine: int, place: int) -> int:
+    def context_overlap(mine: int, place: int) -> int:
         behind_mine, behind = mine + length, place + length
         return _common(
             key[behind_mine : behind_mine + CONTEXT], stream.key[behind : behind + CONTEXT]
@@ -185,12 +187,12 @@ def _certain_place(key: str, at: int, length: int, stream: _Stream) -> int | Non
             stream.key[max(place - CONTEXT, 0) : place][::-1],
         )
 
-    scores = sorted(((likeness(at, place), place) for place in there), reverse=True)
+    scores = sorted(((context_overlap(at, place), place) for place in there), reverse=True)
     best, place = scores[0]
     if len(scores) > 1 and best < scores[1][0] + MARGIN:
         return None
     # Another quotation of the same words may suit that place better.
-    rivals = (likeness(mine, place) for mine in here if mine != at)
+    rivals = (context_overlap(mine, place) for mine in here if mine != at)
     return place if best >= max(rivals, default=-MARGIN) + MARGIN else None
 
 
@@ -216,7 +218,9 @@ def _common(first: str, second: str) -> int:
     return count
 
 
-def _whole_words(stream: _Stream, place: int, length: int, part: str) -> list[tuple[int, int, int]]:
+def _complete_words(
+    stream: _Stream, place: int, length: int, part: str
+) -> list[tuple[int, int, int]]:
     """Word, position in it and number of letters so far, for each letter of a match; without those
     of a last word of which there is only a part, and nothing of a short match within words."""
     word_at = stream.word_at
@@ -239,7 +243,7 @@ def _whole_words(stream: _Stream, place: int, length: int, part: str) -> list[tu
     return letters
 
 
-def _next_word(source: _Letters, text: str, at: int) -> int:
+def _next_word(source: _NormalizedText, text: str, at: int) -> int:
     """The letter that begins the next word of the text."""
     at += 1
     while at < len(source.origin) and source.origin[at] <= source.origin[at - 1] + 1:
@@ -307,7 +311,7 @@ def _columns(words: Sequence[tuple[int, Word]], lines: Sequence[list[int]]) -> l
 
 
 def _stream(words: Sequence[tuple[int, Word]], order: Sequence[int]) -> _Stream:
-    letters = _Letters((index, words[index][1][0]) for index in order)
+    letters = _NormalizedText((index, words[index][1][0]) for index in order)
     key: list[str] = []
     word_at: list[int] = []
     page = words[order[0]][0] if order else 0
@@ -323,10 +327,6 @@ def _stream(words: Sequence[tuple[int, Word]], order: Sequence[int]) -> _Stream:
 
 def _plain(text: str) -> str:
     return unicodedata.normalize("NFKD", text).casefold()
-
-
-def _is_counted(letter: str) -> bool:
-    return letter.isalnum()
 
 
 Box = tuple[float, float, float, float]

@@ -1,5 +1,5 @@
 """The real page of a document beside its text: its image, its words to be selected, and marks
-around a passage or quotation. Begin with `shown_page`."""
+around a passage or quotation. Begin with `page_view`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class DrawnLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPage:
+class PageView:
     """Page `number` of `count`. `problem` says why there is no image. `marks` are x, y, width and
     height in units of the drawing, DRAWING_WIDTH × `height`; `marked_pages` are all that have
     some, `marked_text` is what is marked."""
@@ -56,7 +56,7 @@ class ShownPage:
         return self.number + 1 if self.number < self.count else 0
 
 
-def shown_page(
+def page_view(
     document: Document,
     chunks: Sequence[Chunk],
     text: str,
@@ -65,7 +65,7 @@ def shown_page(
     passage: Chunk | None,
     quotation: tuple[int, int] | None = None,
     found: frozenset[str] = frozenset(),
-) -> ShownPage | None:
+) -> PageView | None:
     """The page `asked` for, else the first on which the quotation, or the passage, is marked. None
     where the document has no pages to show.
 
@@ -91,10 +91,10 @@ def shown_page(
             number = asked or min(marks, default=number)
         layer = layers.get(number) or page_layer(document, number)
     except PageUnavailable as error:
-        return ShownPage(number, number, problem=str(error))
+        return PageView(number, number, problem=str(error))
     scale = DRAWING_WIDTH, DRAWING_WIDTH * layer.height / layer.width
     here = marks.get(number, [])
-    return ShownPage(
+    return PageView(
         number=number,
         count=layer.count,
         label=layer.label,

@@ -72,7 +72,7 @@ class PageReading:
                 f" {settings.OCR_MAX_PAGES:,} are allowed. Split it, or raise"
                 " RAGSITE_OCR_MAX_PAGES.",
             )
-        pages = self._kept_pages(numbers)
+        pages = self._stored_pages(numbers)
         problems: dict[int, ParseError] = {}
         self._show_progress(len(pages), len(numbers))
         for number in numbers:
@@ -88,7 +88,7 @@ class PageReading:
             on_page()
         return _page_texts(list(pages.values()), sorted(problems))
 
-    def _kept_pages(self, numbers: Sequence[int]) -> dict[int, ScannedPage]:
+    def _stored_pages(self, numbers: Sequence[int]) -> dict[int, ScannedPage]:
         """Pages that were read of the same bytes before, for this document or another one of the
         workspace, of which it gets copies."""
         known = ScannedPage.objects.filter(

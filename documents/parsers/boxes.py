@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Box(NamedTuple):
-    """Left, top, right, bottom."""
+    """Left, top, right and bottom edge of a rectangle."""
 
     x0: float
     y0: float

@@ -105,10 +105,10 @@ def _pdf_page(data: bytes, number: int) -> Iterator[PdfPage]:
                 raise _no_page(number, len(document))
             page = document[number - 1]
             if not all(side > 0 for side in page.get_size()):
-                raise _not_shown(number, "it has no size")
+                raise _render_error(number, "it has no size")
             yield page
     except (PdfiumError, ValueError) as error:
-        raise _not_shown(number, str(error)[:100]) from error
+        raise _render_error(number, str(error)[:100]) from error
 
 
 @contextmanager
@@ -130,16 +130,16 @@ def _picture(data: bytes, number: int) -> Iterator[Image.Image]:
                 )
             yield image
     except UnidentifiedImageError as error:
-        raise _not_shown(number, "the file is damaged") from error
+        raise _render_error(number, "the file is damaged") from error
     except IMAGE_ERRORS as error:
-        raise _not_shown(number, str(error)[:100]) from error
+        raise _render_error(number, str(error)[:100]) from error
 
 
 def _no_page(number: int, count: int) -> ParseError:
     return ParseError("unreadable", f"There is no page {number}: the last one is {count}.")
 
 
-def _not_shown(number: int, reason: str) -> ParseError:
+def _render_error(number: int, reason: str) -> ParseError:
     return ParseError(
         "unreadable",
         f"Page {number} cannot be shown ({reason}). Download the file to look at it.",

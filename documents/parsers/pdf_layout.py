@@ -220,7 +220,7 @@ def _split_at(
             above, left, right, below = part
             flows += _flows(current + above, size, depth + 1, is_column=is_column)
             current = below
-            for side in (right, left) if _is_beside(left, right) else (left, right):
+            for side in (right, left) if _is_margin_note(left, right) else (left, right):
                 flows += _flows(side, size, depth + 1, is_column=True)
         if number < len(over):
             current.append(over[number])
@@ -276,7 +276,7 @@ def _are_columns(left: _Side, right: _Side, size: float) -> bool:
     return aligned < 0.6 * len(fewer) and (any(prose) or len(fewer) >= 5)
 
 
-def _is_beside(side: Sequence[Fragment], other: Sequence[Fragment]) -> bool:
+def _is_margin_note(side: Sequence[Fragment], other: Sequence[Fragment]) -> bool:
     """Whether a side has notes in the margin of the other."""
     widths = [
         max(item.x1 for item in each) - min(item.x0 for item in each) for each in (side, other)

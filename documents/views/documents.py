@@ -24,7 +24,7 @@ from documents.document_html import render_document
 from documents.forms import DocumentChangeForm, PassageForm
 from documents.models import Chunk, ChunkEdit, Document
 from documents.page_images import WIDTHS, PageUnavailable, image_response
-from documents.page_reader import ShownPage, shown_page
+from documents.page_reader import PageView, page_view
 from documents.reader import (
     diff_texts,
     normalize_levels,
@@ -93,7 +93,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     passage = next((chunk for chunk in whole.chunks if str(chunk.pk) == asked), None)
     parts = split_pages(len(whole.text), [chunk.start for chunk in whole.chunks])
     number = request.GET.get("part", "")
-    page = _shown_page(request, document, whole, passage)
+    page = _page_view(request, document, whole, passage)
     if passage is not None:
         part = page_at(parts, passage.start)
     elif page is not None and "page_number" in request.GET and not number:
@@ -165,19 +165,19 @@ def _number(value: str) -> int | None:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 7 else None
 
 
-def _default_view(page: ShownPage | None, passage: Chunk | None) -> str:
+def _default_view(page: PageView | None, passage: Chunk | None) -> str:
     return "page" if page and not page.problem and (page.marks or not passage) else "text"
 
 
-def _shown_page(
+def _page_view(
     request: HttpRequest, document: Document, whole: DocumentText, passage: Chunk | None
-) -> ShownPage | None:
+) -> PageView | None:
     start, _, end = request.GET.get("quote", "").partition("-")
     quotation = None
     if passage and start.isascii() and start.isdigit() and end.isascii() and end.isdigit():
         quotation = max(int(start[:9]), passage.start), min(int(end[:9]), passage.end)
         quotation = quotation if quotation[0] < quotation[1] else None
-    return shown_page(
+    return page_view(
         document,
         whole.chunks,
         whole.text,
