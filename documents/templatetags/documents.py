@@ -32,6 +32,7 @@ MEDIA_TYPES = {
     "application/vnd.oasis.opendocument.text": "OpenDocument text",
     "application/x-subrip": "Subtitles",
     "application/xhtml+xml": "HTML",
+    "application/zip": "ZIP archive",
     "application/vnd.ragsite.chunk+json": "Chunk JSON",
     "application/x-ndjson": "JSON Lines",
     "application/vnd.ms-outlook": "Outlook mail",
@@ -108,6 +109,17 @@ def rate(per_second: float, thing: str) -> str:
 def language_name(code: str) -> str:
     """“German” for de; the code itself where it has no name here."""
     return str(LANG_INFO.get(code, {}).get("name", code))
+
+
+@register.filter
+def metadata_text(value: object) -> str:
+    """A value of metadata for people: lists as “a, b”, objects as “name: value; name: value”."""
+    match value:
+        case list():
+            return ", ".join(map(metadata_text, value))
+        case dict():
+            return "; ".join(f"{name}: {metadata_text(each)}" for name, each in value.items())
+    return str(value)
 
 
 @register.filter

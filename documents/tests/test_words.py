@@ -2,7 +2,14 @@
 
 import pytest
 
-from documents.templatetags.documents import duration, gist, media_label, rate, tone
+from documents.templatetags.documents import (
+    duration,
+    gist,
+    media_label,
+    metadata_text,
+    rate,
+    tone,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +52,11 @@ def test_unknown_codes_are_still_shown() -> None:
     assert media_label("application/vnd.nobody+zip") == "vnd.nobody+zip"
     assert media_label("") == "Unknown"
     assert tone("embedding") == "busy"
+
+
+def test_metadata_is_written_without_brackets_and_quotes() -> None:
+    assert metadata_text(["a.csv", "b.pdf"]) == "a.csv, b.pdf"
+    assert metadata_text({"from": "ada@example.com", "rows": [1, 2]}) == (
+        "from: ada@example.com; rows: 1, 2"
+    )
+    assert metadata_text(8) == "8"
