@@ -154,8 +154,13 @@ def _adopt_default_space() -> None:
     spaces = apps.get_model("documents", "EmbeddingSpace").objects
     if not spaces.exists():
         migration = import_module("documents.migrations.0002_default_space")
-        with connection.schema_editor() as editor:
+        with connection.schema_editor() as editor, connection.cursor() as cursor:
+            cursor.execute("SELECT last_value FROM documents_embeddingspace_id_seq")
+            (last,) = cursor.fetchone()
             migration.create_default_space(apps, editor)
+            # That restarts the ids. No test may get those of an earlier one: the index of its space
+            # would be built over rows just deleted, whose vectors may have other dimensions.
+            cursor.execute("SELECT setval('documents_embeddingspace_id_seq', %s)", [last])
     spaces.filter(id=1).update(is_default=True, model_name=embedders["default"].model_name)
     _reset_space_indexes()
 
