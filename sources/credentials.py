@@ -31,7 +31,7 @@ def encrypt(credentials: Mapping[str, str]) -> bytes:
     return _ciphers().encrypt(json.dumps(dict(credentials)).encode())
 
 
-def decrypt(stored: bytes) -> dict[str, str]:
+def decrypt(stored: bytes | memoryview) -> dict[str, str]:
     """Raises UnreadableCredentials, such as after a restore without the key."""
     if not stored:
         return {}

@@ -1,65 +1,31 @@
-"""What doors call: make, change, try and run sources. Begin with `create_source` and `work_on`."""
+"""What doors call: make, change, try and start sources. Begin with `create_source`."""
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
-from common.errors import Conflict, ExplainedError, InvalidInput
-from common.leases import backoff_seconds
-from common.queues import WorkQueue
+from common.errors import Conflict, InvalidInput
 from documents.models import Collection, Document
 from documents.services.deletion import delete_documents
 from documents.services.directories import allowed_directory
 from documents.services.documents import checked_access
 from sources import credentials
 from sources.connectors import connector_class
-from sources.connectors.base import Connector, Item, SourceError
+from sources.connectors.base import Item
 from sources.models import DataSource, DataSourceRun
+from sources.runs import all_options, open_connector
 from sources.schedule import next_run
-from sources.synchronisation import (
-    Cancelled,
-    ClaimLost,
-    Comparison,
-    Doubtful,
-    Synchronisation,
-    compare,
-    doubt,
-)
+from sources.synchronisation import Comparison, compare, doubt
 
-logger = logging.getLogger(__name__)
-
-QUEUE = WorkQueue(DataSource, "sources", prefix="SOURCES")
-#: How long a worker fetches for one source before others have their turn.
-SLICE_SECONDS = 20.0
-#: Pauses after failed runs, where the schedule does not make them longer.
-FIRST_PAUSE_SECONDS = 60.0
-LONGEST_PAUSE_SECONDS = 6 * 3600.0
 #: Options that name a place of the server, which only operators choose freely.
 _SERVER_PATHS = {"folder": "path", "git": "url"}
 _UNSET: Any = object()
 
-State = DataSourceRun.State
-
-
 # --- options -------------------------------------------------------------------------------------
-
-
-def open_connector(kind: str, options: Mapping[str, Any]) -> Connector:
-    """A connector with all its options, secrets among them. Raises InvalidInput."""
-    made = connector_class(kind)
-    try:
-        return made(made.Options(**options))  # type: ignore[call-arg]
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = ".".join(map(str, first["loc"]))
-        raise InvalidInput(f"{name}: {first['msg']}.", field=name) from error
 
 
 def _split_options(kind: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -68,10 +34,6 @@ def _split_options(kind: str, options: Mapping[str, Any]) -> tuple[dict[str, Any
     secret = {name for name, field in fields.items() if field.annotation is SecretStr}
     shown = {name: value for name, value in options.items() if name not in secret}
     return shown, {name: str(options[name]) for name in secret if options.get(name)}
-
-
-def _all_options(source: DataSource) -> dict[str, Any]:
-    return {**source.options, **credentials.decrypt(source.credentials)}
 
 
 # --- sources -------------------------------------------------------------------------------------
@@ -202,7 +164,7 @@ def first_items(kind: str, options: Mapping[str, Any], *, count: int = 5) -> lis
 def preview(source: DataSource) -> tuple[Comparison, list[str], str]:
     """What a run would do: the comparison, names of what would go, and why it would stop. Raises
     SourceError; changes nothing."""
-    with open_connector(source.connector, _all_options(source)) as connector:
+    with open_connector(source.connector, all_options(source)) as connector:
         comparison = compare(source, connector.list_items(), store=False)
     gone = source.items.filter(pk__in=comparison.gone).order_by("name")
     return comparison, list(gone.values_list("name", flat=True)), doubt(source, comparison)
@@ -245,91 +207,3 @@ def cancel_run(*, run: DataSourceRun) -> None:
 def retry_items(*, source: DataSource) -> int:
     """Let the next run fetch again what was given up; returns how many items."""
     return source.items.filter(failures__gt=0).update(failures=0, error="")
-
-
-def work_on(
-    source_id: int,
-    *,
-    seconds: float | None = SLICE_SECONDS,
-    on_progress: Callable[[DataSourceRun], Any] = lambda run: None,
-) -> DataSourceRun | None:
-    """Claim a source that is due, and go on with its run, or begin one, for about so many seconds.
-
-    Returns the run, which is finished or goes on when it is called again; None where nothing is due
-    or somebody else has it. A failure of the source is in the run, not raised.
-    """
-    token, rows = QUEUE.claim(QUEUE.claimable().filter(pk=source_id))
-    if not rows:
-        return None
-    (source,) = rows
-    claimed = DataSource.objects.filter(pk=source.pk, token=token)
-    run = source.runs.filter(finished_at=None).select_related("source").last()
-    if run is None:
-        run = DataSourceRun.objects.create(workspace_id=source.workspace_id, source=source)
-    with QUEUE.renew_lease(claimed):
-        try:
-            with open_connector(source.connector, _all_options(source)) as connector:
-                work = Synchronisation(
-                    run, connector=connector, claimed=claimed, on_progress=on_progress
-                )
-                if not work.work(seconds=seconds):
-                    _release(claimed)
-                    return run
-            failed = run.failed or source.items.filter(failures__gt=0).exists()
-            _end(run, claimed, State.PARTIAL if failed else State.SUCCEEDED)
-        except ClaimLost:
-            logger.warning("the claim on source %s was lost", source.pk)
-        except Cancelled:
-            _end(run, claimed, State.CANCELLED)
-        except Doubtful as error:
-            _end(run, claimed, State.STOPPED, str(error), is_permanent=True)
-        except SourceError as error:
-            _end(run, claimed, State.FAILED, str(error), is_permanent=error.is_permanent)
-        except (ExplainedError, OSError) as error:
-            _end(run, claimed, State.FAILED, str(error))
-        except Exception as error:
-            logger.exception("source %s failed", source.pk)
-            _end(run, claimed, State.FAILED, f"Unexpected: {type(error).__name__}. See the log.")
-    return run
-
-
-def _release(claimed: QuerySet[DataSource]) -> None:
-    claimed.update(
-        state=DataSource.State.WAITING, due_at=Now(), token=None, leased_until=None, attempts=0
-    )
-
-
-def _end(
-    run: DataSourceRun,
-    claimed: QuerySet[DataSource],
-    state: str,
-    error: str = "",
-    *,
-    is_permanent: bool = False,
-) -> None:
-    """End the run, and say when the source is due again."""
-    with transaction.atomic():
-        source = claimed.select_for_update().first()
-        if source is None:
-            return
-        now = timezone.now()
-        run.state, run.error, run.finished_at = state, error, now
-        run.save(update_fields=["state", "error", "finished_at"])
-        failures = source.failures + 1 if state in {State.FAILED, State.STOPPED} else 0
-        claimed.update(
-            state=DataSource.State.DEAD if is_permanent else DataSource.State.WAITING,
-            due_at=None if is_permanent else _next_due(source.schedule, failures, now),
-            failures=failures,
-            error=error,
-            token=None,
-            leased_until=None,
-            attempts=0,
-        )
-
-
-def _next_due(schedule: str, failures: int, now: datetime) -> datetime | None:
-    due = next_run(schedule, after=now)
-    if due is None or not failures:
-        return due
-    pause = backoff_seconds(failures, first=FIRST_PAUSE_SECONDS, longest=LONGEST_PAUSE_SECONDS)
-    return max(due, now + timedelta(seconds=pause))

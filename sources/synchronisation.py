@@ -248,7 +248,7 @@ class Synchronisation:
         return True
 
     def _fetch_item(self, row: DataSourceItem, file: Path) -> dict[str, Any] | None:
-        item = Item(row.key, row.version, row.name, row.size, row.modified_at, row.url, row.readers)
+        item = Item(row.key, row.version, row.name, row.size, row.modified_at, row.url)
         try:
             return self._connector.fetch(item, file, max_bytes=settings.MAX_UPLOAD_BYTES)
         except ItemGone:

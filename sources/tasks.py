@@ -6,7 +6,7 @@ import logging
 from kombu.exceptions import OperationalError
 
 from common.celery import app
-from sources.services import QUEUE, work_on
+from sources.runs import QUEUE, work_on
 
 logger = logging.getLogger(__name__)
 

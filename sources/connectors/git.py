@@ -12,6 +12,7 @@ from dulwich.client import FetchPackResult, get_transport_and_path
 from dulwich.errors import GitProtocolError, NotGitRepository
 from dulwich.object_store import iter_tree_contents
 from dulwich.objects import Blob, Commit
+from dulwich.refs import Ref
 from dulwich.repo import Repo
 from pydantic import Field, SecretStr
 
@@ -97,13 +98,13 @@ class Git(Connector):
             repo = self._repo = Repo(str(self._folder))
         except NotGitRepository:
             repo = self._repo = Repo.init_bare(str(self._folder))
-        wanted = f"refs/heads/{branch}".encode() if branch else b"HEAD"
+        wanted = Ref(f"refs/heads/{branch}".encode() if branch else b"HEAD")
         fetched = self._fetch_commit(repo, wanted)
         sha = fetched.refs.get(wanted)
         if sha is None:
             what = f"branch “{branch}”" if branch else "commit"
             raise SourceError(f"{self._options.url} has no {what}.", is_permanent=bool(branch))
-        repo.refs[b"refs/heads/ragsite"] = sha
+        repo.refs[Ref(b"refs/heads/ragsite")] = sha
         commit = repo[sha]
         assert isinstance(commit, Commit)
         self._files = {
@@ -116,7 +117,7 @@ class Git(Connector):
         }
         return repo
 
-    def _fetch_commit(self, repo: Repo, wanted: bytes) -> FetchPackResult:
+    def _fetch_commit(self, repo: Repo, wanted: Ref) -> FetchPackResult:
         options = self._options
         try:
             client, path = get_transport_and_path(

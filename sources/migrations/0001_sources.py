@@ -8,112 +8,330 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('accounts', '0004_change'),
-        ('documents', '0017_scanned_page'),
+        ("accounts", "0004_change"),
+        ("documents", "0017_scanned_page"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='DataSource',
+            name="DataSource",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('outages', models.PositiveSmallIntegerField(default=0, help_text='How often in a row there was no model to ask.')),
-                ('error', models.TextField(blank=True)),
-                ('due_at', models.DateTimeField(blank=True, null=True)),
-                ('token', models.UUIDField(blank=True, editable=False, null=True)),
-                ('leased_until', models.DateTimeField(blank=True, null=True)),
-                ('name', models.CharField(max_length=200)),
-                ('connector', models.CharField(help_text='Its kind, such as `webdav`.', max_length=40)),
-                ('options', models.JSONField(default=dict, help_text='Of its kind; without passwords.')),
-                ('credentials', models.BinaryField(default=bytes, help_text='Passwords and tokens, encrypted.')),
-                ('schedule', models.CharField(blank=True, help_text='Minutes between runs, or cron words such as `0 6 * * 1-5`. Empty: by hand.', max_length=100)),
-                ('delete_missing', models.BooleanField(default=True, help_text='Delete documents whose file is gone at the source.')),
-                ('max_deletions', models.PositiveSmallIntegerField(default=50, help_text='Percent of its documents that one run may delete unasked.')),
-                ('access', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=80), blank=True, help_text='Who may see its documents, such as group:3. Empty: all members.', null=True, size=None)),
-                ('access_rules', models.JSONField(blank=True, default=list, help_text="`{glob, access}`: the first whose glob fits a file's path goes before `access`.")),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('running', 'Running'), ('dead', 'stopped')], default='waiting', max_length=10)),
-                ('failures', models.PositiveSmallIntegerField(default=0, help_text='Runs in a row that did not end well.')),
-                ('applied_access', models.CharField(blank=True, editable=False, help_text='Hash of the lists its documents have.', max_length=64)),
-                ('collection', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='data_sources', to='documents.collection')),
-                ('created_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                (
+                    "outages",
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="How often in a row there was no model to ask."
+                    ),
+                ),
+                ("error", models.TextField(blank=True)),
+                ("due_at", models.DateTimeField(blank=True, null=True)),
+                ("token", models.UUIDField(blank=True, editable=False, null=True)),
+                ("leased_until", models.DateTimeField(blank=True, null=True)),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "connector",
+                    models.CharField(help_text="Its kind, such as `webdav`.", max_length=40),
+                ),
+                (
+                    "options",
+                    models.JSONField(default=dict, help_text="Of its kind; without passwords."),
+                ),
+                (
+                    "credentials",
+                    models.BinaryField(default=bytes, help_text="Passwords and tokens, encrypted."),
+                ),
+                (
+                    "schedule",
+                    models.CharField(
+                        blank=True,
+                        help_text="Minutes between runs, or cron words such as `0 6 * * 1-5`. Empty: by hand.",
+                        max_length=100,
+                    ),
+                ),
+                (
+                    "delete_missing",
+                    models.BooleanField(
+                        default=True, help_text="Delete documents whose file is gone at the source."
+                    ),
+                ),
+                (
+                    "max_deletions",
+                    models.PositiveSmallIntegerField(
+                        default=50,
+                        help_text="Percent of its documents that one run may delete unasked.",
+                    ),
+                ),
+                (
+                    "access",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=80),
+                        blank=True,
+                        help_text="Who may see its documents, such as group:3. Empty: all members.",
+                        null=True,
+                        size=None,
+                    ),
+                ),
+                (
+                    "access_rules",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="`{glob, access}`: the first whose glob fits a file's path goes before `access`.",
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("running", "Running"),
+                            ("dead", "stopped"),
+                        ],
+                        default="waiting",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "failures",
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="Runs in a row that did not end well."
+                    ),
+                ),
+                (
+                    "applied_access",
+                    models.CharField(
+                        blank=True,
+                        editable=False,
+                        help_text="Hash of the lists its documents have.",
+                        max_length=64,
+                    ),
+                ),
+                (
+                    "collection",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="data_sources",
+                        to="documents.collection",
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        blank=True,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.workspace",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'source',
-                'ordering': ['name', 'id'],
+                "verbose_name": "source",
+                "ordering": ["name", "id"],
             },
         ),
         migrations.CreateModel(
-            name='DataSourceItem',
+            name="DataSourceItem",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(help_text='What the source knows it by.', max_length=1024)),
-                ('name', models.CharField(help_text='Its path, as people read it.', max_length=1024)),
-                ('version', models.CharField(help_text='Changes whenever its bytes may have.', max_length=200)),
-                ('fetched_version', models.CharField(blank=True, max_length=200)),
-                ('size', models.PositiveBigIntegerField(null=True)),
-                ('url', models.CharField(blank=True, max_length=2000)),
-                ('readers', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=200), help_text='As the source names them.', null=True, size=None)),
-                ('modified_at', models.DateTimeField(null=True)),
-                ('failures', models.PositiveSmallIntegerField(default=0, help_text='How often in a row this version could not be fetched.')),
-                ('error', models.TextField(blank=True)),
-                ('source', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='items', to='sources.datasource')),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(help_text="What the source knows it by.", max_length=1024),
+                ),
+                (
+                    "name",
+                    models.CharField(help_text="Its path, as people read it.", max_length=1024),
+                ),
+                (
+                    "version",
+                    models.CharField(
+                        help_text="Changes whenever its bytes may have.", max_length=200
+                    ),
+                ),
+                ("fetched_version", models.CharField(blank=True, max_length=200)),
+                ("size", models.PositiveBigIntegerField(null=True)),
+                ("url", models.CharField(blank=True, max_length=2000)),
+                (
+                    "readers",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=200),
+                        help_text="As the source names them.",
+                        null=True,
+                        size=None,
+                    ),
+                ),
+                ("modified_at", models.DateTimeField(null=True)),
+                (
+                    "failures",
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="How often in a row this version could not be fetched."
+                    ),
+                ),
+                ("error", models.TextField(blank=True)),
+                (
+                    "source",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="items",
+                        to="sources.datasource",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.workspace",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'item of a source',
-                'verbose_name_plural': 'items of sources',
-                'ordering': ['id'],
+                "verbose_name": "item of a source",
+                "verbose_name_plural": "items of sources",
+                "ordering": ["id"],
             },
         ),
         migrations.CreateModel(
-            name='DataSourceRun',
+            name="DataSourceRun",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('state', models.CharField(choices=[('listing', 'Listing'), ('fetching', 'Fetching'), ('deleting', 'Deleting'), ('succeeded', 'Succeeded'), ('partial', 'some failed'), ('stopped', 'stopped: somebody must look'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='listing', max_length=10)),
-                ('cancel_requested_at', models.DateTimeField(blank=True, null=True)),
-                ('listed', models.PositiveIntegerField(default=0)),
-                ('new', models.PositiveIntegerField(default=0)),
-                ('changed', models.PositiveIntegerField(default=0)),
-                ('fetched', models.PositiveIntegerField(default=0)),
-                ('renamed', models.PositiveIntegerField(default=0)),
-                ('deleted', models.PositiveIntegerField(default=0)),
-                ('failed', models.PositiveIntegerField(default=0)),
-                ('bytes', models.PositiveBigIntegerField(default=0, help_text='Fetched.')),
-                ('gone', django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), default=list, editable=False, help_text='Items that a complete listing did not name, to be asked for and deleted.', size=None)),
-                ('may_delete_any', models.BooleanField(default=False, help_text='Somebody has allowed it to delete however many are gone.')),
-                ('error', models.TextField(blank=True)),
-                ('ingestion_runs', django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), default=list, editable=False, help_text='Of what it fetched.', size=None)),
-                ('started_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('source', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='sources.datasource')),
-                ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('workspace', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='accounts.workspace')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("listing", "Listing"),
+                            ("fetching", "Fetching"),
+                            ("deleting", "Deleting"),
+                            ("succeeded", "Succeeded"),
+                            ("partial", "some failed"),
+                            ("stopped", "stopped: somebody must look"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="listing",
+                        max_length=10,
+                    ),
+                ),
+                ("cancel_requested_at", models.DateTimeField(blank=True, null=True)),
+                ("listed", models.PositiveIntegerField(default=0)),
+                ("new", models.PositiveIntegerField(default=0)),
+                ("changed", models.PositiveIntegerField(default=0)),
+                ("fetched", models.PositiveIntegerField(default=0)),
+                ("renamed", models.PositiveIntegerField(default=0)),
+                ("deleted", models.PositiveIntegerField(default=0)),
+                ("failed", models.PositiveIntegerField(default=0)),
+                ("bytes", models.PositiveBigIntegerField(default=0, help_text="Fetched.")),
+                (
+                    "gone",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(),
+                        default=list,
+                        editable=False,
+                        help_text="Items that a complete listing did not name, to be asked for and deleted.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "may_delete_any",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Somebody has allowed it to delete however many are gone.",
+                    ),
+                ),
+                ("error", models.TextField(blank=True)),
+                (
+                    "ingestion_runs",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(),
+                        default=list,
+                        editable=False,
+                        help_text="Of what it fetched.",
+                        size=None,
+                    ),
+                ),
+                ("started_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "source",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="sources.datasource",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.workspace",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'run of a source',
-                'verbose_name_plural': 'runs of sources',
-                'ordering': ['-id'],
+                "verbose_name": "run of a source",
+                "verbose_name_plural": "runs of sources",
+                "ordering": ["-id"],
             },
         ),
         migrations.AddIndex(
-            model_name='datasource',
-            index=models.Index(fields=['state', 'due_at'], name='datasource_due_index'),
+            model_name="datasource",
+            index=models.Index(fields=["state", "due_at"], name="datasource_due_index"),
         ),
         migrations.AddConstraint(
-            model_name='datasource',
-            constraint=models.UniqueConstraint(fields=('workspace', 'name'), name='datasource_name_unique'),
+            model_name="datasource",
+            constraint=models.UniqueConstraint(
+                fields=("workspace", "name"), name="datasource_name_unique"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='datasourceitem',
-            constraint=models.UniqueConstraint(fields=('source', 'key', 'workspace'), name='datasourceitem_key_unique'),
+            model_name="datasourceitem",
+            constraint=models.UniqueConstraint(
+                fields=("source", "key", "workspace"), name="datasourceitem_key_unique"
+            ),
         ),
     ]

@@ -9,7 +9,7 @@ from accounts.services import DEFAULT_WORKSPACE
 from common.console import PARTIAL, CommandOutput, Options, ServiceCommand
 from common.errors import NotFound
 from documents.management.cli import ProgressBar, get_or_create_collection
-from sources import services
+from sources import runs, services
 from sources.connectors import CONNECTORS, connector_class
 from sources.connectors.base import SourceError
 from sources.models import DataSource, DataSourceRun
@@ -84,7 +84,7 @@ class Command(ServiceCommand):
                 bar.show(run.fetched + run.failed, run.new + run.changed, f"{run.listed:,} listed")
 
             while run is not None and not run.is_finished:
-                run = services.work_on(source.pk, seconds=None, on_progress=show)
+                run = runs.work_on(source.pk, seconds=None, on_progress=show)
         if run is None:
             raise NotFound("Somebody else has it just now. `manage.py sources show` tells.")
         good = {DataSourceRun.State.SUCCEEDED, DataSourceRun.State.PARTIAL}
