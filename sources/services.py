@@ -1,6 +1,6 @@
 """What doors call: make, change, try and start sources. Begin with `create_source`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic import SecretStr
 
+from accounts.services import principals
 from common.errors import Conflict, InvalidInput
 from documents.models import Collection, Document
 from documents.services.deletion import delete_documents
@@ -19,7 +20,7 @@ from sources.connectors.base import Item
 from sources.models import DataSource, DataSourceRun
 from sources.runs import all_options, open_connector
 from sources.schedule import next_run
-from sources.synchronisation import Comparison, compare, doubt
+from sources.synchronisation import Comparison, access_of, compare, doubt
 
 #: Options that name a place of the server, which only operators choose freely.
 _SERVER_PATHS = {"folder": "path", "git": "url"}
@@ -168,6 +169,13 @@ def preview(source: DataSource) -> tuple[Comparison, list[str], str]:
         comparison = compare(source, connector.list_items(), store=False)
     gone = source.items.filter(pk__in=comparison.gone).order_by("name")
     return comparison, list(gone.values_list("name", flat=True)), doubt(source, comparison)
+
+
+def visible_names(source: DataSource, names: Iterable[str], *, user: Any) -> list[str]:
+    """The names of files whose documents `user` may see: a name says what a text is about."""
+    own = set(principals(user))
+    lists = {name: access_of(source, name) for name in names}
+    return [name for name, access in lists.items() if access is None or own & set(access)]
 
 
 # --- runs ----------------------------------------------------------------------------------------

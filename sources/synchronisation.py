@@ -171,6 +171,15 @@ def doubt(source: DataSource, comparison: Comparison) -> str:
     return ""
 
 
+def access_of(source: DataSource, name: str) -> list[str] | None:
+    """The access list of the document of this name; None is everybody in the workspace."""
+    for rule in source.access_rules:
+        if matches_glob(name, rule["glob"]):
+            found: list[str] | None = rule["access"]
+            return found
+    return source.access
+
+
 class Synchronisation:
     """The work of one claimed run. `claimed` is the source's row as long as the claim holds."""
 
@@ -300,7 +309,7 @@ class Synchronisation:
 
     def _entry(self, row: DataSourceItem, declared: dict[str, Any], file: Path) -> Source:
         declared = {"url": row.url, **declared} if row.url else declared
-        access = self._access(row)
+        access = access_of(self.source, row.name)
         return Source(
             key=self.source.key_prefix + row.key,
             name=row.name,
@@ -328,13 +337,6 @@ class Synchronisation:
 
     # --- access ----------------------------------------------------------------------------------
 
-    def _access(self, row: DataSourceItem) -> list[str] | None:
-        for rule in self.source.access_rules:
-            if matches_glob(row.name, rule["glob"]):
-                found: list[str] | None = rule["access"]
-                return found
-        return self.source.access
-
     def _apply_access(self) -> None:
         """Give documents the lists that the source has now, where these were changed."""
         from documents.services.document_update import update_document  # noqa: PLC0415
@@ -344,7 +346,9 @@ class Synchronisation:
         if digest == self.source.applied_access:
             return
         for rows in _batches(self.source.items.order_by("pk").iterator(), COMPARED_ITEMS):
-            wanted = {self.source.key_prefix + row.key: self._access(row) for row in rows}
+            wanted = {
+                self.source.key_prefix + row.key: access_of(self.source, row.name) for row in rows
+            }
             documents = Document.objects.filter(
                 collection=self.source.collection, key__in=wanted, is_current=True
             )

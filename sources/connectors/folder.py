@@ -29,7 +29,7 @@ from sources.connectors.base import (
 class FolderOptions(ConnectorOptions):
     path: str = Field(title="Folder", description="Its whole path on the server.")
     glob: str = Field(
-        default="**/*", title="Files", description="`*` stays within a folder, `**/` goes below."
+        default="**/*", title="Files", description="* stays within a folder, **/ goes below."
     )
 
 

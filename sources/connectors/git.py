@@ -29,7 +29,7 @@ class GitOptions(ConnectorOptions):
     url: str = Field(title="Address", description="Such as https://git.example.org/team/handbook.")
     branch: str = Field(default="", title="Branch", description="Empty: the default one.")
     glob: str = Field(
-        default="**/*", title="Files", description="`*` stays within a folder, `**/` goes below."
+        default="**/*", title="Files", description="* stays within a folder, **/ goes below."
     )
     username: str = Field(default="", title="Name")
     password: SecretStr = Field(default=SecretStr(""), title="Password or token")

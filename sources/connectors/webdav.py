@@ -39,7 +39,7 @@ class WebDavOptions(ConnectorOptions):
         default=SecretStr(""), title="Password", description="Best one for this site alone."
     )
     glob: str = Field(
-        default="**/*", title="Files", description="`*` stays within a folder, `**/` goes below."
+        default="**/*", title="Files", description="* stays within a folder, **/ goes below."
     )
 
 

@@ -28,6 +28,7 @@ from documents.tests.factories import (
 )
 from graph.models import Alias, Extraction
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
+from sources.models import DataSource, DataSourceItem, DataSourceRun
 from tests.access.filling_own import chats, judged, kept, memory
 from tests.access.words import Words
 
@@ -48,6 +49,7 @@ def fill(
     ids |= _document(owner, collection, "private.md", words.listed, listed)
     chunk, common = Chunk.objects.get(pk=ids["chunk"]), Chunk.objects.get(pk=open_ids["chunk"])
     ids |= _runs(collection, common.document, words)
+    ids |= _source(collection, listed, words)
     ids |= _graph(chunk, common, words)
     ids |= memory(owner, words, slug)
     ids |= chats(owner, words, slug)
@@ -108,6 +110,38 @@ def _document(
         "documents.chunkedit": edit.pk,
         "documents.stageddocument": staged.pk,
         "documents.scannedpage": scanned.pk,
+    }
+
+
+def _source(collection: Collection, listed: list[str], words: Words) -> dict[str, Any]:
+    source = DataSource.objects.create(
+        workspace=collection.workspace,
+        collection=collection,
+        name=f"Cloud {words.shared}",
+        connector="folder",
+        options={"path": f"/nowhere/{words.shared}"},
+        access_rules=[{"glob": "private/**", "access": listed}],
+    )
+    items = [
+        DataSourceItem.objects.create(
+            workspace=collection.workspace,
+            source=source,
+            key=name,
+            name=name,
+            version="1",
+            failures=3,
+            error=f"No {name}",
+        )
+        for name in (f"{words.shared}.md", f"private/{words.listed}.md")
+    ]
+    run = DataSourceRun.objects.create(
+        workspace=collection.workspace, source=source, state="failed", finished_at=timezone.now()
+    )
+    return {
+        "source": source.pk,
+        "sources.datasource": source.pk,
+        "sources.datasourceitem": items[0].pk,
+        "sources.datasourcerun": run.pk,
     }
 
 
