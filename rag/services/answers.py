@@ -56,8 +56,9 @@ class Question:
 
     `memory` puts the user's memory before a chat model and stores the question; None means the
     setting MEMORY_INJECTION. `whole` puts all that may be answered from before the model; None
-    means where it is little. `search_options` are further options of `search.services.search`, such
-    as `fusion`, `model_options` of `ChatModel.stream`, such as `temperature`.
+    means where it is little. `logged` notes the question in the search log. `search_options` are
+    further options of `search.services.search`, such as `fusion`, `model_options` of
+    `ChatModel.stream`, such as `temperature`.
     """
 
     message: str
@@ -68,6 +69,7 @@ class Question:
     pipeline: str = ""
     memory: bool | None = None
     whole: bool | None = None
+    logged: bool = True
     mode: Mode = "hybrid"
     search_options: Mapping[str, Any] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
@@ -390,13 +392,14 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         # With a chat model “make it shorter” is answered from the conversation.
         refused = not answers and not (leans and request.chat)
     asker = request.context.user
-    request.search_log_id = record_search(
-        result=result,
-        scope=request.scope,
-        user=asker,
-        source="chat" if asker else "command",
-        refused=refused,
-    )
+    if asked.logged:
+        request.search_log_id = record_search(
+            result=result,
+            scope=request.scope,
+            user=asker,
+            source="chat" if asker else "command",
+            refused=refused,
+        )
     retrieved = Retrieval(
         query=query,
         passages=tuple(passages),
