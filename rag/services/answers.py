@@ -16,7 +16,6 @@ from django.utils import timezone
 from common.errors import InvalidInput, RagsiteError
 from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
 from common.sql import release_connection
-from documents.languages import detect_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
@@ -25,7 +24,8 @@ from rag.answering.citations import AnswerPiece, CitationScanner
 from rag.answering.evidence import question_similarity
 from rag.answering.extractive import extract_answer
 from rag.answering.groundedness import unsupported
-from rag.answering.phrases import is_refusal, not_found_text, say, small_talk
+from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
+from rag.answering.question_form import missing_names, question_language, source_count
 from rag.context import RagContext
 from rag.errors import failure_event
 from rag.events import (
@@ -336,7 +336,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         # Quote the user's memory: `metadata` names the entry.
         entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
         entries += [f"{message} ({day})" for day, message in remembered.context]
-        spoken = request.asked.language or detect_language(request.asked.message, default="")
+        spoken = request.asked.language or question_language(request.asked.message)
         quoted = [say("remembered", spoken), *(f"> {each}" for each in entries)]
         yield request.emit("\n".join(quoted))
         _remember(request, response="")
@@ -345,6 +345,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
     retrieved, language = yield from _retrieve(request)
     if retrieved.refused:
         yield request.emit(not_found_text(language))
+        yield from _name_missing(request, retrieved, language)
         _remember(request, response="")
         yield request.done(finish="refused", verdict=Verdict(refused=True))
         return
@@ -360,6 +361,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         for piece in extracted.pieces:
             request.context.check()
             yield request.emit(piece)
+        yield from _name_missing(request, retrieved, language)
         _remember(request, response="")
         yield request.done()
     else:
@@ -374,11 +376,15 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         release_connection()
         query = coreference.rewrite_question(asked.message, asked.history, model=request.chat)
     request.context.check()
+    language = question_language(query)
+    sources: int = settings.RAG_PASSAGES
+    if request.chat:
+        sources = source_count(query, language=language, usual=sources)
     result = search(
         query,
         scope=request.scope,
         mode=asked.mode,
-        k=settings.RAG_PASSAGES,
+        k=sources,
         snippets=False,
         **asked.search_options,
     )
@@ -400,18 +406,24 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
             source="chat" if asker else "command",
             refused=refused,
         )
+    # The question's language if it can be told, else the best passage's.
+    language = language or (passages[0].language if passages else "")
     retrieved = Retrieval(
         query=query,
         passages=tuple(passages),
         elapsed_ms=result.milliseconds,
         degraded=result.degraded,
         refused=refused,
+        missing=missing_names(query, passages, language=language),
     )
     yield retrieved
-    # The question's language if it can be detected, else the best passage's.
-    return retrieved, asked.language or detect_language(
-        query, default=passages[0].language if passages else ""
-    )
+    return retrieved, asked.language or language
+
+
+def _name_missing(request: AnswerRequest, retrieved: Retrieval, language: str) -> Iterator[Event]:
+    """The sentence that names what nothing that was found mentions, behind the answer."""
+    if retrieved.missing:
+        yield request.emit(f"\n\n{missing_text(retrieved.missing, language)}")
 
 
 def _whole(request: AnswerRequest) -> list[Passage]:
@@ -475,6 +487,7 @@ def _generate(
     )
     # An answer that quotes documents is not stored in memory, where it would outlive them.
     _remember(request, response="" if written.passages else text)
+    yield from _name_missing(request, retrieved, language)
     finish: FinishReason = "refused" if refused else "length" if message.truncated else "stop"
     yield request.done(finish=finish, verdict=verdict, usage=message.usage)
 
