@@ -41,6 +41,9 @@ def test_short_questions_have_a_language_too(language: str, question: str) -> No
         ("de", "Vergleiche Schlüssel und Karte", 16),
         ("es", "¿Cuánto cuesta una llave?", 4),
         ("es", "¿Qué diferencia hay entre la llave y la tarjeta?", 16),
+        ("en", "What happens to a key when it is lost?", 8),
+        ("en", "Do I need a new key every year?", 8),
+        ("en", "Is the key as old for guests as the card?", 16),
         ("xx", "Who has the key?", 4),
     ],
 )
