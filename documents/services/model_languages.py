@@ -14,7 +14,6 @@ from django.utils.text import get_text_list, slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts.services import require_editor
 from common.errors import Conflict
 from common.rls import bypass_rls
 from documents.embedders import embedder_for
@@ -211,9 +210,8 @@ def _ensure_space(fitting: FittingModel) -> EmbeddingSpace:
 
 def move_to_fitting_model(*, collection: Collection, user: Any) -> Reembedding:
     """Have the workers move the collection to a model that was made for its languages, while it is
-    searched. Raises Conflict where nothing is to be moved, or it is being moved already, Forbidden
-    for whoever may not edit, and InferenceError."""
-    require_editor(user=user, workspace=collection.workspace)
+    searched. Raises Conflict where nothing is to be moved, or it is being moved already, and
+    InferenceError."""
     gap = language_gap(collection)
     if gap is None:
         raise Conflict(

@@ -148,10 +148,10 @@ def move(request: HttpRequest, slug: str) -> HttpResponse:
     """Move the collection to a model that was made for its languages, or go on with a move that
     stopped; back to its page, which shows the progress."""
     collection = _get_collection(request, slug)
+    require_editor(user=request.user, workspace=collection.workspace)
     stopped = open_move(collection)
     with errors_as_messages(request):
         if stopped is not None and stopped.collection_id == collection.pk:
-            require_editor(user=request.user, workspace=collection.workspace)
             queue_reembedding(target=stopped.target, collection=collection, user=request.user)
         else:
             move_to_fitting_model(collection=collection, user=request.user)
