@@ -115,6 +115,8 @@ def _missing_folder(options: Mapping[str, Any]) -> str:
         folder, _ = locate_model(model)
     except InferenceError as error:
         return str(error)
+    if folder.is_file():  # the bundled multilingual model
+        return ""
     if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
         return f"{folder} has no config.json or no *.safetensors, so it is no whole model."
     return ""
