@@ -79,10 +79,9 @@ def _language_note(results: RankedResults) -> str:
     limited = {languages for languages in made_for.values() if languages and EVERY not in languages}
     if not limited:
         return ""
-    text = results.parsed.text
-    language = language_of_script(text) or language_of_small_words(text)
+    language = language_of_script(query.text) or language_of_small_words(query.text)
     if not language or not all(is_made_for(languages, language) for languages in limited):
-        language = question_language(text)  # surer, and may load a model
+        language = question_language(query.text)  # surer, and may load a model
     lacking = [
         each
         for each in facts.collections.values()

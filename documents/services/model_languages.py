@@ -14,11 +14,13 @@ from django.utils.text import get_text_list, slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from accounts.audit import Action
 from common.errors import Conflict
 from common.rls import bypass_rls
 from documents.embedders import embedder_for
 from documents.languages import language_name
 from documents.models import Collection, Document, EmbeddingSpace, IngestionRun, Reembedding
+from documents.services.audit import record
 from documents.services.spaces import (
     add_space,
     default_space,
@@ -221,7 +223,9 @@ def move_to_fitting_model(*, collection: Collection, user: Any) -> Reembedding:
     if gap.fitting is None:
         raise Conflict(f"{gap.sentence} {gap.cure}")
     target = _ensure_space(gap.fitting)
-    return queue_reembedding(target=target, collection=collection, user=user)
+    row = queue_reembedding(target=target, collection=collection, user=user)
+    record(Action.CHANGED, collection, fields=["space"])
+    return row
 
 
 def run_gap(run: IngestionRun, user: Any = None) -> LanguageGap | None:
