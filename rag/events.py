@@ -103,7 +103,8 @@ class Metadata:
 @dataclass(frozen=True, slots=True)
 class Retrieval:
     """Passages found for `query`, which may be a rewritten question. `refused` says that none of
-    them answers it. `degraded` names parts of the search that failed."""
+    them answers it, `missing` which names and numbers of it none of them mentions. `degraded` names
+    parts of the search that failed."""
 
     name: ClassVar[str] = "retrieval"
 
@@ -112,6 +113,7 @@ class Retrieval:
     elapsed_ms: float
     degraded: tuple[str, ...] = ()
     refused: bool = False
+    missing: tuple[str, ...] = ()
 
     def data(self) -> dict[str, Any]:
         return {
@@ -119,6 +121,7 @@ class Retrieval:
             "passages": [passage_data(passage) for passage in self.passages],
             "degraded": list(self.degraded),
             "refused": self.refused,
+            "missing": list(self.missing),
             "elapsed_ms": self.elapsed_ms,
         }
 

@@ -3,13 +3,14 @@
 import re
 
 from django import template
-from django.conf.locale import LANG_INFO
 
 from documents.code_languages import LANGUAGES
+from documents.languages import language_name
 from documents.models import Document
 from documents.page_images import file_of, thumbnail_url
 
 register = template.Library()
+register.filter(language_name)
 
 GIST = 64
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
@@ -103,12 +104,6 @@ def rate(per_second: float, thing: str) -> str:
     number, unit = (per_second, "second") if per_second >= 1 else (per_second * 60, "minute")
     shown = f"{number:,.1f}" if number < 10 else f"{number:,.0f}"
     return f"{shown} {thing}s a {unit}"
-
-
-@register.filter
-def language_name(code: str) -> str:
-    """“German” for de; the code itself where it has no name here."""
-    return str(LANG_INFO.get(code, {}).get("name", code))
 
 
 @register.filter

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from common.sql import release_connection
 from common.tools import Tool
-from documents.languages import detect_language
+from documents.question_language import question_language
 from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
@@ -282,7 +282,7 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
 
 
 def _answer_language(question: str, passages: list[Passage]) -> str:
-    return detect_language(question, default=passages[0].language if passages else "")
+    return question_language(question, default=passages[0].language if passages else "")
 
 
 _ROUTER_PROMPT = """\

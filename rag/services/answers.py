@@ -16,7 +16,7 @@ from django.utils import timezone
 from common.errors import InvalidInput, RagsiteError
 from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
 from common.sql import release_connection
-from documents.languages import detect_language
+from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
@@ -25,7 +25,8 @@ from rag.answering.citations import AnswerPiece, CitationScanner
 from rag.answering.evidence import question_similarity
 from rag.answering.extractive import extract_answer
 from rag.answering.groundedness import unsupported
-from rag.answering.phrases import is_refusal, not_found_text, say, small_talk
+from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
+from rag.answering.question_form import missing_names, source_count
 from rag.context import RagContext
 from rag.errors import failure_event
 from rag.events import (
@@ -56,8 +57,9 @@ class Question:
 
     `memory` puts the user's memory before a chat model and stores the question; None means the
     setting MEMORY_INJECTION. `whole` puts all that may be answered from before the model; None
-    means where it is little. `search_options` are further options of `search.services.search`, such
-    as `fusion`, `model_options` of `ChatModel.stream`, such as `temperature`.
+    means where it is little. `logged` notes the question in the search log. `search_options` are
+    further options of `search.services.search`, such as `fusion`, `model_options` of
+    `ChatModel.stream`, such as `temperature`.
     """
 
     message: str
@@ -68,6 +70,7 @@ class Question:
     pipeline: str = ""
     memory: bool | None = None
     whole: bool | None = None
+    logged: bool = True
     mode: Mode = "hybrid"
     search_options: Mapping[str, Any] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
@@ -334,7 +337,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         # Quote the user's memory: `metadata` names the entry.
         entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
         entries += [f"{message} ({day})" for day, message in remembered.context]
-        spoken = request.asked.language or detect_language(request.asked.message, default="")
+        spoken = request.asked.language or question_language(request.asked.message)
         quoted = [say("remembered", spoken), *(f"> {each}" for each in entries)]
         yield request.emit("\n".join(quoted))
         _remember(request, response="")
@@ -343,6 +346,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
     retrieved, language = yield from _retrieve(request)
     if retrieved.refused:
         yield request.emit(not_found_text(language))
+        yield from _name_missing(request, retrieved, language)
         _remember(request, response="")
         yield request.done(finish="refused", verdict=Verdict(refused=True))
         return
@@ -358,6 +362,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         for piece in extracted.pieces:
             request.context.check()
             yield request.emit(piece)
+        yield from _name_missing(request, retrieved, language)
         _remember(request, response="")
         yield request.done()
     else:
@@ -372,11 +377,15 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         release_connection()
         query = coreference.rewrite_question(asked.message, asked.history, model=request.chat)
     request.context.check()
+    language = question_language(query)
+    sources: int = settings.RAG_PASSAGES
+    if request.chat:
+        sources = source_count(query, language=language, usual=sources)
     result = search(
         query,
         scope=request.scope,
         mode=asked.mode,
-        k=settings.RAG_PASSAGES,
+        k=sources,
         snippets=False,
         **asked.search_options,
     )
@@ -390,25 +399,32 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         # With a chat model “make it shorter” is answered from the conversation.
         refused = not answers and not (leans and request.chat)
     asker = request.context.user
-    request.search_log_id = record_search(
-        result=result,
-        scope=request.scope,
-        user=asker,
-        source="chat" if asker else "command",
-        refused=refused,
-    )
+    if asked.logged:
+        request.search_log_id = record_search(
+            result=result,
+            scope=request.scope,
+            user=asker,
+            source="chat" if asker else "command",
+            refused=refused,
+        )
+    # The question's language if it can be told, else the best passage's.
+    language = language or (passages[0].language if passages else "")
     retrieved = Retrieval(
         query=query,
         passages=tuple(passages),
         elapsed_ms=result.milliseconds,
         degraded=result.degraded,
         refused=refused,
+        missing=missing_names(query, passages, language=language),
     )
     yield retrieved
-    # The question's language if it can be detected, else the best passage's.
-    return retrieved, asked.language or detect_language(
-        query, default=passages[0].language if passages else ""
-    )
+    return retrieved, asked.language or language
+
+
+def _name_missing(request: AnswerRequest, retrieved: Retrieval, language: str) -> Iterator[Event]:
+    """The sentence that names what nothing that was found mentions, behind the answer."""
+    if retrieved.missing:
+        yield request.emit(f"\n\n{missing_text(retrieved.missing, language)}")
 
 
 def _whole(request: AnswerRequest) -> list[Passage]:
@@ -472,6 +488,7 @@ def _generate(
     )
     # An answer that quotes documents is not stored in memory, where it would outlive them.
     _remember(request, response="" if written.passages else text)
+    yield from _name_missing(request, retrieved, language)
     finish: FinishReason = "refused" if refused else "length" if message.truncated else "stop"
     yield request.done(finish=finish, verdict=verdict, usage=message.usage)
 

@@ -90,6 +90,7 @@ class Command(ServiceCommand):
             [line],
             warnings=[
                 *failure_lines(report),
+                *report["notes"],
                 *(f"duplicate: {each['name']} of {each['of']}" for each in report["duplicates"]),
             ],
             code=INTERRUPTED if interrupt.has_ended(run) else code,
@@ -140,6 +141,8 @@ def failure_lines(report: dict[str, Any]) -> list[str]:
 def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
     """A run as a dictionary for `--json`. `chunks.ready` counts the whole collection."""
     failures = run.items.filter(state=IngestionItem.State.FAILED).order_by("name")
+    gap = services.run_gap(run)
+    notes = [f"{gap.sentence} {gap.cure}"] if gap else []
     duplicates = run.items.filter(state=IngestionItem.State.READY).exclude(
         document__duplicate_of=None
     )
@@ -162,6 +165,7 @@ def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
         "tokens": run.tokens,
         "graph": {"mentions": run.mentions, "relations": run.relations},
         "bytes": run.bytes,
+        "notes": notes,
         "failures": [
             {"name": item.name, "code": item.error_code, "reason": item.error} for item in failures
         ],
