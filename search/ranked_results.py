@@ -13,9 +13,13 @@ from common.errors import RagsiteError
 from common.fusion import adapted_weights
 from common.fusion_options import RRF_K, FusionOptions, Method, checked_weights
 from common.replicas import read_connection
+from documents.languages import configuration
+from documents.question_language import question_language
+from documents.services.model_languages import space_languages
 from graph.ranking import MAX_SEEDS, graph_weight
 from graph.retrieval import rank_passages
 from inference.interfaces import InferenceError
+from inference.model_languages import EVERY
 from search.hits import best_of_each_parent, group_by_document, make_hits
 from search.query import Query, parse_query
 from search.query_options import SearchQuery
@@ -210,7 +214,8 @@ def rank_results(
         )
     method = fusion.method or "score"
     texts = PassageTexts(parsed.text, passages)
-    weights = fusion_weights(query, fusion, retrieved)
+    share = share_in_question_language(query, retrieved)
+    weights = fusion_weights(query, fusion, retrieved, share_in_language=share)
     options = RankingOptions(
         method=method,
         rrf_k=fusion.rrf_k or RRF_K,
@@ -221,7 +226,7 @@ def rank_results(
         min_similarity=query.min_similarity,
         min_rerank=query.min_rerank,
         diversify=query.diversify,
-        uses_trigrams=in_order,
+        uses_trigrams=in_order and share >= USUAL_SHARE,
     )
     if query.mode == "graph":
         retrieved, weights = add_graph_candidates(
@@ -300,11 +305,17 @@ def retrieve_corrected(
     return parsed, retrieved, suggestion
 
 
+#: Share of passages in the question's language from which its words count as usual: there are
+#: enough of them to be its answer. Below, words that happen to be the same in another language
+#: decide (docs/decisions/0064).
+USUAL_SHARE = 0.2
+
+
 def fusion_weights(
-    query: SearchQuery, fusion: FusionOptions, retrieved: Retrieved
+    query: SearchQuery, fusion: FusionOptions, retrieved: Retrieved, *, share_in_language: float
 ) -> Mapping[str, float]:
-    """Given weights; else those learned by the collections or adapted to the question.
-    Equal weights for RRF.
+    """Given weights; else those learned by the collections or adapted to the question, whose words
+    count less where only a small share of the passages is in its language. Equal weights for RRF.
     """
     if query.weights is not None:
         return checked_weights(query.weights, arms=query.arms)
@@ -312,7 +323,7 @@ def fusion_weights(
         return checked_weights(fusion.weights, arms=WEIGHTS)
     if fusion.method == "rrf":
         return RRF_WEIGHTS
-    return tuned_weights(
+    weights = tuned_weights(
         [
             current_tuning(each.tuning, each.space_id)
             for each in retrieved.facts.collections.values()
@@ -320,6 +331,25 @@ def fusion_weights(
         retrieved.nearest,
         untuned=adapted_weights(WEIGHTS, retrieved.nearest),
     )
+    lexical = weights["lexical"] * min(1.0, share_in_language / USUAL_SHARE)
+    return {"lexical": lexical, "vector": sum(weights.values()) - lexical}
+
+
+def share_in_question_language(query: SearchQuery, retrieved: Retrieved) -> float:
+    """Share of the scope's passages that are in the question's language, for a model that finds
+    those in others by meaning; 1 where it does not, or where nobody knows."""
+    passages = sum(retrieved.languages.values())
+    spaces = retrieved.facts.spaces
+    if (
+        query.vector is not None
+        or not passages
+        or not any(EVERY in space_languages(space) for space in spaces)
+    ):
+        return 1.0
+    language = question_language(query.text)
+    if not language:
+        return 1.0
+    return retrieved.languages.get(configuration(language), 0) / passages
 
 
 def build_page(

@@ -150,8 +150,9 @@ class Retrieved:
     """Candidates in no order, and how the arms ran.
 
     `near` are index ids of the vector arm, `nearest_ids` the first of each space. `backgrounds`:
-    baseline similarity by space. `has_unknown_terms`: a query word may occur in no chunk. `graph`
-    is the output of the graph arm.
+    baseline similarity by space. `has_unknown_terms`: a query word may occur in no chunk.
+    `languages`: the scope's chunks by text search configuration, where words were looked for.
+    `graph` is the output of the graph arm.
     """
 
     candidates: Candidates
@@ -162,6 +163,7 @@ class Retrieved:
     backgrounds: dict[int, float]
     arms: tuple[ArmReport, ...]
     has_unknown_terms: bool
+    languages: Mapping[str, int]
     facts: ScopeFacts
     timings: dict[str, float] = field(default_factory=dict)
     graph: RankedGraph | None = None
@@ -357,6 +359,7 @@ def gather(
         backgrounds=backgrounds,
         arms=tuple(reports),
         has_unknown_terms=terms.has_unknown,
+        languages={name: each.documents for name, each in terms.statistics.items()},
         facts=facts,
     )
     return retrieved, state
