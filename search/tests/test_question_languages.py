@@ -64,7 +64,7 @@ def test_a_question_in_another_language_is_told_so_with_the_cure(
 
 #: The document that answers each.
 QUESTIONS = {
-    "Welches Tier ist am schwersten?": "whale",
+    "Was frisst der Blauwal?": "whale",
     "How many strings does the instrument have?": "guitarra",
     "What protects children from measles?": "impfung",
     "哪种动物最大？": "whale",
