@@ -1,23 +1,17 @@
-"""What the wording of a question tells: its language, how many sources it needs, and which names in
-it no source has. Words by language are in `question_words.toml`.
+"""What the wording of a question tells: how many sources it needs, and which names in it no source
+has. Words by language are in `question_words.toml`.
 """
 
 import re
 import tomllib
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from documents.languages import detect_language
 from rag.events import Passage
 
 with (Path(__file__).parent / "question_words.toml").open("rb") as _file:
     _WORDS: dict[str, dict[str, str]] = tomllib.load(_file)
-_SMALL_WORDS = {language: frozenset(words.split()) for language, words in _WORDS["small"].items()}
-#: In how many languages a word is a small word: `de` tells less than `wie`.
-_COMMON = Counter(word for words in _SMALL_WORDS.values() for word in words)
-_MARKS = {language: re.compile(marks) for language, marks in _WORDS["marks"].items()}
 _BROAD, _NARROW = (
     {
         language: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
@@ -26,27 +20,6 @@ _BROAD, _NARROW = (
     for kind in ("broad", "narrow")
 )
 _WORD = re.compile(r"\w+(?:['’.-]\w+|,\d+)*")
-
-#: Evidence that a language needs: one word that no other language here has, and a lead.
-MIN_EVIDENCE, MIN_LEAD = 0.9, 0.3
-
-
-def question_language(question: str, *, default: str = "") -> str:
-    """ISO code of the question's language, also of a short one by its small words; `default` where
-    nothing tells, as for a few nouns."""
-    if found := detect_language(question):
-        return found
-    text = question.casefold()
-    evidence = {
-        language: sum(1 / _COMMON[word] for word in _WORD.findall(text) if word in words)
-        + bool(language in _MARKS and _MARKS[language].search(text))
-        for language, words in _SMALL_WORDS.items()
-    }
-    best, second = sorted(evidence, key=lambda language: -evidence[language])[:2]
-    if evidence[best] >= MIN_EVIDENCE and evidence[best] - evidence[second] >= MIN_LEAD:
-        return best
-    return default
-
 
 #: Longer questions say more than the fact that they ask for.
 MAX_NARROW_WORDS = 14

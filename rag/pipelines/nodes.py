@@ -14,6 +14,7 @@ from django.conf import settings
 
 from common.sql import release_connection
 from common.tools import Tool
+from documents.question_language import question_language
 from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
@@ -29,7 +30,6 @@ from rag.answering.prompt import (
     recent_turns,
     truncate_to_tokens,
 )
-from rag.answering.question_form import question_language
 from rag.events import Citation, Passage
 from rag.pipelines import conditions, replies
 from rag.pipelines.code_syntax import syntax_faults

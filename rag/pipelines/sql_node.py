@@ -2,10 +2,10 @@
 
 import re
 
+from documents.question_language import question_language
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
 from rag.answering.phrases import is_refusal, not_found_text
-from rag.answering.question_form import question_language
 from rag.events import Citation
 from rag.pipelines import nodes
 from rag.pipelines.engine.scheduler import (

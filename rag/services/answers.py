@@ -16,6 +16,7 @@ from django.utils import timezone
 from common.errors import InvalidInput, RagsiteError
 from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
 from common.sql import release_connection
+from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
@@ -25,7 +26,7 @@ from rag.answering.evidence import question_similarity
 from rag.answering.extractive import extract_answer
 from rag.answering.groundedness import unsupported
 from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
-from rag.answering.question_form import missing_names, question_language, source_count
+from rag.answering.question_form import missing_names, source_count
 from rag.context import RagContext
 from rag.errors import failure_event
 from rag.events import (

@@ -1,31 +1,9 @@
-"""What the wording of a question tells: language, number of sources, names that nothing has."""
+"""What the wording of a question tells: number of sources, names that nothing has."""
 
 import pytest
 
-from rag.answering.question_form import missing_names, question_language, source_count
+from rag.answering.question_form import missing_names, source_count
 from rag.tests.answering import passage
-
-
-@pytest.mark.parametrize(
-    ("language", "question"),
-    [
-        ("en", "where is the key?"),
-        ("en", "who pays the taxi"),
-        ("de", "wo liegt der Schlüssel?"),
-        ("de", "Taxi nach zehn Uhr, wer zahlt das"),
-        ("es", "¿Dónde está la llave?"),
-        ("es", "quien paga el taxi"),
-        ("fr", "où est la clé ?"),
-        ("it", "chi paga il taxi per gli ospiti"),
-        ("pt", "quem paga o táxi das visitas"),
-        ("nl", "wie betaalt de taxi voor gasten"),
-        ("", "taxi"),
-        ("", "K-17"),
-    ],
-)
-def test_short_questions_have_a_language_too(language: str, question: str) -> None:
-    assert question_language(question) == language
-    assert question_language(question, default="xx") == (language or "xx")
 
 
 @pytest.mark.parametrize(
