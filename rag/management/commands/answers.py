@@ -16,8 +16,8 @@ from common.errors import InvalidInput
 from common.text import pluralized
 from documents.models import Collection, Document
 from documents.services import document_text
-from rag.answering import answerability, evidence
-from rag.answering.evidence import passages_from_hits, question_similarity
+from rag.answering.answerability import judge_answerability
+from rag.answering.evidence import find_passages, question_similarity
 from rag.answering.extractive import ExtractiveAnswer, extract_answer
 from rag.events import Citation
 from search.evaluation.datasets import Dataset, Entry, load_dataset
@@ -29,7 +29,6 @@ from search.evaluation.evaluate import (
     question_scope,
 )
 from search.results import MODES, Mode, Scope
-from search.services import search
 
 #: Fields of a query's line with its expected answer.
 ANSWER_FIELDS = ("answers", "answer")
@@ -111,10 +110,10 @@ def _answer_question(
 ) -> tuple[list[str], ExtractiveAnswer]:
     """The documents found, best first, and what is quoted of them, as `rag.services.answers` does
     without a chat model."""
-    result = search(question, scope=scope, mode=mode, k=k, snippets=False)
-    passages = passages_from_hits(result.hits)
+    found = find_passages(question, scope=scope, mode=mode, k=k)
+    passages = found.passages
     extracted = ExtractiveAnswer()
-    if answerability.judge_answerability(evidence.gather_evidence(result, passages, scope=scope)):
+    if judge_answerability(found.evidence):
         similar = question_similarity(question, passages)
         extracted = extract_answer(question, passages, similar=similar)
     return [passage.document_key for passage in passages], extracted
