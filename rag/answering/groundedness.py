@@ -86,6 +86,20 @@ def unsupported(answer: str, passages: Sequence[Passage]) -> list[dict[str, Any]
     return found
 
 
+def content_stems(text: str) -> frozenset[str]:
+    """The stems of all words of a text."""
+    return _stems(text, content_only=False)
+
+
+def names_and_numbers(text: str, *, language: str) -> frozenset[str]:
+    """The numbers in a text, and the stems of its names: capitalized words that begin no sentence,
+    unless `language` (an ISO code) capitalizes all nouns."""
+    if language[:2].lower() in _CAPITALIZED_NOUN_LANGUAGES:
+        return _numbers(text)
+    names = {_stem(name) for name in _NAME.findall(text) if _is_content_word(name)}
+    return _numbers(text) | names
+
+
 def _is_supported(sentence: str, sources: Sequence[_Source], *, capitals: bool) -> bool:
     """Whether a source supports the sentence. `capitals` says whether capitalized words are
     names."""
