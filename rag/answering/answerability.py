@@ -52,7 +52,9 @@ def missing_names(question: str, passage: Passage) -> float:
     passages have none."""
     wanted = names_and_numbers(question, language=passage.language)
     text = f"{passage.heading}\n{passage.text}"
-    missing = wanted - content_stems(text) - names_and_numbers(text, language="de")
+    missing = (
+        wanted - content_stems(text, content_only=False) - names_and_numbers(text, language="de")
+    )
     return len(missing) / len(wanted) if wanted else 0.0
 
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-Sentence = Literal["not_found", "quotes", "remembered", "greeting", "thanks", "farewell", "self"]
+Sentence = Literal[
+    "not_found", "quotes", "differ", "remembered", "greeting", "thanks", "farewell", "self"
+]
 
 #: Used for languages without sentences of their own.
 FALLBACK_LANGUAGE = "en"
