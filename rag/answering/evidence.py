@@ -15,11 +15,17 @@ from django.utils.functional import lazy
 from numpy.typing import NDArray
 
 from documents.embedders import embed_question, embedder_for, scale_of
+from documents.languages import detect_language
 from documents.lexical_search import find_terms
 from documents.location import PAGE_LABEL
 from documents.models import Chunk, EmbeddingSpace
 from inference.interfaces import InferenceError
-from rag.answering.answerability import Evidence, QuestionTerm, question_coverage
+from rag.answering.answerability import (
+    Evidence,
+    QuestionTerm,
+    missing_names,
+    question_coverage,
+)
 from rag.answering.extractive import SimilarityFunction
 from rag.answering.passage_ranking import rank_passages
 from rag.events import Passage
@@ -130,7 +136,15 @@ def _evidence(
         terms=count,
         nearness=nearness,
         background=background,
+        missing_names=missing_names(result.query, passages[0]),
+        is_foreign=_is_foreign(result.query, passages[0]),
     )
+
+
+def _is_foreign(question: str, passage: Passage) -> bool:
+    """Whether the passage is in another language than the question, if both are known."""
+    asked = detect_language(question, default="")
+    return bool(asked and passage.language) and asked != passage.language[:2].lower()
 
 
 def _searched_text(result: SearchResult) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.trigrams import trigram_overlap
+from rag.answering.contradictions import contradicts
 from rag.answering.phrases import say
 from rag.answering.segments import (
     Segment,
@@ -27,7 +28,7 @@ from rag.events import Citation, Passage
 #: Similarities (−1..1) of texts to the question, in order; None if no model can compute them.
 SimilarityFunction = Callable[[Sequence[str]], Sequence[float] | None]
 
-MAX_QUOTES = 4
+MAX_QUOTES = 5
 #: Characters of all quotations together.
 MAX_QUOTED_CHARACTERS = 1000
 #: Passages that may be quoted, and segments considered of each.
@@ -41,6 +42,12 @@ SIMILARITY_WEIGHT = 0.9
 SCORE_MARGIN = 0.8
 #: The same for scores from words alone, which are closer together.
 SCORE_MARGIN_LEXICAL = 0.5
+#: How far below the best a sentence may be that contradicts it.
+CONTRADICTION_MARGIN = 1.0
+#: What the other segments of the best one's passage, and among these its neighbours, gain over
+#: those of other passages.
+SAME_PASSAGE_BONUS = 0.5
+NEIGHBOUR_BONUS = 0.5
 #: Penalty per rank of passages whose relevance is unknown.
 RANK_PENALTY = 0.2
 #: Long sentences contain more trigrams of any question.
@@ -130,11 +137,16 @@ def extract_answer(
         replace(quote, score=score)
         for quote, score in zip(candidates, scores.tolist(), strict=True)
     ]
-    best = sorted(judged, key=lambda quote: -quote.score)
+    ranked = sorted(judged, key=lambda quote: -quote.score)
+    best = _favour_best_passage(ranked)
+    contradiction = _find_contradiction(question, ranked, language)
+    if contradiction is not None:
+        best = [best[0], replace(contradiction, score=best[0].score), *best[1:]]
     pieces: list[str | Citation] = []
     at = 0
     for number, quote in enumerate(_merge_adjacent(_select_quotes(best, margin))):
-        lead = "\n\n" if number else f"{say('quotes', language)}\n\n"
+        said = say("differ" if contradiction else "quotes", language)
+        lead = "\n\n" if number else f"{said}\n\n"
         quoted, mark = f"{lead}{_format_quote(quote)} ", f"[{quote.passage.number}]"
         at += len(quoted)
         pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
@@ -176,6 +188,48 @@ def _relevances(passages: Sequence[Passage]) -> list[float]:
         return [passage.relevance or 0.0 for passage in passages]
     first = min(passage.rank for passage in passages)
     return [-RANK_PENALTY * (passage.rank - first) for passage in passages]
+
+
+def _favour_best_passage(ranked: Sequence[Quote]) -> list[Quote]:
+    """The quotes, best first, with those nearer that explain the best one: of its passage, and
+    right before or after it."""
+    best = ranked[0]
+    of_passage = sorted(
+        (quote for quote in ranked if quote.passage.number == best.passage.number),
+        key=lambda quote: quote.start,
+    )
+    place = of_passage.index(best)
+    neighbours = of_passage[max(place - 1, 0) : place + 2]
+
+    def favoured(quote: Quote) -> Quote:
+        if quote.passage.number != best.passage.number or quote is best:
+            return quote
+        bonus = SAME_PASSAGE_BONUS + NEIGHBOUR_BONUS * (quote in neighbours)
+        return replace(quote, score=min(quote.score + bonus, best.score))
+
+    return [best, *sorted(map(favoured, ranked[1:]), key=lambda quote: -quote.score)]
+
+
+def _find_contradiction(question: str, ranked: Sequence[Quote], language: str) -> Quote | None:
+    """The best sentence of another document that gives another number than the best quote."""
+    best = ranked[0]
+    return next(
+        (
+            quote
+            for quote in ranked[1:]
+            if quote.score >= best.score - CONTRADICTION_MARGIN
+            and quote.passage.document_id != best.passage.document_id
+            and {quote.part.kind, best.part.kind} <= {"sentence", "item"}
+            and contradicts(
+                question,
+                best.scored_text,
+                quote.scored_text,
+                headings=(best.passage.heading, quote.passage.heading),
+                language=quote.passage.language or language,
+            )
+        ),
+        None,
+    )
 
 
 def _select_quotes(best: Sequence[Quote], margin: float) -> list[Quote]:

@@ -26,7 +26,7 @@ from rag.answering.evidence import find_passages, question_similarity
 from rag.answering.extractive import extract_answer
 from rag.answering.groundedness import unsupported
 from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
-from rag.answering.question_form import missing_names, source_count
+from rag.answering.question_form import source_count, unmentioned_names
 from rag.context import RagContext
 from rag.errors import failure_event
 from rag.events import (
@@ -412,7 +412,7 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         elapsed_ms=result.milliseconds,
         degraded=result.degraded,
         refused=refused,
-        missing=missing_names(query, passages, language=language),
+        missing=unmentioned_names(query, passages, language=language),
     )
     yield retrieved
     return retrieved, asked.language or language
