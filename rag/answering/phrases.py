@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 Sentence = Literal[
-    "not_found", "missing", "quotes", "remembered", "greeting", "thanks", "farewell", "self"
+    "not_found",
+    "missing",
+    "quotes",
+    "differ",
+    "remembered",
+    "greeting",
+    "thanks",
+    "farewell",
+    "self",
 ]
 
 #: Used for languages without sentences of their own.
