@@ -281,10 +281,10 @@ def get_document(
     return "\n".join(lines)
 
 
-def passage_from_chunk(document: Document, chunk: Chunk) -> Passage:
-    """A passage without number and scores."""
+def passage_from_chunk(document: Document, chunk: Chunk, *, number: int = 0) -> Passage:
+    """A passage without scores."""
     return Passage(
-        number=0,
+        number=number,
         chunk_id=chunk.pk,
         document_id=document.pk,
         document_key=document.key,

@@ -1,0 +1,174 @@
+"""What a text is about, without a chat model: its most central passages and, of these, its most
+central sentences in their order. Begin with `central_passages` and `central_sentences`. Without
+Django.
+
+Passages are chosen by facility location over their vectors (Lin and Bilmes, "A Class of Submodular
+Functions for Document Summarization", 2011), so that every part of the text has one like it among
+the chosen. Sentences are compared with the centroid of their words weighted by rarity (MEAD; Radev
+et al., 2004), chosen one after another and never alike. No list of words of any language.
+Parameters fitted in docs/decisions/0066.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.text import CJK
+from rag.answering.extractive import Quote
+from rag.answering.segments import SegmentKind, split_segments
+from rag.events import Passage
+
+#: Passages whose sentences are compared, for each sentence that is wanted.
+PASSAGES_PER_SENTENCE = 3
+MAX_SEGMENTS_PER_PASSAGE = 40
+#: What a sentence loses for standing further back in its passage, up to this much.
+POSITION_WEIGHT = 0.25
+#: What the sentences of the document's first passage gain: it says what the document is.
+OPENING_WEIGHT = 0.15
+#: What a sentence loses for being like one that is chosen (times their likeness), for standing in
+#: the same passage, and for standing under the same heading.
+REDUNDANCY_WEIGHT = 0.6
+SAME_PASSAGE_PENALTY = 0.2
+SAME_HEADING_PENALTY = 0.1
+#: What a segment loses that is no whole sentence of prose.
+KIND_PENALTIES: Mapping[SegmentKind, float] = {
+    "sentence": 0.0,
+    "item": 0.15,
+    "row": 0.5,
+    "code": 0.6,
+    "heading": 1.0,
+}
+FRAGMENT_PENALTY = 0.2
+#: Words of a sentence that stands on its own.
+MIN_WORDS = 6
+
+_TERM = re.compile(rf"[{CJK}]|[^\W\d_]+|\d+")
+
+Vectors = NDArray[np.float32]
+Terms = Mapping[str, float]
+
+
+def central_passages(vectors: Vectors, most: int) -> list[int]:
+    """Rows of `vectors` (passages × dimensions, of length 1) of at most `most` passages that
+    together are like all of them, in the order of the text; the first is always among them."""
+    count = len(vectors)
+    if count <= most:
+        return list(range(count))
+    similarity = np.clip(vectors @ vectors.T, 0.0, 1.0)
+    chosen = [0]
+    covered = similarity[0].copy()
+    while len(chosen) < most:
+        gains = np.maximum(similarity - covered, 0.0).sum(axis=1)
+        gains[chosen] = -1.0
+        best = int(gains.argmax())
+        chosen.append(best)
+        covered = np.maximum(covered, similarity[best])
+    return sorted(chosen)
+
+
+@dataclass(slots=True)
+class _Candidate:
+    quote: Quote
+    terms: Terms
+    score: float
+
+
+def central_sentences(passages: Sequence[Passage], most: int) -> list[Quote]:
+    """At most `most` sentences of `passages`, which stand in the order of the text, in that order.
+    List items, table rows and code only where there is too little prose."""
+    candidates = _candidates(passages)
+    chosen: list[_Candidate] = []
+    while candidates and len(chosen) < most:
+        best = max(candidates, key=lambda each: each.score)
+        candidates.remove(best)
+        chosen.append(best)
+        for other in candidates:
+            passage, taken = other.quote.passage, best.quote.passage
+            likeness = _cosine(other.terms, best.terms)
+            other.score -= REDUNDANCY_WEIGHT * likeness
+            if passage.chunk_id == taken.chunk_id:
+                other.score -= SAME_PASSAGE_PENALTY
+            if _section(passage) == _section(taken):
+                other.score -= SAME_HEADING_PENALTY
+        # Overlapping passages and copies repeat a sentence.
+        text = _single_spaced(best.quote.text)
+        candidates = [each for each in candidates if _single_spaced(each.quote.text) != text]
+    order = {passage.chunk_id: place for place, passage in enumerate(passages)}
+    chosen.sort(key=lambda each: (order[each.quote.passage.chunk_id], each.quote.start))
+    return [replace(each.quote, score=round(each.score, 4)) for each in chosen]
+
+
+def _candidates(passages: Sequence[Passage]) -> list[_Candidate]:
+    quotes: list[tuple[Quote, int]] = []
+    for passage in passages:
+        found = [
+            quote
+            for segment in split_segments(passage.text)[:MAX_SEGMENTS_PER_PASSAGE]
+            if not (quote := Quote(passage, segment)).is_reference_only
+        ]
+        quotes += [(quote, place) for place, quote in enumerate(found)]
+    counts = [Counter(_terms(quote.text)) for quote, _ in quotes]
+    frequency = Counter(term for each in counts for term in each)
+    weighted = [
+        {
+            term: (1 + math.log(times)) * math.log(1 + len(counts) / (1 + frequency[term]))
+            for term, times in each.items()
+        }
+        for each in counts
+    ]
+    vectors = [_normalized(each) for each in weighted]
+    centroid: Counter[str] = Counter()
+    for vector in vectors:
+        centroid.update(vector)
+    middle = _normalized(centroid)
+    scores = [_cosine(vector, middle) for vector in vectors]
+    highest = max(scores, default=0.0) or 1.0
+    return [
+        _Candidate(
+            quote,
+            vector,
+            score / highest
+            - POSITION_WEIGHT * (1 - 1 / (1 + place))
+            + (OPENING_WEIGHT if quote.passage.start == 0 else 0.0)
+            - KIND_PENALTIES[quote.part.kind]
+            - (FRAGMENT_PENALTY if _is_fragment(quote, sum(terms.values())) else 0.0),
+        )
+        for (quote, place), vector, score, terms in zip(
+            quotes, vectors, scores, counts, strict=True
+        )
+    ]
+
+
+def _is_fragment(quote: Quote, words: int) -> bool:
+    """Whether it is a part of a sentence, a question, or too short to state something."""
+    text = quote.text.strip()
+    return (
+        quote.part.cut or words < MIN_WORDS or text[:1].islower() or text.endswith(("?", "？", ":"))
+    )
+
+
+def _terms(text: str) -> list[str]:
+    return [match.casefold() for match in _TERM.findall(text)]
+
+
+def _normalized(vector: Mapping[str, float]) -> dict[str, float]:
+    length = math.sqrt(sum(weight * weight for weight in vector.values())) or 1.0
+    return {term: weight / length for term, weight in vector.items()}
+
+
+def _cosine(one: Terms, other: Terms) -> float:
+    few, many = (one, other) if len(one) < len(other) else (other, one)
+    return sum(weight * many.get(term, 0.0) for term, weight in few.items())
+
+
+def _section(passage: Passage) -> tuple[int, tuple[str, ...]]:
+    return passage.document_id, passage.heading_path
+
+
+def _single_spaced(text: str) -> str:
+    return " ".join(text.split()).casefold()
