@@ -27,27 +27,35 @@ from rag.events import Passage
 PASSAGES_PER_SENTENCE = 3
 MAX_SEGMENTS_PER_PASSAGE = 40
 #: What a sentence loses for standing further back in its passage, up to this much.
-POSITION_WEIGHT = 0.25
+POSITION_WEIGHT = 0.5
 #: What the sentences of the document's first passage gain: it says what the document is.
-OPENING_WEIGHT = 0.15
+OPENING_WEIGHT = 0.4
+#: What a sentence gains that has all words of the headings above it; a share of it for some.
+HEADING_WEIGHT = 0.3
 #: What a sentence loses for being like one that is chosen (times their likeness), for standing in
 #: the same passage, and for standing under the same heading.
-REDUNDANCY_WEIGHT = 0.6
-SAME_PASSAGE_PENALTY = 0.2
+REDUNDANCY_WEIGHT = 0.5
+SAME_PASSAGE_PENALTY = 0.4
 SAME_HEADING_PENALTY = 0.1
 #: What a segment loses that is no whole sentence of prose.
 KIND_PENALTIES: Mapping[SegmentKind, float] = {
     "sentence": 0.0,
     "item": 0.15,
-    "row": 0.5,
-    "code": 0.6,
-    "heading": 1.0,
+    "row": 0.8,
+    "code": 1.0,
+    "heading": 1.5,
 }
-FRAGMENT_PENALTY = 0.2
-#: Words of a sentence that stands on its own.
-MIN_WORDS = 6
+FRAGMENT_PENALTY = 0.4
+#: Sentences with a lower score add little to those that are chosen.
+MIN_SCORE = -0.2
+#: Words of at least two letters, or characters of a script without spaces, of a sentence that
+#: stands on its own: addresses, dates and “It is charged.” have fewer.
+MIN_WORDS = 8
+#: Letters by which words are compared: most inflections of a word share them.
+STEM_LETTERS = 6
 
 _TERM = re.compile(rf"[{CJK}]|[^\W\d_]+|\d+")
+_WORD = re.compile(rf"[{CJK}]|[^\W\d_]{{2,}}")
 
 Vectors = NDArray[np.float32]
 Terms = Mapping[str, float]
@@ -85,6 +93,8 @@ def central_sentences(passages: Sequence[Passage], most: int) -> list[Quote]:
     chosen: list[_Candidate] = []
     while candidates and len(chosen) < most:
         best = max(candidates, key=lambda each: each.score)
+        if chosen and best.score < MIN_SCORE:
+            break
         candidates.remove(best)
         chosen.append(best)
         for other in candidates:
@@ -104,14 +114,17 @@ def central_sentences(passages: Sequence[Passage], most: int) -> list[Quote]:
 
 
 def _candidates(passages: Sequence[Passage]) -> list[_Candidate]:
+    # With each, how many stand before it under its heading.
     quotes: list[tuple[Quote, int]] = []
     for passage in passages:
-        found = [
-            quote
-            for segment in split_segments(passage.text)[:MAX_SEGMENTS_PER_PASSAGE]
-            if not (quote := Quote(passage, segment)).is_reference_only
-        ]
-        quotes += [(quote, place) for place, quote in enumerate(found)]
+        place = 0
+        for segment in split_segments(passage.text)[:MAX_SEGMENTS_PER_PASSAGE]:
+            quote = Quote(passage, segment)
+            if segment.kind == "heading":
+                place = 0
+            elif not quote.is_reference_only:
+                quotes.append((quote, place))
+                place += 1
     counts = [Counter(_terms(quote.text)) for quote, _ in quotes]
     frequency = Counter(term for each in counts for term in each)
     weighted = [
@@ -135,25 +148,33 @@ def _candidates(passages: Sequence[Passage]) -> list[_Candidate]:
             score / highest
             - POSITION_WEIGHT * (1 - 1 / (1 + place))
             + (OPENING_WEIGHT if quote.passage.start == 0 else 0.0)
+            + HEADING_WEIGHT * _heading_share(quote.passage, vector)
             - KIND_PENALTIES[quote.part.kind]
-            - (FRAGMENT_PENALTY if _is_fragment(quote, sum(terms.values())) else 0.0),
+            - (FRAGMENT_PENALTY if _is_fragment(quote) else 0.0),
         )
-        for (quote, place), vector, score, terms in zip(
-            quotes, vectors, scores, counts, strict=True
-        )
+        for (quote, place), vector, score in zip(quotes, vectors, scores, strict=True)
     ]
 
 
-def _is_fragment(quote: Quote, words: int) -> bool:
+def _is_fragment(quote: Quote) -> bool:
     """Whether it is a part of a sentence, a question, or too short to state something."""
     text = quote.text.strip()
     return (
-        quote.part.cut or words < MIN_WORDS or text[:1].islower() or text.endswith(("?", "？", ":"))
+        quote.part.cut
+        or len(_WORD.findall(text)) < MIN_WORDS
+        or text[:1].islower()
+        or text.endswith(("?", "？"))
     )
 
 
+def _heading_share(passage: Passage, terms: Terms) -> float:
+    """Share of the words of the lowest heading, of the title where there is none, in a sentence."""
+    heading = set(_terms(passage.heading_path[-1] if passage.heading_path else passage.title))
+    return len(heading & terms.keys()) / len(heading) if heading else 0.0
+
+
 def _terms(text: str) -> list[str]:
-    return [match.casefold() for match in _TERM.findall(text)]
+    return [match.casefold()[:STEM_LETTERS] for match in _TERM.findall(text)]
 
 
 def _normalized(vector: Mapping[str, float]) -> dict[str, float]:
