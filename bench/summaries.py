@@ -23,13 +23,13 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 django.setup()
 
-from rag.answering.central_sentences import (  # noqa: E402
+from rag.answering.central_sentences import (
     PASSAGES_PER_SENTENCE,
     central_sentences,
 )
-from rag.answering.extractive import Quote  # noqa: E402
-from rag.answering.segments import split_segments  # noqa: E402
-from rag.events import Passage  # noqa: E402
+from rag.answering.extractive import Quote
+from rag.answering.segments import split_segments
+from rag.events import Passage
 
 Choose = Callable[[Sequence[Passage], int], list[Quote]]
 

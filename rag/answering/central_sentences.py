@@ -28,7 +28,7 @@ PASSAGES_PER_SENTENCE = 3
 MAX_SEGMENTS_PER_PASSAGE = 40
 #: What a sentence loses for standing further back in its passage, up to this much.
 POSITION_WEIGHT = 0.5
-#: What the sentences of the document's first passage gain: it says what the document is.
+#: What the first sentence of a document gains, and less and less those behind it.
 OPENING_WEIGHT = 0.4
 #: What a sentence gains that has all words of the headings above it; a share of it for some.
 HEADING_WEIGHT = 0.3
@@ -147,7 +147,7 @@ def _candidates(passages: Sequence[Passage]) -> list[_Candidate]:
             vector,
             score / highest
             - POSITION_WEIGHT * (1 - 1 / (1 + place))
-            + (OPENING_WEIGHT if quote.passage.start == 0 else 0.0)
+            + (OPENING_WEIGHT / (1 + place) if quote.passage.start == 0 else 0.0)
             + HEADING_WEIGHT * _heading_share(quote.passage, vector)
             - KIND_PENALTIES[quote.part.kind]
             - (FRAGMENT_PENALTY if _is_fragment(quote) else 0.0),

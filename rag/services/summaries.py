@@ -36,7 +36,7 @@ from search.results import Scope
 from search.retrieval.statements import scope_conditions
 
 #: Sentences of an extractive summary, by kind.
-SENTENCES: Mapping[str, int] = {Summary.Kind.ABOUT: 3, Summary.Kind.SUMMARY: 7}
+SENTENCES: Mapping[str, int] = {Summary.Kind.ABOUT: 4, Summary.Kind.SUMMARY: 7}
 #: Passages that are considered; of a longer text every second, third … by its id.
 MAX_PASSAGES = 20_000
 #: Passages whose vectors are compared with each other: their similarities take 16 MB.
@@ -173,9 +173,7 @@ def find_summaries(text: TextToSummarize, kind: str) -> list[Summary]:
     """The kept summaries of this text, those of models among them."""
     _check(text, kind)
     return list(
-        Summary.objects.filter(
-            workspace=text.workspace_id, fingerprint=text.fingerprint, kind=kind
-        )
+        Summary.objects.filter(workspace=text.workspace_id, fingerprint=text.fingerprint, kind=kind)
     )
 
 
@@ -273,9 +271,7 @@ def create_written_summary(
         if room < 0 and chosen:
             break
         chosen.append(passage.chunk_id)
-    return _insert(
-        _new_row(text, kind, model=name, state=Summary.State.WAITING, chunks=chosen)
-    )
+    return _insert(_new_row(text, kind, model=name, state=Summary.State.WAITING, chunks=chosen))
 
 
 def cancel_summary(text: TextToSummarize, kind: str) -> int:
