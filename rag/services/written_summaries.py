@@ -78,10 +78,7 @@ def write_summary(summary_id: int) -> bool:
 
     try:
         with cancellation(cancelled), heartbeat(renew, seconds=HEARTBEAT_SECONDS):
-            model = chat_model(row.model) or chat_model()
-            if model is None:
-                raise NoChatModel("A written summary")
-            text, passages = _write(row, model, cancelled)
+            text, passages = _write(row, _model_of(row), cancelled)
         _finish(row, text, passages)
     except Cancelled:
         logger.info("summary %s was cancelled", summary_id)
@@ -91,11 +88,22 @@ def write_summary(summary_id: int) -> bool:
     return True
 
 
+def _model_of(row: Summary) -> ChatModel:
+    """The model that the row names, which may be the site's own under its maker's name."""
+    model = chat_model()
+    if model is None or model.model_name != row.model:
+        model = chat_model(row.model)
+    if model is None:
+        raise NoChatModel("A written summary")
+    return model
+
+
 def _write(row: Summary, model: ChatModel, cancelled: Event) -> tuple[str, list[Passage]]:
     passages = read_passages(row.chunks)
     parts = batches(passages, settings.RAG_CONTEXT_TOKENS)
     calls = len(parts) + (len(parts) > 1)
     rows = Summary.objects.filter(pk=row.pk)
+    row.calls_total = calls
     rows.update(calls_total=calls)
     # Released before each call: the model may be slow.
     release_connection()
@@ -128,7 +136,7 @@ def _finish(row: Summary, written: str, passages: list[Passage]) -> None:
     row.text = "".join(piece for piece in pieces if isinstance(piece, str)).replace("\0", "")
     row.citations = [dict(piece.data()) for piece in pieces if isinstance(piece, Citation)]
     row.state, row.leased_until = State.DONE, None
-    row.calls_done = row.calls_total = max(1, len(batches(passages, settings.RAG_CONTEXT_TOKENS)))
+    row.calls_done = row.calls_total
     with transaction.atomic():
         complete = len(lock_documents(row.documents)) == len(row.documents)
         # Saving a row that was deleted meanwhile would bring it back.
