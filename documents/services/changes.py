@@ -17,13 +17,13 @@ ChangeKind = Literal["changed", "added", "removed"]
 
 #: Least share of common words of two paragraphs of which one became the other.
 MIN_LIKENESS = 0.4
-#: Paragraphs of one place that are compared each with each.
+#: Removed and added paragraphs that are compared each with each; of more those of one place.
 MAX_PAIRED = 200
 #: Words of a paragraph whose numbers are compared, which takes quadratic time.
 MAX_COMPARED_WORDS = 1_000
 
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n(?![ \t]*\n)[^\n]*)*")
-_TOKEN = re.compile(r"\d+(?:[.,:/–-]\d+)*\s?%?|[^\W\d_]+|[^\w\s]")
+_TOKEN = re.compile(r"\d+(?:[.,:/–-]\d+)*(?:\s?%)?|[^\W\d_]+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +75,17 @@ def find_changes(before: Document, after: Document) -> list[Change]:
     moved, and white space, are no changes."""
     old, new = _paragraphs(document_text(before)), _paragraphs(document_text(after))
     matcher = SequenceMatcher(None, _keys(old), _keys(new), autojunk=False)
-    changes: list[Change] = []
-    for step, first, last, new_first, new_last in matcher.get_opcodes():
-        if step != "equal":
-            changes += _pair(old[first:last], new[new_first:new_last])
-    gone = Counter(_key(each.before) for each in changes if each.before and not each.after)
-    come = Counter(_key(each.after) for each in changes if each.after and not each.before)
-    moved = gone & come
-    left = {"removed": moved.copy(), "added": moved.copy()}
-    kept = []
-    for change in changes:
-        paragraph = change.before or change.after
-        if change.kind != "changed" and paragraph and left[change.kind][_key(paragraph)] > 0:
-            left[change.kind][_key(paragraph)] -= 1
-            continue
-        kept.append(change)
-    return sorted(kept, key=lambda change: not change.values)
+    places = [
+        (old[first:last], new[new_first:new_last])
+        for step, first, last, new_first, new_last in matcher.get_opcodes()
+        if step != "equal"
+    ]
+    gone = [each for removed, _ in places for each in removed]
+    come = [each for _, added in places for each in added]
+    if len(gone) * len(come) <= MAX_PAIRED**2:
+        places = [(gone, come)]  # a changed paragraph may have moved, too
+    changes = [change for removed, added in places for change in _pair(removed, added)]
+    return sorted(changes, key=lambda change: not change.values)
 
 
 def _paragraphs(document: DocumentText) -> list[Paragraph]:
@@ -113,8 +108,8 @@ def _keys(paragraphs: Sequence[Paragraph]) -> list[str]:
 
 
 def _pair(old: Sequence[Paragraph], new: Sequence[Paragraph]) -> list[Change]:
-    """Removed and added paragraphs of one place as changes: those that are most alike became each
-    other, in the order of the text."""
+    """Removed and added paragraphs as changes, in the order of the text: those that are most alike
+    became each other. Paragraphs that only moved are left out."""
     words_old = [Counter(_TOKEN.findall(each.text.casefold())) for each in old[:MAX_PAIRED]]
     words_new = [Counter(_TOKEN.findall(each.text.casefold())) for each in new[:MAX_PAIRED]]
     likeness = sorted(
@@ -136,6 +131,7 @@ def _pair(old: Sequence[Paragraph], new: Sequence[Paragraph]) -> list[Change]:
         if at in becomes
         else Change("removed", each, None)
         for at, each in enumerate(old)
+        if at not in becomes or _key(each) != _key(new[becomes[at]])
     ]
     return removed + [Change("added", None, each) for to, each in enumerate(new) if to not in taken]
 
