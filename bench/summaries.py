@@ -120,7 +120,7 @@ def headings_covered(slug: str, most: int) -> dict[str, list[float]]:
     """Of each document with at least four headings, by method: the share of its headings that a
     sentence stands under; only documents with more passages than are compared are sampled."""
     from documents.models import Document  # noqa: PLC0415 (Django is set up now)
-    from rag.services.summaries import (  # noqa: PLC0415
+    from rag.tools.summaries import (  # noqa: PLC0415
         document_text_of,
         read_passages,
         select_passages,

@@ -11,7 +11,8 @@ from kombu.exceptions import OperationalError
 from common.celery import app
 from rag.models import Summary
 from rag.services import conversations, traces, written_summaries
-from rag.services.summaries import TextToSummarize, create_written_summary
+from rag.services.summaries import create_written_summary
+from rag.tools.summaries import TextToSummarize
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from rag.errors import NoChatModel, failure_event
 from rag.events import Citation, Passage
 from rag.models import Summary
 from rag.services.conversations import lock_documents
-from rag.services.summaries import read_passages
+from rag.tools.summaries import read_passages
 
 logger = logging.getLogger(__name__)
 

@@ -19,15 +19,14 @@ from common.web import login_required_page
 from documents.models import Document
 from inference.chat_models import chat_model
 from rag.models import Summary
-from rag.services.summaries import (
+from rag.services.summaries import cancel_summary, get_summary
+from rag.tasks import request_summary
+from rag.tools.summaries import (
     TextToSummarize,
-    cancel_summary,
     document_text_of,
     find_document,
-    get_summary,
     scope_text_of,
 )
-from rag.tasks import request_summary
 from rag.views.chat import context_of_request, no_store
 from rag.views.turns import render_answer
 from search.forms import SearchState
