@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 from common.text import CJK
 from rag.answering.extractive import Quote
 from rag.answering.segments import SegmentKind, split_segments
-from rag.events import Passage
+from rag.events import Citation, Passage
 
 #: Passages whose sentences are compared, for each sentence that is wanted.
 PASSAGES_PER_SENTENCE = 3
 MAX_SEGMENTS_PER_PASSAGE = 40
 #: What a sentence loses for standing further back in its passage, up to this much.
 POSITION_WEIGHT = 0.5
-#: What the first sentence of a document gains, and less and less those behind it.
+#: What the first sentence of a document gains, and less and less those behind it; not of several
+#: documents, of which some begin with an address.
 OPENING_WEIGHT = 0.4
 #: What a sentence gains that has all words of the headings above it; a share of it for some.
 HEADING_WEIGHT = 0.3
@@ -113,6 +114,21 @@ def central_sentences(passages: Sequence[Passage], most: int) -> list[Quote]:
     return [replace(each.quote, score=round(each.score, 4)) for each in chosen]
 
 
+def quoted_pieces(quotes: Sequence[Quote], lead: str = "") -> list[str | Citation]:
+    """The sentences as an answer: each in quotation marks, with its number and its citation."""
+    pieces: list[str | Citation] = []
+    length = 0
+    for place, quote in enumerate(quotes):
+        before = "\n\n" if place else lead
+        cut = " …" if quote.part.cut else ""
+        said = f"{before}“{' '.join(quote.text.split())}{cut}” "
+        mark = f"[{quote.passage.number}]"
+        at = length + len(said)
+        pieces += [said, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
+        length = at + len(mark)
+    return pieces
+
+
 def _candidates(passages: Sequence[Passage]) -> list[_Candidate]:
     # With each, how many stand before it under its heading.
     quotes: list[tuple[Quote, int]] = []
@@ -141,13 +157,14 @@ def _candidates(passages: Sequence[Passage]) -> list[_Candidate]:
     middle = _normalized(centroid)
     scores = [_cosine(vector, middle) for vector in vectors]
     highest = max(scores, default=0.0) or 1.0
+    single = len({passage.document_id for passage in passages}) == 1
     return [
         _Candidate(
             quote,
             vector,
             score / highest
             - POSITION_WEIGHT * (1 - 1 / (1 + place))
-            + (OPENING_WEIGHT / (1 + place) if quote.passage.start == 0 else 0.0)
+            + (OPENING_WEIGHT / (1 + place) if single and quote.passage.start == 0 else 0.0)
             + HEADING_WEIGHT * _heading_share(quote.passage, vector)
             - KIND_PENALTIES[quote.part.kind]
             - (FRAGMENT_PENALTY if _is_fragment(quote) else 0.0),

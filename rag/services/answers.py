@@ -340,22 +340,36 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         _remember(request, response="")
         yield request.done()
         return
-    retrieved, language = yield from _retrieve(request)
+    document = None
+    if not request.asked.whole:
+        from rag.services.whole_document import read_whole_document  # noqa: PLC0415 (loads all tools)
+
+        document = read_whole_document(
+            request.asked.message,
+            context=request.context,
+            budget_tokens=request.budget_tokens if request.chat else None,
+            language=request.asked.language,
+        )
+    if document is not None:
+        retrieved, language = document.retrieval, document.language
+        yield retrieved
+    else:
+        retrieved, language = yield from _retrieve(request)
     if retrieved.refused:
         yield request.emit(not_found_text(language))
         _remember(request, response="")
         yield request.done(finish="refused", verdict=Verdict(refused=True))
         return
     if request.chat is None:
-        similar = question_similarity(retrieved.query, retrieved.passages)
+        if document is not None:
+            pieces = document.pieces
+        else:
+            similar = question_similarity(retrieved.query, retrieved.passages)
+            pieces = extract_answer(
+                retrieved.query, retrieved.passages, similar=similar, language=language
+            ).pieces
         release_connection()
-        extracted = extract_answer(
-            retrieved.query,
-            retrieved.passages,
-            similar=similar,
-            language=language,
-        )
-        for piece in extracted.pieces:
+        for piece in pieces:
             request.context.check()
             yield request.emit(piece)
         _remember(request, response="")

@@ -14,6 +14,7 @@ from documents.models import Chunk
 from inference.chat_models import chat_model
 from inference.interfaces import InferenceError
 from memory.injection import estimated_tokens
+from rag.answering.central_sentences import quoted_pieces
 from rag.errors import NoChatModel
 from rag.events import Citation
 from rag.models import Summary
@@ -47,18 +48,10 @@ def find_summaries(text: TextToSummarize, kind: str) -> list[Summary]:
 
 
 def _keep_quotes(text: TextToSummarize, kind: str) -> Summary:
-    quotes = quote_sentences(text, kind)
-    parts, citations, length = [], [], 0
-    for quote in quotes:
-        sentence = f"“{' '.join(quote.text.split())}{' …' if quote.part.cut else ''}” "
-        number = quote.passage.number
-        at = length + len(sentence)
-        cited = Citation(quote.passage, at, quote.start, quote.end, quote.text)
-        citations.append(dict(cited.data()))
-        parts.append(f"{sentence}[{number}]\n\n")
-        length += len(parts[-1])
+    pieces = quoted_pieces(quote_sentences(text, kind))
     row = _new_row(text, kind)
-    row.text, row.citations = "".join(parts).rstrip(), citations
+    row.text = "".join(piece for piece in pieces if isinstance(piece, str))
+    row.citations = [dict(piece.data()) for piece in pieces if isinstance(piece, Citation)]
     # The sentences are of the passages that are most like all: the whole text was compared.
     row.chunks = [pk for pk, _, _ in text.passages][:MAX_COMPARED]
     return _insert(row)

@@ -17,6 +17,7 @@ from common.errors import InvalidInput, RagsiteError
 from common.text import strip_markdown
 from common.web import login_required_page
 from documents.models import Document
+from documents.services import get_collection
 from inference.chat_models import chat_model
 from rag.models import Summary
 from rag.services.summaries import cancel_summary, get_summary
@@ -77,14 +78,15 @@ def set_summary(request: HttpRequest) -> HttpResponse:
     context = {
         "title": ngettext("%(number)d document", "%(number)d documents", number)
         % {"number": number},
-        "filters": [*state.collections, *state.types, *filter(None, [state.filter])],
+        "filters": [*state.collections[1:] and state.collections, *state.types, *filter(None, [state.filter])],
         "query_string": params.urlencode(),
         "back_url": f"{reverse('search')}?{params.urlencode()}",
         "back_label": _("Search"),
     }
     if len(state.collections) == 1:
         (slug,) = state.collections
-        context |= {"back_url": reverse("collection", args=[slug]), "back_label": slug}
+        name = get_collection(workspace=request_workspace(request), slug=slug).name
+        context |= {"back_url": reverse("collection", args=[slug]), "back_label": name}
     return _respond(request, text, context)
 
 
