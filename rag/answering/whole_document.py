@@ -25,7 +25,8 @@ _PATTERNS: tuple[tuple[WholeKind, str], ...] = (
     ),
     (
         "summary",
-        rf"(?:gib mir )?(?:eine |die )?(?:kurze )?zusammenfassung (?:von|vom|des|der|zu|zum) {_NAME}",
+        r"(?:gib mir )?(?:eine |die )?(?:kurze )?zusammenfassung"
+        rf" (?:von|vom|des|der|zu|zum) {_NAME}",
     ),
     ("summary", rf"(?:resume|resúmeme|resuma|resumir) {_NAME}"),
     ("summary", rf"(?:haz(?:me)? |dame )?(?:un |el )?resumen (?:de|del) {_NAME}"),

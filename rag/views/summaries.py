@@ -78,7 +78,11 @@ def set_summary(request: HttpRequest) -> HttpResponse:
     context = {
         "title": ngettext("%(number)d document", "%(number)d documents", number)
         % {"number": number},
-        "filters": [*state.collections[1:] and state.collections, *state.types, *filter(None, [state.filter])],
+        "filters": [
+            *(state.collections if len(state.collections) > 1 else ()),
+            *state.types,
+            *filter(None, [state.filter]),
+        ],
         "query_string": params.urlencode(),
         "back_url": f"{reverse('search')}?{params.urlencode()}",
         "back_label": _("Search"),
