@@ -341,14 +341,14 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         _remember(request, response="")
         yield request.done()
         return
-    retrieved, language, quoted = yield from _read(request)
+    retrieved, language, overview = yield from _read(request)
     if retrieved.refused:
         yield request.emit(not_found_text(language))
         _remember(request, response="")
         yield request.done(finish="refused", verdict=Verdict(refused=True))
         return
     if request.chat is None:
-        pieces = quoted or _quote(retrieved, language)
+        pieces = overview or _quote(retrieved, language)
         release_connection()
         for piece in pieces:
             request.context.check()

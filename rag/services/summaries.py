@@ -109,7 +109,8 @@ def create_written_summary(
     usual = max(1.0, sum(tokens) / max(1, len(tokens)))
     passages = select_passages(text, max(1, round(max_tokens / usual)))
     # Token counts of chunks are the embedder's: in the order of the text no more than fits.
-    chosen, room = [], max_tokens
+    chosen: list[int] = []
+    room = max_tokens
     for passage in passages:
         room -= estimated_tokens(passage.text)
         if room < 0 and chosen:

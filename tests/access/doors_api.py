@@ -303,6 +303,7 @@ GROUPS: dict[str, list[Door]] = {
     "Documents, search and pipelines: seen": SEEING,
     "Documents, search and pipelines: changed": CHANGING,
     "Documents with an access list": LISTED,
+    "Summaries by a chat model": SUMMARISING,
     "History": HISTORY,
     "Graph": READING_GRAPH + WRITING_GRAPH,
     "Saved searches": SAVED,
