@@ -162,6 +162,7 @@ class ScopeSummaryView(SummaryBase):
     action_scopes = {"get": "read", "post": "chat", "delete": "chat"}
 
     def text(self, request: Request) -> TextToSummarize:
+        context_of_view(self).require("read")
         return scope_text_of(request_scope(request.user, self.workspace, self.parameters))
 
     @extend_schema(

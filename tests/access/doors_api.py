@@ -85,7 +85,7 @@ CHANGING = _doors(
 )
 SUMMARISING = _doors(
     MEMBER,
-    "chat",
+    "read+chat",
     ("POST", "/api/v1/summary/?collection={collection}", {}),
     ("DELETE", "/api/v1/summary/?collection={collection}"),
     fine=(409,),
@@ -111,7 +111,7 @@ LISTED = [
     *_doors(READER, "read", ("GET", f"{DOC}/changes/"), fine=(404,)),
     *_doors(
         READER,
-        "chat",
+        "read+chat",
         ("POST", f"{DOC}/summary/", {}),
         ("DELETE", f"{DOC}/summary/"),
         fine=(409,),
