@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.files.base import File
 from django.core.files.uploadedfile import TemporaryUploadedFile
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.http import FileResponse
 
 from accounts.audit import Action
@@ -39,7 +39,7 @@ from documents.ingestion.sources import (
     storable_name,
     text_source,
 )
-from documents.ingestion.stored_files import delete_files, store_file
+from documents.ingestion.stored_files import replace_file, storing_transaction
 from documents.ingestion.text_changes import join_passages
 from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
@@ -151,35 +151,25 @@ def ingest_sources(
     InvalidInput for an invalid list, and NotFound for a collection that was deleted.
     """
     listed = checked_access(access, workspace_id=collection.workspace_id, user=user)
-    stored: list[str] = []
-    complete = False
-    try:
-        with transaction.atomic():
-            share_collection_locks([collection.pk])  # it cannot be deleted from here on
-            _require_collection(collection)
-            run = create_run(
-                collection=collection,
-                user=user,
-                policy=policy,
-                store_once=store_once,
-                source=source if listed is None else RESTRICTED_SOURCE_NAME,
-            )
-            watch = _PartWatch(collection, user)
-            queued = [
-                document_id
-                for entry in watch.entries(_with_access(listed, with_parts(sources)))
-                if (document_id := _queue_source(entry, run, stored)) is not None
-            ]
-            from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
+    with storing_transaction() as stored:
+        share_collection_locks([collection.pk])  # it cannot be deleted from here on
+        _require_collection(collection)
+        run = create_run(
+            collection=collection,
+            user=user,
+            policy=policy,
+            store_once=store_once,
+            source=source if listed is None else RESTRICTED_SOURCE_NAME,
+        )
+        watch = _PartWatch(collection, user)
+        queued = [
+            document_id
+            for entry in watch.entries(_with_access(listed, with_parts(sources)))
+            if (document_id := _queue_source(entry, run, stored)) is not None
+        ]
+        from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
 
-            enqueue(queued)
-            complete = True
-    except BaseException:
-        # One whose connection was cut at its end may have been committed all the same, or may be
-        # just now. If not, `documents.ingestion.stored_files` removes its files.
-        if not complete:
-            delete_files(stored)
-        raise
+        enqueue(queued)
     watch.remove_dropped()
     if not queued:
         jobs.finish_run(run.id)
@@ -249,12 +239,8 @@ def _queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | N
         run.collection, [entry], run=run, state=IngestionItem.State.WAITING
     )
     document = registered[entry.key]
-    replaced = document.file.name
     # The name decides nothing about the path: it is kept in `source`.
-    with content.open() as file:
-        stored.append(store_file(document, file))
-    if replaced:
-        transaction.on_commit(lambda: delete_files([replaced]))
+    replace_file(document, content, stored)
     digest = recipe.digest(entry.declared)
     if run.store_once and make_alias(document, source_sha256=content.sha256, recipe=digest):
         return None
@@ -445,9 +431,9 @@ TEXT_SUFFIXES = {"markdown": ".md", "plain": ".txt"}
 
 
 def original_response(document: Document) -> FileResponse:
-    """The uploaded file, which browsers download instead of displaying, because it may contain
-    anything. Raises NotFound if it is not stored: files ingested by commands and programs are not
-    kept."""
+    """The stored file, which browsers download instead of displaying, because it may contain
+    anything. Raises NotFound if there is none: of what commands ingest, files that are text
+    themselves are not stored."""
     try:
         if not document.file:
             raise FileNotFoundError
