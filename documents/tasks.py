@@ -71,9 +71,17 @@ def ingest_documents(self: Any, document_ids: list[int]) -> None:
     Chunking counts tokens with the model, whose host may be down.
     """
     with _retry_while_model_unavailable(self, document_ids):
-        staged = pipeline.parse_documents(document_ids)
+        staged = pipeline.parse_documents(document_ids, defer=_continue_later)
         if staged:
             embed_documents.delay(staged)
+
+
+def _continue_later(document_id: int) -> None:
+    """Have pages of this document read by OCR when nothing else waits."""
+    try:
+        ingest_documents.apply_async(([document_id],), priority=jobs.PAGES_PRIORITY)
+    except OperationalError as error:
+        logger.warning("the broker does not answer, the pages wait for it: %s", error)
 
 
 @app.task(bind=True, max_retries=None)

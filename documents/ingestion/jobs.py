@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 
 from common import valkey
@@ -53,6 +53,11 @@ _MARK_DUPLICATES = """
     UPDATE documents_document AS document SET duplicate_of_id = locked.original_id
     FROM locked WHERE document.id = locked.id
 """
+
+
+#: Of messages for documents whose pages are read by OCR. Redis and Valkey take the lowest number
+#: first, which is 0 for all others.
+PAGES_PRIORITY = 9
 
 
 class RunCancelled(Exception):
@@ -246,6 +251,14 @@ def claim(document_ids: Ids[int], *, token: UUID | None = None) -> tuple[UUID, l
         updated_at=Now(),
     )
     return token, documents
+
+
+def put_back(document_id: int, *, token: UUID) -> bool:
+    """Give up the claim of one document that is to be continued, without an attempt used up;
+    returns whether `token` still claimed it."""
+    claimed = Document.objects.filter(pk=document_id, claimed_by=token)
+    values = {"claimed_by": None, "claimed_until": None, "updated_at": Now()}
+    return bool(claimed.update(attempts=Greatest(F("attempts") - 1, 0), **values))
 
 
 def release_claim(token: UUID) -> None:

@@ -2,9 +2,11 @@
 document ids and may be run twice or killed at any line; for commands `InlineIngestion`, all stages
 in one process with bounded memory."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -25,7 +27,7 @@ from documents.ingestion.preparation import (
     unpack_document,
 )
 from documents.ingestion.registration import read_if_changed, register_documents
-from documents.ingestion.scanned_pages import ClaimLost, PageReading, PageTexts
+from documents.ingestion.scanned_pages import ClaimLost, PageReading, PagesLeft, PageTexts
 from documents.ingestion.sources import (
     Content,
     Entry,
@@ -41,16 +43,31 @@ from documents.parsers import ParseError
 State = IngestionItem.State
 
 
-def parse_documents(document_ids: Sequence[int]) -> list[int]:
-    """Parse and cut the stored files of waiting documents; returns those to embed."""
+#: A document whose pages take OCR longer lets others go before, and is continued afterwards.
+OCR_SLICE_SECONDS = 15.0
+
+
+def parse_documents(
+    document_ids: Sequence[int], *, defer: Callable[[int], object] | None = None
+) -> list[int]:
+    """Parse and cut the stored files of waiting documents; returns those to embed.
+
+    With `defer` none waits long for the OCR of another: of several documents those with pages to
+    read are left to it, and a single one after OCR_SLICE_SECONDS.
+    """
     token, documents = jobs.claim(document_ids)
+    staged: list[int] = []
     with jobs.lease_renewal(token):
-        staged = [document.id for document in documents if _parse_document(document, token)]
+        for document in documents:
+            if _parse_document(document, token, defer, is_alone=len(documents) == 1):
+                staged.append(document.id)
     jobs.finish_runs(document_ids)
     return staged
 
 
-def _parse_document(document: Document, token: UUID) -> bool:
+def _parse_document(
+    document: Document, token: UUID, defer: Callable[[int], object] | None, *, is_alone: bool
+) -> bool:
     """True if the document now has chunks to embed."""
     watch = Stopwatch()
     jobs.set_item_state([document.id], state=State.PARSING)
@@ -68,16 +85,24 @@ def _parse_document(document: Document, token: UUID) -> bool:
                     "truncated",
                     f"The stored file of {name} cannot be read ({error}). Upload it again.",
                 ) from error
+        reading = PageReading(document, content, name=name, token=token)
+        seconds = math.inf if defer is None else OCR_SLICE_SECONDS
         prepared = prepare_for(
             document.collection,
             content,
             name=name,
             declared=document.declared,
             watch=watch,
-            read_pages=PageReading(document, content, name=name, token=token).read,
+            read_pages=partial(reading.read, seconds=seconds) if is_alone or not defer else None,
         )
     except ParseError as error:
         jobs.fail_documents([document.id], code=error.code, message=str(error), token=token)
+        return False
+    except (PagesUnread, PagesLeft):
+        assert defer is not None
+        jobs.add_timings(jobs.open_runs([document.id]), watch.seconds)
+        if jobs.put_back(document.id, token=token):
+            defer(document.id)
         return False
     except ClaimLost:
         return False
