@@ -23,7 +23,7 @@ from accounts.services import principals
 from common.errors import Forbidden, InvalidInput, NotFound
 from documents.ingestion import jobs, versions
 from documents.ingestion.concurrency import share_collection_locks
-from documents.ingestion.containers import with_parts
+from documents.ingestion.containers import UNPACK_LATER, with_parts
 from documents.ingestion.duplicates import make_alias
 from documents.ingestion.pipeline import InlineIngestion
 from documents.ingestion.preparation import recipe_for
@@ -88,6 +88,8 @@ def checked_access(
     return names
 
 
+#: A request takes this many parts out of a container itself; a worker takes those of larger ones.
+PARTS_IN_REQUEST = 40
 #: Shown to all members as the source of a run whose files only some may see.
 RESTRICTED_SOURCE_NAME = "Documents with an access list"
 
@@ -145,8 +147,9 @@ def ingest_sources(
 ) -> IngestionRun:
     """Store sources and queue them for the workers, all or none.
 
-    With `store_once` a file with the bytes of another document becomes an alias of it. `access`
-    lists who may see new documents, such as `user:7`; existing documents keep their lists and
+    Of a mail or archive with more than PARTS_IN_REQUEST parts these are taken out by a worker. With
+    `store_once` a file with the bytes of another document becomes an alias of it. `access` lists
+    who may see new documents, such as `user:7`; existing documents keep their lists and
     reject a text meant for fewer people. The run does not name files with an access list. Raises
     InvalidInput for an invalid list, and NotFound for a collection that was deleted.
     """
@@ -161,11 +164,13 @@ def ingest_sources(
             store_once=store_once,
             source=source if listed is None else RESTRICTED_SOURCE_NAME,
         )
-        watch = _PartWatch(collection, user)
+        watch = PartWatch(collection, user)
         queued = [
             document_id
-            for entry in watch.entries(_with_access(listed, with_parts(sources)))
-            if (document_id := _queue_source(entry, run, stored)) is not None
+            for entry in watch.entries(
+                _with_access(listed, with_parts(sources, most=PARTS_IN_REQUEST))
+            )
+            if (document_id := queue_source(entry, run, stored)) is not None
         ]
         from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
 
@@ -177,7 +182,7 @@ def ingest_sources(
     return run
 
 
-class _PartWatch:
+class PartWatch:
     """Remembers which parts the containers of a run had before it, to delete those that they no
     longer have."""
 
@@ -223,7 +228,7 @@ def _require_collection(collection: Collection) -> None:
         raise NotFound(f"The collection “{collection.slug}” is gone.")
 
 
-def _queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | None:
+def queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | None:
     """Store one source, appending its file to `stored`; returns the document's id if a worker must
     process it."""
     jobs.count_on_run(run.id, total=1, bytes=entry.size)
@@ -242,7 +247,8 @@ def _queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | N
     # The name decides nothing about the path: it is kept in `source`.
     replace_file(document, content, stored)
     digest = recipe.digest(entry.declared)
-    if run.store_once and make_alias(document, source_sha256=content.sha256, recipe=digest):
+    shares_text = run.store_once and UNPACK_LATER not in entry.declared
+    if shares_text and make_alias(document, source_sha256=content.sha256, recipe=digest):
         return None
     return document.id
 
@@ -271,7 +277,7 @@ def ingest_inline(
                 collection=collection, policy=policy, store_once=store_once, source=source
             )
             on_progress(run)
-            watch = _PartWatch(collection)
+            watch = PartWatch(collection)
             entries = watch.entries(_with_access(listed, with_parts(sources)))
             run = InlineIngestion(run, on_progress=on_progress).ingest(entries)
             watch.remove_dropped()
@@ -301,7 +307,7 @@ def ingest_uploads(
         collection=collection,
         # In one order: two uploads of the same files cannot wait for each other.
         sources=sorted(
-            with_parts(_upload_sources(uploads)),
+            with_parts(_upload_sources(uploads), most=PARTS_IN_REQUEST),
             key=lambda entry: entry.key if isinstance(entry, Source) else "",
         ),
         source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
