@@ -99,6 +99,7 @@ LISTED = [
         ("GET", f"{DOC}/chunks/"),
         ("GET", f"{DOC}/edits/"),
         ("GET", f"{DOC}/file/"),
+        ("GET", f"{DOC}/pages/1/image/"),
         ("GET", f"{DOC}/similar/"),
         ("GET", f"{DOC}/summary/"),
         ("GET", "/api/v1/chunks/{chunk}/"),
