@@ -26,6 +26,7 @@ from rag.answering.answerability import (
     QuestionTerm,
     missing_names,
     question_coverage,
+    without_question_words,
 )
 from rag.answering.extractive import SimilarityFunction
 from rag.answering.passage_ranking import rank_passages
@@ -181,7 +182,8 @@ def _question_terms(
     result: SearchResult, passages: Sequence[Passage], scope: Scope
 ) -> list[QuestionTerm]:
     """The terms of what was searched for, each with the passages that contain it."""
-    found = find_terms(collections=scope.collection_ids, text=_searched_text(result))
+    text = without_question_words(_searched_text(result))
+    found = find_terms(collections=scope.collection_ids, text=text)
     counts = {
         (language, lexeme): count
         for language, lexemes in found.document_frequencies().items()

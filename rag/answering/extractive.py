@@ -36,6 +36,7 @@ MAX_PASSAGES = 6
 MAX_SEGMENTS_PER_PASSAGE = 40
 #: Segments compared by embedding, which takes some milliseconds each.
 MAX_COMPARED = 16
+MAX_COMPARED_CHARACTERS = 400
 
 #: Weight of similarity relative to words, and how far below the best score a quotation may be.
 SIMILARITY_WEIGHT = 0.9
@@ -93,7 +94,7 @@ class Quote:
     @property
     def text_in_context(self) -> str:
         """The text that is compared by meaning: a sentence often leaves out what the title says."""
-        return f"{self.passage.heading}\n{self.scored_text}"
+        return f"{self.passage.heading}\n{self.scored_text[:MAX_COMPARED_CHARACTERS]}"
 
 
 @dataclass(frozen=True, slots=True)
