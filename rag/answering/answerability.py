@@ -2,16 +2,30 @@
 regression, fitted in docs/decisions/0065. Begin with `judge_answerability`. Without Django.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
 from rag.answering.groundedness import content_stems, names_and_numbers
+from rag.answering.phrases import QUESTION_WORDS
 from rag.events import Passage
 
 #: Document count for IDF in smaller collections, where nothing would be rare.
 MIN_CHUNKS = 100
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def without_question_words(text: str) -> str:
+    """The text without words that ask, which answers do not contain and PostgreSQL's stop words
+    lack in most languages; unchanged if it has no others."""
+    kept = _WORD.sub(
+        lambda word: "" if word[0].casefold() in QUESTION_WORDS else word[0], text
+    ).strip()
+    return kept if _WORD.search(kept) else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ sentences to a question. Begin with `find_passages`.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from rag.answering.answerability import (
     QuestionTerm,
     missing_names,
     question_coverage,
+    without_question_words,
 )
 from rag.answering.extractive import SimilarityFunction
 from rag.answering.passage_ranking import rank_passages
@@ -180,7 +182,8 @@ def _question_terms(
     result: SearchResult, passages: Sequence[Passage], scope: Scope
 ) -> list[QuestionTerm]:
     """The terms of what was searched for, each with the passages that contain it."""
-    found = find_terms(collections=scope.collection_ids, text=_searched_text(result))
+    text = without_question_words(_searched_text(result))
+    found = find_terms(collections=scope.collection_ids, text=text)
     counts = {
         (language, lexeme): count
         for language, lexemes in found.document_frequencies().items()
@@ -204,51 +207,54 @@ def _question_terms(
         ]
 
 
-#: Vectors of titles by embedder, model and title: titles come again, question after question.
-_title_vectors: dict[tuple[str, str, str], NDArray[np.float32]] = {}
+#: Vectors of titles by embedder, model, dimensions and title. Titles come again, question after
+#: question.
+_title_vectors: dict[tuple[str, str, int, str], NDArray[np.float32]] = {}
 MAX_TITLE_VECTORS = 8192
 
 
 def _title_nearness(question: str, passages: Sequence[Passage]) -> list[float] | None:
     """The calibrated similarity of each passage's title to the question; None if no model can
     tell."""
-    space = _shared_space(passages)
+    space = _main_space(passages)
     scale = scale_of(space) if space and question else None
     if space is None or scale is None:
         return None
-    model = (space.embedder, space.model_name)
-    titles = {passage.title: _title_vectors.get((*model, passage.title)) for passage in passages}
-    missing = [title for title, vector in titles.items() if vector is None]
+    model = (space.embedder, space.model_name, space.dimensions)
+    keys = {passage.title: (*model, passage.title) for passage in passages}
+    vectors = {
+        title: vector
+        for title, key in keys.items()
+        if (vector := _title_vectors.get(key)) is not None
+    }
+    missing = [title for title in keys if title not in vectors]
     try:
         query_vector = embed_question(space, question)
         if missing:
-            made = embedder_for(space).embed_documents(missing)
+            made = dict(zip(missing, embedder_for(space).embed_documents(missing), strict=True))
             if len(_title_vectors) > MAX_TITLE_VECTORS:
                 _title_vectors.clear()
-            _title_vectors.update(
-                ((*model, title), vector) for title, vector in zip(missing, made, strict=True)
-            )
-            titles.update(zip(missing, made, strict=True))
+            _title_vectors.update((keys[title], vector) for title, vector in made.items())
+            vectors |= made
     except InferenceError as error:
         logger.warning("the embedding model failed, titles are not compared: %s", error)
         return None
-    return [scale.nearness(float(titles[passage.title] @ query_vector)) for passage in passages]
+    return [scale.nearness(float(vectors[passage.title] @ query_vector)) for passage in passages]
 
 
-def _shared_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
-    """The embedding space of the passages; None if they are in several."""
+def _main_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
+    """The embedding space that most of the passages are in; its model can compare all of them, as
+    their texts are embedded anew. None if there are no passages."""
     ids = [passage.chunk_id for passage in passages]
-    spaces = list(
-        EmbeddingSpace.objects.filter(pk__in=Chunk.objects.filter(pk__in=ids).values("space"))[:2]
-    )
-    return spaces[0] if len(spaces) == 1 else None
+    counted = Counter(Chunk.objects.filter(pk__in=ids).values_list("space_id", flat=True))
+    return EmbeddingSpace.objects.get(pk=counted.most_common(1)[0][0]) if counted else None
 
 
 def question_similarity(question: str, passages: Sequence[Passage]) -> SimilarityFunction | None:
-    """A function that compares texts with the question; None if the passages are in several spaces.
+    """A function that compares texts with the question; None without passages.
     Queries the database now; the function it returns only calls the model, and returns None if that
     fails."""
-    space = _shared_space(passages)
+    space = _main_space(passages)
     if space is None:
         return None
 

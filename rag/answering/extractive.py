@@ -36,6 +36,7 @@ MAX_PASSAGES = 6
 MAX_SEGMENTS_PER_PASSAGE = 40
 #: Segments compared by embedding, which takes some milliseconds each.
 MAX_COMPARED = 16
+MAX_COMPARED_CHARACTERS = 400
 
 #: Weight of similarity relative to words, and how far below the best score a quotation may be.
 SIMILARITY_WEIGHT = 0.9
@@ -93,7 +94,7 @@ class Quote:
     @property
     def text_in_context(self) -> str:
         """The text that is compared by meaning: a sentence often leaves out what the title says."""
-        return f"{self.passage.heading}\n{self.scored_text}"
+        return f"{self.passage.heading}\n{self.scored_text[:MAX_COMPARED_CHARACTERS]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +203,8 @@ def _favour_best_passage(ranked: Sequence[Quote]) -> list[Quote]:
     neighbours = of_passage[max(place - 1, 0) : place + 2]
 
     def favoured(quote: Quote) -> Quote:
-        if quote.passage.number != best.passage.number or quote is best:
-            return quote
+        if quote.passage.number != best.passage.number or quote.part.kind == "row":
+            return quote  # what explains a row of a table is its header
         bonus = SAME_PASSAGE_BONUS + NEIGHBOUR_BONUS * (quote in neighbours)
         return replace(quote, score=min(quote.score + bonus, best.score))
 
@@ -254,8 +255,7 @@ def _select_quotes(best: Sequence[Quote], margin: float) -> list[Quote]:
 
 
 def _merge_adjacent(chosen: Sequence[Quote]) -> list[Quote]:
-    """Merge adjacent sentences of a passage, and adjacent rows of a table, at the rank of the
-    better one."""
+    """Merge adjacent sentences of a passage, at the rank of the better one."""
     joined: list[Quote] = []
     for quote in chosen:
         for at, other in enumerate(joined):
@@ -263,8 +263,7 @@ def _merge_adjacent(chosen: Sequence[Quote]) -> list[Quote]:
             between = quote.passage.text[first.end : last.start]
             if (
                 quote.passage.number == other.passage.number
-                and {first.kind, last.kind} in ({"sentence"}, {"row"})
-                and first.header == last.header
+                and {first.kind, last.kind} == {"sentence"}
                 and not between.strip()
             ):
                 joined[at] = replace(other, part=replace(first, end=last.end, cut=last.cut))
