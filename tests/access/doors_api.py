@@ -106,8 +106,6 @@ LISTED = [
         ("GET", "/api/v1/chunks/{chunk}/similar/"),
         ("GET", "/api/v1/edits/{edit}/"),
     ),
-    # Notes have no pages to be shown; `documents/tests/views/test_pages.py` has documents that do.
-    *_doors(READER, "read", ("GET", f"{DOC}/pages/1/image/"), fine=(404,)),
     # Notes have one version, and the site has no chat model.
     *_doors(READER, "read", ("GET", f"{DOC}/changes/"), fine=(404,)),
     *_doors(
