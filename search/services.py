@@ -21,8 +21,7 @@ from documents.question_language import (
     language_of_small_words,
     question_language,
 )
-from documents.services.model_languages import fitting_model, move_advice, space_languages
-from inference.model_languages import EVERY, is_made_for
+from inference.model_languages import EVERY, is_made_for, model_languages
 from search.facets import count_facets
 from search.models import SavedSearch
 from search.query_options import MAX_K, MAX_OFFSET, SearchQuery
@@ -75,7 +74,9 @@ def _language_note(results: RankedResults) -> str:
     query, facts = results.query, results.retrieved.facts
     if query.mode == "lexical" or query.vector is not None:
         return ""
-    made_for = {space.pk: space_languages(space) for space in facts.spaces}
+    made_for = {
+        space.pk: model_languages(space.embedder, space.model_name) for space in facts.spaces
+    }
     limited = {languages for languages in made_for.values() if languages and EVERY not in languages}
     if not limited:
         return ""
@@ -89,6 +90,11 @@ def _language_note(results: RankedResults) -> str:
     ]
     if not lacking:
         return ""
+    from documents.services.model_languages import (  # noqa: PLC0415 (loads parsers and the broker)
+        fitting_model,
+        move_advice,
+    )
+
     spaces = [space for space in facts.spaces if space.pk in {each.space_id for each in lacking}]
     told = ngettext(
         "The question seems to be in %(language)s, which %(model)s, the model of “%(collection)s”,"

@@ -71,6 +71,9 @@ class TransformersEmbedder(LocalModel["Encoder"]):
 
     @property
     def max_tokens(self) -> int:
+        if self._packed is not None:
+            # Processes that ask a worker need no more, and its tokenizer takes seconds to build.
+            return self._folder.max_length - self._packed.special_tokens
         return self._tokenizer.max_tokens
 
     def token_counter(self) -> "WindowTokenizer":

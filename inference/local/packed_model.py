@@ -47,6 +47,9 @@ class PackedModel:
         self.words, self.positions, self.token_types, self.epsilon, block = rest
         assert block == BLOCK
 
+    #: Put around each text: its begin and its end.
+    special_tokens = 2
+
     def folder(self, *, max_length: int | None) -> ModelFolder:
         """How it is run, as its card says: prefixes, mean of the tokens."""
         if max_length and max_length > self.positions:

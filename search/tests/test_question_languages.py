@@ -73,6 +73,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.model
 def test_questions_find_documents_in_other_languages(alice: Membership, settings: Any) -> None:
     filled(alice, settings, **MULTILINGUAL)
     scope = site_scope(workspace=alice.workspace)
