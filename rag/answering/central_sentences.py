@@ -57,6 +57,7 @@ STEM_LETTERS = 6
 
 _TERM = re.compile(rf"[{CJK}]|[^\W\d_]+|\d+")
 _WORD = re.compile(rf"[{CJK}]|[^\W\d_]{{2,}}")
+_SENTENCE_END = re.compile(r"[.!…。！｡][\W_]*$")
 
 Vectors = NDArray[np.float32]
 Terms = Mapping[str, float]
@@ -174,13 +175,14 @@ def _candidates(passages: Sequence[Passage]) -> list[_Candidate]:
 
 
 def _is_fragment(quote: Quote) -> bool:
-    """Whether it is a part of a sentence, a question, or too short to state something."""
+    """Whether it is no sentence that states something: too short, a part of one, a question, or
+    lines without an end, as at the head of a letter."""
     text = quote.text.strip()
     return (
         quote.part.cut
         or len(_WORD.findall(text)) < MIN_WORDS
         or text[:1].islower()
-        or text.endswith(("?", "？"))
+        or not _SENTENCE_END.search(text)
     )
 
 

@@ -172,6 +172,9 @@ def test_a_chat_quotes_the_document_that_it_is_asked_about(context: RagContext) 
     text = answer_text(events)
     assert "“Train tickets need no approval.”" in text
     assert all(text.startswith(f"[{each.passage.number}]", each.at) for each in cited)
+    site = RagContext(user=None, workspace=context.workspace)
+    said = list(answer(Question("Worum geht es in Travel?"), context=site))
+    assert "“Train tickets need no approval.”" in answer_text(said)
     # Nothing is called so: it is looked for as any question is.
     other = list(answer(Question("What is unicorns.md about?"), context=context))
     assert isinstance(other[-1], Done)

@@ -37,6 +37,8 @@ from search.retrieval.statements import scope_conditions
 
 #: Sentences of an extractive summary, by kind.
 SENTENCES: Mapping[str, int] = {"about": 4, "summary": 7}
+#: Part of each fingerprint: raise it when sentences are chosen in another way.
+RECIPE = 1
 #: Passages that are considered; of a longer text every second, third … by its id.
 MAX_PASSAGES = 20_000
 #: Passages whose vectors are compared with each other: their similarities take 16 MB.
@@ -105,7 +107,7 @@ def _read(
         step = -(-count // MAX_PASSAGES) or 1
         cursor.execute(_PASSAGES_SQL.format(condition=condition), {**parameters, "step": step})
         rows = cursor.fetchall()
-    digest = hashlib.sha256(f"{document.pk if document else ''}/{count}".encode())
+    digest = hashlib.sha256(f"{RECIPE}/{document.pk if document else ''}/{count}".encode())
     for pk, _, _, sha256 in rows:
         digest.update(f" {pk}:{sha256}".encode())
     passages = [(pk, of, space) for pk, of, space, _ in rows]
