@@ -36,6 +36,7 @@ class Passage:
     rerank: float | None
     media_type: str = ""
     page_label: str = ""
+    relevance: float | None = None
 
     def location(self, start: int | None = None) -> str:
         """Where the passage is, or the character at `start`, an offset in the document's text:

@@ -1,5 +1,6 @@
-"""The fixed sentences the site itself says (refusals, greetings), by language, and small-talk
-detection, from `phrases.toml`. Begin with `say` and `small_talk`. Without Django.
+"""The fixed sentences the site itself says (refusals, greetings), by language, small-talk
+detection, and words that ask, from `phrases.toml`. Begin with `say` and `small_talk`. Without
+Django.
 """
 
 import re
@@ -10,7 +11,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 Sentence = Literal[
-    "not_found", "missing", "quotes", "remembered", "greeting", "thanks", "farewell", "self"
+    "not_found",
+    "missing",
+    "quotes",
+    "differ",
+    "remembered",
+    "greeting",
+    "thanks",
+    "farewell",
+    "self",
 ]
 
 #: Used for languages without sentences of their own.
@@ -20,6 +29,8 @@ with (Path(__file__).parent / "phrases.toml").open("rb") as _file:
     _PHRASES: dict[str, Any] = tomllib.load(_file)
 _SENTENCES: Mapping[str, Mapping[Sentence, str]] = _PHRASES["sentences"]
 LANGUAGES = tuple(_SENTENCES)
+#: Words that ask, of all languages.
+QUESTION_WORDS = frozenset(" ".join(_PHRASES["question_words"].values()).split())
 _CODES = {"english": "en", "german": "de", "spanish": "es", "french": "fr", "italian": "it"}
 _CODES |= {"portuguese": "pt", "dutch": "nl"}
 

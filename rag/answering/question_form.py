@@ -48,7 +48,9 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:…¿¡]\s*)[^\w]*$")
 _ENDING = re.compile(r"(?:['’]s|['’]|s|n|en|es)$")
 
 
-def missing_names(question: str, passages: Sequence[Passage], *, language: str) -> tuple[str, ...]:
+def unmentioned_names(
+    question: str, passages: Sequence[Passage], *, language: str
+) -> tuple[str, ...]:
     """Names, codes, numbers of three digits and quoted phrases of the question that none of the
     passages has, nor its title or headings, as they are written in the question.
 

@@ -20,13 +20,13 @@ from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
-from rag.answering import answerability, coreference, evidence, prompt
+from rag.answering import answerability, coreference, prompt
 from rag.answering.citations import AnswerPiece, CitationScanner
-from rag.answering.evidence import question_similarity
+from rag.answering.evidence import find_passages, question_similarity
 from rag.answering.extractive import extract_answer
 from rag.answering.groundedness import unsupported
 from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
-from rag.answering.question_form import missing_names, source_count
+from rag.answering.question_form import source_count, unmentioned_names
 from rag.context import RagContext
 from rag.errors import failure_event
 from rag.events import (
@@ -42,7 +42,6 @@ from rag.events import (
 )
 from search.log import record_refusal, record_search
 from search.results import Mode, Scope
-from search.services import search
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,21 +380,19 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
     sources: int = settings.RAG_PASSAGES
     if request.chat:
         sources = source_count(query, language=language, usual=sources)
-    result = search(
+    found = find_passages(
         query,
         scope=request.scope,
-        mode=asked.mode,
         k=sources,
-        snippets=False,
+        mode=asked.mode,
         **asked.search_options,
     )
+    result = found.result
     if passages := _whole(request):
         refused = False
     else:
-        passages = request.context.found.collect(result.hits)
-        answers = answerability.judge_answerability(
-            evidence.gather_evidence(result, passages, scope=request.scope)
-        )
+        passages = request.context.found.add(found.passages)
+        answers = answerability.judge_answerability(found.evidence)
         # With a chat model “make it shorter” is answered from the conversation.
         refused = not answers and not (leans and request.chat)
     asker = request.context.user
@@ -415,7 +412,7 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         elapsed_ms=result.milliseconds,
         degraded=result.degraded,
         refused=refused,
-        missing=missing_names(query, passages, language=language),
+        missing=unmentioned_names(query, passages, language=language),
     )
     yield retrieved
     return retrieved, asked.language or language

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.answering.question_form import missing_names, source_count
+from rag.answering.question_form import source_count, unmentioned_names
 from rag.tests.answering import passage
 
 
@@ -53,12 +53,14 @@ def test_names_and_numbers_that_nothing_has_are_missing(
     question: str, missing: tuple[str, ...]
 ) -> None:
     found = [passage("The Hérons of Jonas cost EUR 4,430.", title="Bikes")]
-    assert missing_names(question, found, language="en") == missing
-    assert missing_names(question, [], language="en") == ()
+    assert unmentioned_names(question, found, language="en") == missing
+    assert unmentioned_names(question, [], language="en") == ()
 
 
 def test_words_of_another_language_may_be_there_in_translation() -> None:
     english = [passage("The new rent of the hall is EUR 4,430.")]
-    assert missing_names("Was kostet die Halle im Hafen?", english, language="de") == ()
-    assert missing_names("¿Cuánto cuesta el Puerto?", english, language="es") == ()
-    assert missing_names("Was steht in TC-2025-119?", english, language="de") == ("TC-2025-119",)
+    assert unmentioned_names("Was kostet die Halle im Hafen?", english, language="de") == ()
+    assert unmentioned_names("¿Cuánto cuesta el Puerto?", english, language="es") == ()
+    assert unmentioned_names("Was steht in TC-2025-119?", english, language="de") == (
+        "TC-2025-119",
+    )
