@@ -89,8 +89,7 @@ class Command(ServiceCommand):
             report,
             [line],
             warnings=[
-                *failure_lines(report),
-                *report["notes"],
+                *warning_lines(report),
                 *(f"duplicate: {each['name']} of {each['of']}" for each in report["duplicates"]),
             ],
             code=INTERRUPTED if interrupt.has_ended(run) else code,
@@ -133,9 +132,10 @@ def ingest_paths(options: Options, interrupt: CancelOnInterrupt) -> IngestionRun
     return run
 
 
-def failure_lines(report: dict[str, Any]) -> list[str]:
-    """A line for each file of a `run_report` that failed."""
-    return [f"failed: {failure['name']}: {failure['reason']}" for failure in report["failures"]]
+def warning_lines(report: dict[str, Any]) -> list[str]:
+    """A line for each file of a `run_report` that failed, and its notes."""
+    failed = [f"failed: {each['name']}: {each['reason']}" for each in report["failures"]]
+    return [*failed, *report["notes"]]
 
 
 def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
