@@ -217,8 +217,8 @@ def _message(file: CompoundFile, entry: int, *, header: int, depth: int) -> Mess
 #: What the window holds before the first byte.
 _RTF_START = (
     b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern "
-    b"\\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n"
-    b"\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx"
+    b"\\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl"
+    b"\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx"
 )
 _WINDOW, _MAX_RTF_BYTES = 4096, 16 * 1024 * 1024
 
