@@ -205,10 +205,10 @@ def _message(file: CompoundFile, entry: int, *, header: int, depth: int) -> Mess
     if text := mail.text(_HTML) if html is None else decode_as(html, mail.encoding):
         body.attach(MIMEText(text, "html", "utf-8"))
     if not body.get_payload() and (rtf := decompressed_rtf(mail.data(_RTF) or b"")):
-        part = MIMEBase("text", "rtf")
-        part.set_payload(rtf)
-        encoders.encode_base64(part)
-        body.attach(part)
+        rich = MIMEBase("text", "rtf")
+        rich.set_payload(rtf)
+        encoders.encode_base64(rich)
+        body.attach(rich)
     for part in [body, *attached]:
         whole.attach(part)
     return whole
@@ -241,7 +241,7 @@ def decompressed_rtf(data: bytes) -> bytes:
                 start, length, at = pair >> 4, (pair & 15) + 2, at + 2
                 if start == end or at > len(data):
                     return bytes(found)
-                run = (window[(start + step) % _WINDOW] for step in range(length))
+                run: Iterator[int] = (window[(start + step) % _WINDOW] for step in range(length))
             else:
                 run = iter(data[at : at + 1])
                 at += 1
