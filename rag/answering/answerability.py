@@ -1,5 +1,5 @@
 """Whether the passages found can answer the question at all: term coverage and a logistic
-regression, fitted in docs/decisions/0065. Begin with `judge_answerability`. Without Django.
+regression, fitted in docs/decisions/0070. Begin with `judge_answerability`. Without Django.
 """
 
 import re
@@ -77,7 +77,7 @@ CONFIDENCE_THRESHOLD = 0.5
 
 
 #: Coefficients of the logistic regression.
-NEARNESS_WEIGHT, BACKGROUND_WEIGHT, COVERAGE_WEIGHT, NAMES_WEIGHT = 7.5, 5.75, 8.0, -2.0
+NEARNESS_WEIGHT, BACKGROUND_WEIGHT, COVERAGE_WEIGHT, NAMES_WEIGHT = 7.5, 5.75, 8.0, -2.5
 BIAS = -10.0
 #: The same where no embedding model could tell.
 LEXICAL_COVERAGE_WEIGHT, LEXICAL_TERMS_WEIGHT, LEXICAL_BIAS = 12.6, 1.75, -7.4

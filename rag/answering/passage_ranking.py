@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rag.events import Passage
 
 #: Weights of a passage's relevance, in the unit in which the words that the best sentence has in
-#: common with the question weigh 1. Fitted in docs/decisions/0065.
+#: common with the question weigh 1. Fitted in docs/decisions/0070.
 SCORE_WEIGHT = 0.8
 COVERAGE_WEIGHT = 0.7
 DOCUMENT_WEIGHT = 0.2
