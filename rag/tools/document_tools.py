@@ -132,9 +132,9 @@ def readable_documents(
     collection the caller cannot see."""
     scope = context.search_scope((collection,) if collection else ())
     # The site itself, as a command, reads everything.
-    rows = Document.objects.current()
+    current = Document.objects.current()
     documents = (
-        (rows if context.user is None else rows.visible_to(context.user))
+        (current if context.user is None else current.visible_to(context.user))
         .filter(workspace=context.workspace, collection_id__in=scope.collection_ids)
         .filter(**wanted)
         .select_related("collection")

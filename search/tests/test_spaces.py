@@ -262,7 +262,9 @@ def test_a_model_of_high_similarities_is_compared_above_what_it_gives_to_anythin
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shares() -> list[float]:
-        hits = find(collection, "otter", mode="hybrid").hits
+        hits = find(
+            collection, "otter", mode="hybrid", k=5, weights={"lexical": 1, "vector": 1}
+        ).hits
         return sorted(hit.contributions["vector"] for hit in hits if hit.similarity)
 
     as_it_is = shares()
