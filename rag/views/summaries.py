@@ -97,8 +97,8 @@ def set_summary(request: HttpRequest) -> HttpResponse:
 def _respond(
     request: HttpRequest, text: TextToSummarize, context: Mapping[str, Any]
 ) -> HttpResponse:
-    """The summary as a page, or for its script the panel alone; a POST has a model write it (`act=write`)
-    or stops that (`act=stop`)."""
+    """The summary as a page, or for its script the panel alone; a POST has a model write it
+    (`act=write`) or stops that (`act=stop`)."""
     kind = request.POST.get("kind") or request.GET.get("kind", Summary.Kind.ABOUT)
     query = str(context.get("query_string", ""))
     here = f"{request.path}?{query}{'&' if query else ''}"
