@@ -229,7 +229,7 @@ def test_the_page_has_a_model_write_shows_how_far_it_is_and_stops_it(
     client.force_login(context.user)
     address = f"/summary/document/{row.pk}/?kind=about"
     asked = client.post(address, {"act": "write"}, headers={"HX-Request": "true"})
-    assert 'hx-trigger="every 2s"' in asked.text
+    assert f'data-poll="{address}"' in asked.text
     client.post(address, {"act": "stop"})
     assert not Summary.objects.filter(model__gt="").exists()
 

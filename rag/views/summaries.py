@@ -97,8 +97,8 @@ def set_summary(request: HttpRequest) -> HttpResponse:
 def _respond(
     request: HttpRequest, text: TextToSummarize, context: Mapping[str, Any]
 ) -> HttpResponse:
-    """The summary as a page, or for htmx the panel alone; a POST has a model write it (`act=write`)
-    or stops that (`act=stop`)."""
+    """The summary as a page, or for its script the panel alone; a POST has a model write it
+    (`act=write`) or stops that (`act=stop`)."""
     kind = request.POST.get("kind") or request.GET.get("kind", Summary.Kind.ABOUT)
     query = str(context.get("query_string", ""))
     here = f"{request.path}?{query}{'&' if query else ''}"
@@ -127,7 +127,7 @@ def _respond(
     if request.method == "POST" and not is_part and status == 200:
         return redirect(shown["here_url"])
     template = "rag/summary.html" if is_part else "rag/summary_page.html"
-    # htmx shows no answers with an error status.
+    # The script shows no answers with an error status.
     return no_store(render(request, template, shown, status=200 if is_part else status))
 
 
