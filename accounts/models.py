@@ -35,6 +35,14 @@ class WorkspaceOwnedQuerySet(models.QuerySet[M]):
 class User(AbstractUser):
     """A person. Custom from the first migration, because it cannot be swapped later."""
 
+    language = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of pages, such as “de”. Empty: the browser's.",
+    )
+
     #: With their workspaces, by name, where they were read with the user of a session.
     own_memberships: "list[Membership] | None" = None
 

@@ -4,11 +4,13 @@ import secrets
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from accounts.models import Membership, Role, User, Workspace
-from common.errors import Forbidden, NotFound
+from common.errors import Forbidden, InvalidInput, NotFound
 
 DEFAULT_WORKSPACE = "default"
 EDITING_ROLES = (Role.OWNER, Role.EDITOR)
@@ -45,6 +47,19 @@ def current_workspace(*, user: Any, slug: str = "") -> Workspace:
             else "You belong to no workspace yet. Ask an owner to add you to one."
         )
     return workspace
+
+
+def set_language(*, user: User, language: str) -> None:
+    """Keep the language of the user's pages; empty: the browser's. Raises InvalidInput."""
+    if language and language not in dict(settings.LANGUAGES):
+        codes = ", ".join(code for code, _ in settings.LANGUAGES)
+        raise InvalidInput(
+            gettext("There is no language “{language}”. There are: {codes}.").format(
+                language=language, codes=codes
+            )
+        )
+    user.language = language
+    user.save(update_fields=["language"])
 
 
 def can_edit(*, user: Any, workspace: Workspace) -> bool:
