@@ -10,6 +10,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -148,11 +149,16 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
     has_revoke_permission = requires("accounts.change_apikey")
 
-    @admin.action(description="Revoke", permissions=["revoke"])
+    @admin.action(description=gettext_lazy("Revoke"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         for key in queryset:
             revoke_key(key=key)
-        messages.success(request, f"Revoked: {', '.join(str(key) for key in queryset)}.")
+        messages.success(
+            request,
+            gettext("Revoked: {queryset}.").format(
+                queryset=", ".join((str(key) for key in queryset))
+            ),
+        )
 
 
 @admin.register(IdempotencyRecord)
@@ -205,7 +211,9 @@ class ChangeAdmin(ReadOnlyAdmin):
     ]
     list_select_related = ["user", "workspace"]
     search_fields = ["thing"]
-    search_help_text = "The number of a thing, a document or a collection, or a user's whole name."
+    search_help_text = gettext_noop(
+        "The number of a thing, a document or a collection, or a user's whole name."
+    )
     ordering = ["-id"]
     sortable_by = ["what"]
     fields = [

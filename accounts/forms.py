@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from accounts.api_keys import MAX_NAME_CHARACTERS
 from accounts.models import Scope
@@ -40,16 +41,19 @@ class NewKeyForm(forms.Form):
     """Name, scopes and lifetime of a new API key."""
 
     name = forms.CharField(
-        max_length=MAX_NAME_CHARACTERS, help_text="What will use it, such as “nightly import”."
+        max_length=MAX_NAME_CHARACTERS,
+        help_text=gettext_lazy("What will use it, such as “nightly import”."),
     )
     scopes = forms.MultipleChoiceField(
-        label="What it may do",
+        label=gettext_lazy("What it may do"),
         choices=[(scope.value, f"{scope.value}: {text}") for scope, text in SCOPE_LABELS.items()],
         widget=forms.CheckboxSelectMultiple,
-        help_text="Never more than you may yourself.",
-        error_messages={"required": "Choose at least one."},
+        help_text=gettext_lazy("Never more than you may yourself."),
+        error_messages={"required": gettext_lazy("Choose at least one.")},
     )
-    days = forms.ChoiceField(label="Works for", choices=list(LIFETIMES.items()), required=False)
+    days = forms.ChoiceField(
+        label=gettext_lazy("Works for"), choices=list(LIFETIMES.items()), required=False
+    )
 
     def expires_at(self) -> datetime | None:
         """Expiry of the valid form; None for never."""

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_http_methods, require_POST
 from django.views.i18n import JavaScriptCatalog
@@ -55,14 +56,16 @@ def switch_workspace(request: HttpRequest) -> HttpResponse:
     """
     slug = request.POST.get("workspace", "")
     if not slug:
-        raise InvalidInput("No workspace was chosen. Choose one from the menu.")
+        raise InvalidInput(gettext("No workspace was chosen. Choose one from the menu."))
     chosen = select_workspace(request, slug=slug)
     may_edit = can_edit(user=request.user, workspace=chosen)
     messages.success(
         request,
-        f"This is {chosen} now."
+        gettext("This is {chosen} now.").format(chosen=chosen)
         if may_edit
-        else f"This is {chosen} now. You may read here; an owner can let you edit.",
+        else gettext("This is {chosen} now. You may read here; an owner can let you edit.").format(
+            chosen=chosen
+        ),
     )
     return _redirect_to_next(request)
 
@@ -148,10 +151,12 @@ def revoke_api_key(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation; on POST revoke the key."""
     key = _visible_keys(request).filter(pk=pk).first()
     if key is None:
-        raise NotFound("There is no such key, or it is not yours.")
+        raise NotFound(gettext("There is no such key, or it is not yours."))
     if request.method == "POST":
         revoke_key(key=key)
-        messages.success(request, f"“{key.name}” opens nothing any more.")
+        messages.success(
+            request, gettext("“{key_name}” opens nothing any more.").format(key_name=key.name)
+        )
         return redirect("keys")
     return render(request, "accounts/key_revoke.html", {"key": key})
 

@@ -12,6 +12,7 @@ from django.contrib.humanize.templatetags.humanize import intcomma, naturaltime
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
+from django.utils.translation import gettext
 
 from dashboard.figures import DAY, Figures, Range
 from search.models import Evaluation
@@ -336,56 +337,65 @@ def _document_charts(board: Figures, may_edit: bool) -> list[Chart]:
     return [
         Chart(
             "documents",
-            "Documents",
+            gettext("Documents"),
             range=board["range"],
             kind="lines",
-            series=[Series("Documents", board["stock"]["documents"])],
+            series=[Series(gettext("Documents"), board["stock"]["documents"])],
             headline=intcomma(board["now"]["documents"]),
-            about=f"now, {intcomma(failed)} more failed" if failed else "now",
-            empty="Upload some documents, and how their number grows is drawn here.",
+            about=gettext("now, {failed} more failed").format(failed=intcomma(failed))
+            if failed
+            else "now",
+            empty=gettext("Upload some documents, and how their number grows is drawn here."),
             link=reverse("collections") if may_edit else "",
-            link_text="Add documents",
+            link_text=gettext("Add documents"),
         ),
         Chart(
             "passages",
-            "Passages",
+            gettext("Passages"),
             range=board["range"],
             kind="lines",
-            series=[Series("Passages", board["stock"]["chunks"])],
+            series=[Series(gettext("Passages"), board["stock"]["chunks"])],
             headline=intcomma(board["now"]["chunks"]),
-            about="searchable now",
-            empty="How many passages there are to be found is drawn here.",
+            about=gettext("searchable now"),
+            empty=gettext("How many passages there are to be found is drawn here."),
         ),
     ]
 
 
 def _ingestion_charts(board: Figures) -> list[Chart]:
     made = board["ingested"]
-    rate = f", {format_short(made['rate'])} passages a second" if made["rate"] else ""
+    rate = (
+        gettext(", {rate} passages a second").format(rate=format_short(made["rate"]))
+        if made["rate"]
+        else ""
+    )
     now = board["now"]["waiting"]
     return [
         Chart(
             "ingested",
-            "Files ingested",
+            gettext("Files ingested"),
             range=board["range"],
-            series=[Series("Ready", made["ready"], "one"), Series("Failed", made["failed"], "bad")],
+            series=[
+                Series(gettext("Ready"), made["ready"], "one"),
+                Series(gettext("Failed"), made["failed"], "bad"),
+            ],
             headline=intcomma(sum(made["ready"])),
-            about=f"in {board['range'].label}{rate}",
-            empty="No files were ingested in this time.",
+            about=gettext("in {label}{rate}").format(label=board["range"].label, rate=rate),
+            empty=gettext("No files were ingested in this time."),
             link=reverse("runs"),
-            link_text="All runs",
+            link_text=gettext("All runs"),
         ),
         Chart(
             "waiting",
-            "Queue",
+            gettext("Queue"),
             range=board["range"],
             kind="lines",
-            series=[Series("Waiting", board["stock"]["waiting"])],
+            series=[Series(gettext("Waiting"), board["stock"]["waiting"])],
             headline=intcomma(now),
-            about="documents now" if now != 1 else "document now",
-            empty="Nothing was queued in this time.",
+            about=gettext("documents now") if now != 1 else gettext("document now"),
+            empty=gettext("Nothing was queued in this time."),
             link=reverse("runs") if now else "",
-            link_text="See the runs",
+            link_text=gettext("See the runs"),
         ),
     ]
 
@@ -398,30 +408,38 @@ def _search_charts(board: Figures) -> list[Chart]:
     return [
         Chart(
             "searches",
-            "Searches",
+            gettext("Searches"),
             range=board["range"],
             series=[
-                Series("Found something", found, "one"),
-                Series("Found nothing", made["nothing"], "bad"),
+                Series(gettext("Found something"), found, "one"),
+                Series(gettext("Found nothing"), made["nothing"], "bad"),
             ],
             headline=intcomma(total),
-            about=f"in {board['range'].label}, {intcomma(nothing)} found nothing",
-            empty="How often people and programs search is drawn here. Nobody did in this time.",
+            about=gettext("in {label}, {nothing} found nothing").format(
+                label=board["range"].label, nothing=intcomma(nothing)
+            ),
+            empty=gettext(
+                "How often people and programs search is drawn here. Nobody did in this time."
+            ),
             link=reverse("search") if not total else "",
-            link_text="Search something",
+            link_text=gettext("Search something"),
         ),
         Chart(
             "times",
-            "Search time in ms",
+            gettext("Search time in ms"),
             range=board["range"],
             kind="lines",
             series=[
-                Series("Half within", made["p50_ms"], "one"),
-                Series("95 % within", made["p95_ms"], "two"),
+                Series(gettext("Half within"), made["p50_ms"], "one"),
+                Series(gettext("95 % within"), made["p95_ms"], "two"),
             ],
             headline="–" if median is None else format_milliseconds(median),
-            about="" if most is None else f"for half of them, {format_milliseconds(most)} for 95 %",
-            empty="How long searches take is drawn here.",
+            about=""
+            if most is None
+            else gettext("for half of them, {most} for 95 %").format(
+                most=format_milliseconds(most)
+            ),
+            empty=gettext("How long searches take is drawn here."),
             format_value=format_milliseconds,
             integers=False,
         ),
@@ -437,33 +455,39 @@ def _source_charts(board: Figures) -> list[Chart]:
     return [
         Chart(
             "refused",
-            "Chat questions",
+            gettext("Chat questions"),
             range=board["range"],
             series=[
-                Series("Answered", answered, "one"),
-                Series("Not answered", made["refused"], "bad"),
+                Series(gettext("Answered"), answered, "one"),
+                Series(gettext("Not answered"), made["refused"], "bad"),
             ],
             headline=intcomma(sum(made["asked"])),
-            about=f"in {board['range'].label}, {intcomma(sum(made['refused']))} not in the sources",
-            empty="Questions asked in the chat are counted here, and how many of them the documents"
-            " did not answer.",
+            about=gettext("in {label}, {refused} not in the sources").format(
+                label=board["range"].label, refused=intcomma(sum(made["refused"]))
+            ),
+            empty=gettext(
+                "Questions asked in the chat are counted here, and how many of them the documents"
+                " did not answer."
+            ),
             link=reverse("chat") if not sum(made["asked"]) else "",
-            link_text="Ask something",
+            link_text=gettext("Ask something"),
         ),
         Chart(
             "doors",
-            "Search sources",
+            gettext("Search sources"),
             range=board["range"],
             series=[
                 Series(SOURCE_NAMES[door["source"]], door["count"], tone)
                 for door, tone in zip(doors, SERIES_TONES, strict=False)
             ],
             headline=intcomma(len(doors)),
-            about="source" if len(doors) == 1 else "sources used",
-            empty="People search on this page and ask in the chat, programs use the API: how often"
-            " each of them does is drawn here.",
+            about="source" if len(doors) == 1 else gettext("sources used"),
+            empty=gettext(
+                "People search on this page and ask in the chat, programs use the API: how often"
+                " each of them does is drawn here."
+            ),
             link=reverse("keys") if doors else "",
-            link_text="API keys",
+            link_text=gettext("API keys"),
         ),
     ]
 
@@ -473,7 +497,7 @@ def _quality(board: Figures) -> Chart:
     judged = lines[0]["questions"] if lines else 0
     return Chart(
         "quality",
-        "Retrieval quality",
+        gettext("Retrieval quality"),
         range=board["range"],
         kind="marks",
         series=[
@@ -484,12 +508,14 @@ def _quality(board: Figures) -> Chart:
         about=f"of 1, {lines[0]['name']}: {intcomma(judged)} judged question{'s' * (judged != 1)}"
         if lines
         else "",
-        empty="Say of some hits that they are good or bad: how high up the good ones come is then"
-        " measured, and drawn here.",
+        empty=gettext(
+            "Say of some hits that they are good or bad: how high up the good ones come is then"
+            " measured, and drawn here."
+        ),
         format_value=format_score,
         format_axis=format_score,
         integers=False,
         top=1.0,
         link=reverse("dashboard_quality"),
-        link_text="Question by question" if lines else "How to begin",
+        link_text=gettext("Question by question") if lines else gettext("How to begin"),
     )

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from common.errors import NotFound
 from common.text import HIGHLIGHT_END, HIGHLIGHT_START, strip_markdown
@@ -39,21 +40,25 @@ LABEL_TONES = {
     "email": 5,
 }
 OTHER_TONES = (3, 4, 5, 6, 7, 8)
-KIND_LABELS = {"document": "Document", "chunk": "Passage", "node": "Thing"}
+KIND_LABELS = {
+    "document": gettext_noop("Document"),
+    "chunk": gettext_noop("Passage"),
+    "node": gettext_noop("Thing"),
+}
 RELATION_LABELS = {
-    "HAS_CHUNK": "has the passage",
+    "HAS_CHUNK": gettext_noop("has the passage"),
     "MENTIONS": "mentions",
-    "NEXT": "is followed by",
-    "REFERS_TO": "refers to",
-    "VERSION_OF": "is a version of",
+    "NEXT": gettext_noop("is followed by"),
+    "REFERS_TO": gettext_noop("refers to"),
+    "VERSION_OF": gettext_noop("is a version of"),
 }
 #: Likewise, seen from the other end.
 INCOMING_LABELS = {
-    "HAS_CHUNK": "is a passage of",
-    "MENTIONS": "is mentioned by",
-    "NEXT": "follows on",
-    "REFERS_TO": "is referred to by",
-    "VERSION_OF": "has the version",
+    "HAS_CHUNK": gettext_noop("is a passage of"),
+    "MENTIONS": gettext_noop("is mentioned by"),
+    "NEXT": gettext_noop("follows on"),
+    "REFERS_TO": gettext_noop("is referred to by"),
+    "VERSION_OF": gettext_noop("has the version"),
 }
 
 
@@ -241,8 +246,8 @@ def drawing_facets(scope: GraphScope, state: GraphState, found: Drawing) -> list
     rels = Counter(link.rel for link in whole.links)
     facets = []
     for name, title, field, counts in (
-        ("label", "Kinds", "labels", labels),
-        ("rel", "Links", "rels", rels),
+        ("label", gettext("Kinds"), "labels", labels),
+        ("rel", gettext("Links"), "rels", rels),
     ):
         chosen: Sequence[str] = getattr(state, field)
         # The most frequent values, and all chosen ones.

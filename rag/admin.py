@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
@@ -100,7 +101,7 @@ class PipelineAdmin(ReadOnlyAdmin):
         "page",
     ]
 
-    @display(description="its page")
+    @display(description=gettext_lazy("its page"))
     def page(self, row: Pipeline) -> SafeString:
         return format_html('<a href="{}">{}</a>', reverse("pipeline", args=[row.slug]), row.slug)
 

@@ -16,6 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
@@ -51,9 +52,9 @@ DAYS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
 MAX_PAGES = 100
 #: Label and colour of each reason.
 REASON_LABELS: dict[Reason, tuple[str, str]] = {
-    "nothing": ("nothing found", "danger"),
-    "refused": ("no answer", "warning"),
-    "far": ("nothing near", "info"),
+    "nothing": (gettext_noop("nothing found"), "danger"),
+    "refused": (gettext_noop("no answer"), "warning"),
+    "far": (gettext_noop("nothing near"), "info"),
 }
 
 
@@ -61,27 +62,32 @@ class QuestionsForm(forms.Form):
     words = forms.CharField(
         required=False,
         max_length=200,
-        label="Words",
-        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "A part of the question"}),
+        label=gettext_lazy("Words"),
+        widget=UnfoldAdminTextInputWidget(
+            attrs={"placeholder": gettext_noop("A part of the question")}
+        ),
     )
     days = forms.ChoiceField(
-        choices=DAYS, required=False, label="Asked within", widget=UnfoldAdminSelectWidget()
+        choices=DAYS,
+        required=False,
+        label=gettext_lazy("Asked within"),
+        widget=UnfoldAdminSelectWidget(),
     )
     reason = forms.ChoiceField(
         choices=[
-            ("", "Anything"),
-            ("nothing", "Nothing was found"),
-            ("refused", "A chat had no answer"),
-            ("far", "Nothing near was found"),
+            ("", gettext_noop("Anything")),
+            ("nothing", gettext_noop("Nothing was found")),
+            ("refused", gettext_noop("A chat had no answer")),
+            ("far", gettext_noop("Nothing near was found")),
         ],
         required=False,
-        label="What went wrong",
+        label=gettext_lazy("What went wrong"),
         widget=UnfoldAdminSelectWidget(),
     )
     workspace = forms.ModelChoiceField(
         Workspace.objects.order_by("name"),
         required=False,
-        empty_label="All",
+        empty_label=gettext_lazy("All"),
         widget=UnfoldAdminSelectWidget(),
     )
     page = forms.IntegerField(
@@ -131,7 +137,7 @@ def questions_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     )
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": "Open questions",
+        "title": gettext("Open questions"),
         "opts": model_admin.opts,
         "form": form,
         "fields": [form[name] for name in ("words", "reason", "days", "workspace")],
@@ -160,9 +166,9 @@ class FoundFilter(ConditionFilter):
 
     title = parameter_name = "found"
     conditions = {
-        "nothing": ("Nothing", Q(total=0)),
-        "no-words": ("Nothing by words", Q(lexical_total=0)),
-        "some": ("Something", Q(total__gt=0)),
+        "nothing": (gettext_noop("Nothing"), Q(total=0)),
+        "no-words": (gettext_noop("Nothing by words"), Q(lexical_total=0)),
+        "some": (gettext_noop("Something"), Q(total__gt=0)),
     }
 
 
@@ -170,7 +176,10 @@ class DegradedFilter(ConditionFilter):
     """Whether a part of the search did not work."""
 
     title = parameter_name = "degraded"
-    conditions = {"yes": ("Yes", ~Q(degraded=[])), "no": ("No", Q(degraded=[]))}
+    conditions = {
+        "yes": (gettext_noop("Yes"), ~Q(degraded=[])),
+        "no": (gettext_noop("No"), Q(degraded=[])),
+    }
 
 
 class ModeFilter(ConditionFilter):
@@ -202,7 +211,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
     actions_list = ["open_questions"]
 
     @action(
-        description="Open questions",
+        description=gettext_lazy("Open questions"),
         permissions=["view"],
         icon="contact_support",
         url_path="open-questions",
@@ -217,12 +226,12 @@ class SearchLogAdmin(ReadOnlyAdmin):
 
     @display(
         description="listed",
-        label={"nothing": "danger", "nothing by words": "warning"},
+        label={"nothing": "danger", gettext_noop("nothing by words"): "warning"},
     )
     def found(self, row: SearchLog) -> str:
         if row.total == 0:
             return "nothing"
-        return "nothing by words" if row.lexical_total == 0 else f"{row.total:,}"
+        return gettext("nothing by words") if row.lexical_total == 0 else f"{row.total:,}"
 
     @display(description="judge")
     def judge(self, row: SearchLog) -> str:
@@ -235,7 +244,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
             urlencode({"log": row.pk}),
         )
 
-    @display(description="out of order")
+    @display(description=gettext_lazy("out of order"))
     def out_of_order(self, row: SearchLog) -> str:
         return ", ".join(row.degraded)
 
@@ -248,7 +257,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
         collections = Collection.objects.filter(pk__in=row.collections).order_by("name")
         return _link_lines(f"{row.workspace}: ", collections) or str(row.workspace)
 
-    @display(description="best documents")
+    @display(description=gettext_lazy("best documents"))
     def best(self, row: SearchLog) -> str:
         documents = Document.objects.in_bulk(row.documents)
         return _link_lines("", (documents[pk] for pk in row.documents if pk in documents)) or "none"
@@ -281,9 +290,9 @@ class SavedSearchAdmin(ReadOnlyAdmin):
 JUDGED_HITS = 20
 TAKEN_BACK = "none"
 BUTTONS = (
-    (Grade.PINNED, "keep", "The best there is: it should come first"),
-    (Grade.GOOD, "thumb_up", "It answers the question"),
-    (Grade.BAD, "thumb_down", "It does not answer the question"),
+    (Grade.PINNED, "keep", gettext_noop("The best there is: it should come first")),
+    (Grade.GOOD, "thumb_up", gettext_noop("It answers the question")),
+    (Grade.BAD, "thumb_down", gettext_noop("It does not answer the question")),
 )
 
 
@@ -304,8 +313,8 @@ class OtherDocumentForm(forms.Form):
 
     def __init__(self, *, document: forms.Field) -> None:
         super().__init__()
-        document.label = "Document"
-        document.help_text = "Of this collection; search it by title or key."
+        document.label = gettext("Document")
+        document.help_text = gettext("Of this collection; search it by title or key.")
         self.fields["document"] = document
 
 
@@ -315,7 +324,7 @@ def grade_buttons(given: int | None) -> list[dict[str, Any]]:
         {
             "label": grade.label,
             "icon": icon,
-            "hint": hint if given != grade else "Press to take it back",
+            "hint": hint if given != grade else gettext("Press to take it back"),
             "value": TAKEN_BACK if given == grade else grade.value,
             "pressed": given == grade,
         }
@@ -337,7 +346,7 @@ def judging_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     )
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": "Judge answers",
+        "title": gettext("Judge answers"),
         "opts": model_admin.opts,
         "form": form,
         "least_questions": MIN_QUESTIONS,
@@ -541,4 +550,4 @@ class EvaluatedQuestionAdmin(ReadOnlyAdmin):
 
     @display(description="question")
     def question(self, row: Any) -> str:
-        return row.judged_question or "no longer judged"
+        return row.judged_question or gettext("no longer judged")

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html_join
+from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
@@ -98,11 +99,11 @@ class IngestionRunAdmin(ReadOnlyAdmin):
     #: For cancelling and retrying.
     has_operate_permission = requires("documents.change_ingestionrun")
 
-    @admin.action(description="Cancel", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Cancel"), permissions=["operate"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
         self._each(request, queryset, services.cancel_run, "is cancelled")
 
-    @admin.action(description="Retry failed files", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Retry failed files"), permissions=["operate"])
     def retry(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
         self._each(request, queryset, services.retry_failed, "is tried again")
 
@@ -112,7 +113,9 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         for run in runs:
             with errors_as_messages(request):
                 act(run=run)
-                messages.success(request, f"Run {run.pk} {done}.")
+                messages.success(
+                    request, gettext("Run {run_pk} {done}.").format(run_pk=run.pk, done=done)
+                )
 
     retried_run = link_column("retry_of")
     collection_link = link_column("collection")

@@ -10,6 +10,7 @@ from django.contrib.postgres.search import SearchQuery
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
@@ -83,7 +84,9 @@ class ChunkAdmin(LoggedById, ReadOnlyAdmin):
         "document__declared",
     )
     search_fields = ["search_vector"]
-    search_help_text = "Words of the text, as in a web search: a phrase in quotes, or -without."
+    search_help_text = gettext_lazy(
+        "Words of the text, as in a web search: a phrase in quotes, or -without."
+    )
     ordering = ["-id"]
     sortable_by = ["place"]
     fields = [
@@ -198,12 +201,14 @@ class ChunkEditAdmin(ReadOnlyAdmin):
         "settled_at",
     ]
 
-    @admin.action(description="Undo", permissions=["undo"])
+    @admin.action(description=gettext_lazy("Undo"), permissions=["undo"])
     def undo(self, request: HttpRequest, queryset: QuerySet[ChunkEdit]) -> None:
         """Undo the selected edits, newest first."""
         self._each(request, queryset, services.undo_edit, "undone")
 
-    @admin.action(description="Dismiss those that were not kept", permissions=["undo"])
+    @admin.action(
+        description=gettext_lazy("Dismiss those that were not kept"), permissions=["undo"]
+    )
     def dismiss(self, request: HttpRequest, queryset: QuerySet[ChunkEdit]) -> None:
         """Close conflicts: edits whose text the source no longer contains."""
         self._each(request, queryset, services.dismiss_edit, "dismissed")

@@ -12,8 +12,10 @@ from django.contrib import admin, messages
 from django.db.models import F, Func, IntegerField, Q, QuerySet, Sum
 from django.http import FileResponse, HttpRequest, HttpResponseBase
 from django.template.defaultfilters import filesizeformat
+from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.text import slugify
+from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -96,8 +98,13 @@ def download_export(
     if passages > MAX_EXPORTED_CHUNKS:
         messages.error(
             request,
-            f"{passages:,} passages are too many for a browser. Use: manage.py export --workspace"
-            f" {collection.workspace.slug} --collection {collection.slug}",
+            gettext(
+                "{passages} passages are too many for a browser. Use: manage.py export --workspace {workspace_slug} --collection {collection_slug}"
+            ).format(
+                passages=number_format(passages, force_grouping=True),
+                workspace_slug=collection.workspace.slug,
+                collection_slug=collection.slug,
+            ),
         )
         return None
     file = TemporaryFile()  # noqa: SIM115 (the response closes it)
@@ -131,20 +138,22 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         choices=CHUNKER_CHOICES,
         initial="auto",
         widget=UnfoldAdminSelectWidget,
-        help_text="A change holds for documents when they are next ingested.",
+        help_text=gettext_lazy("A change holds for documents when they are next ingested."),
     )
     chunker_options = ChunkerOptionsField(
         max_length=200,
         required=False,
         empty_value="",
         widget=UnfoldAdminTextInputWidget,
-        help_text="Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults.",
+        help_text=gettext_lazy(
+            "Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults."
+        ),
     )
     graph = forms.ChoiceField(
         choices=GRAPH_CHOICES,
         initial=Collection.Graph.RULES,
         widget=UnfoldAdminSelectWidget,
-        help_text="After a change all documents are read again.",
+        help_text=gettext_lazy("After a change all documents are read again."),
     )
     facets = FacetsField(
         max_length=1000,
@@ -165,8 +174,10 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         required=False,
         empty_value="",
         widget=UnfoldAdminTextInputWidget,
-        help_text="How searches join words and meaning: “method=rrf rrf_k=60”, “method=weighted"
-        " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does.",
+        help_text=gettext_lazy(
+            "How searches join words and meaning: “method=rrf rrf_k=60”, “method=weighted"
+            " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
+        ),
     )
 
     class Meta:
@@ -259,7 +270,7 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
         for row in rows:
             services.delete_collection(collection=row)
 
-    @admin.action(description="Read all documents again", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Read all documents again"), permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
         """Ingest all documents again, as a new chunker or language needs it."""
         for collection in queryset:
@@ -268,8 +279,14 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
             if len(documents) > MAX_REPROCESSED_DOCUMENTS:
                 messages.error(
                     request,
-                    f"{collection} has more than {MAX_REPROCESSED_DOCUMENTS:,} documents."
-                    " Read them again in the list of documents, narrowed by state or words.",
+                    gettext(
+                        "{collection} has more than {MAX_REPROCESSED_DOCUMENTS} documents. Read them again in the list of documents, narrowed by state or words."
+                    ).format(
+                        collection=collection,
+                        MAX_REPROCESSED_DOCUMENTS=number_format(
+                            MAX_REPROCESSED_DOCUMENTS, force_grouping=True
+                        ),
+                    ),
                 )
                 continue
             with errors_as_messages(request, f"{collection}: "):
@@ -280,11 +297,14 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
                 if again.left_out:
                     messages.warning(
                         request,
-                        f"{collection}: {pluralized(again.left_out, 'document')} left out,"
-                        " without a file stored here or leaning on others.",
+                        gettext(
+                            "{collection}: {document} left out, without a file stored here or leaning on others."
+                        ).format(
+                            collection=collection, document=pluralized(again.left_out, "document")
+                        ),
                     )
 
-    @admin.action(description="Embed all passages again", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Embed all passages again"), permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
         """Embed with the same model; another model needs a move to its space."""
         for collection in queryset:
@@ -293,14 +313,14 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
                 words = f"{collection}: workers embed {pluralized(passages, 'passage')} anew."
                 messages.success(request, words)
 
-    @admin.action(description="Export as JSON Lines", permissions=["read"])
+    @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
     def export(
         self, request: HttpRequest, queryset: QuerySet[Collection]
     ) -> HttpResponseBase | None:
         """Download all documents of one collection as JSON Lines."""
         rows = list(queryset.select_related("workspace")[:2])
         if len(rows) > 1:
-            messages.error(request, "Select one collection: an export holds one.")
+            messages.error(request, gettext("Select one collection: an export holds one."))
             return None
         passages = Document.objects.filter(collection=rows[0]).aggregate(all=Sum("chunk_count"))
         return download_export(request, rows[0], passages=passages["all"] or 0)
@@ -321,7 +341,7 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
         runs = link_to_list(IngestionRun, "runs", collection__id__exact=collection.pk)
         return format_html("{} · {}", documents, runs)
 
-    @display(description="learnt weights")
+    @display(description=gettext_lazy("learnt weights"))
     def learnt_weights(self, collection: Collection) -> str:
         """The weights learnt from judgements, and the command that learns or resets them."""
         command = f"manage.py evaluate --workspace {collection.workspace.slug}"
@@ -443,7 +463,9 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
         same = [Q(collection=row.collection_id, key=row.key) for row in rows]
         return Document.objects.filter(reduce(or_, same, Q(pk__in=[])))
 
-    @admin.action(description="Read again from the stored files", permissions=["operate"])
+    @admin.action(
+        description=gettext_lazy("Read again from the stored files"), permissions=["operate"]
+    )
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Process the stored files again; chunks that do not change keep their vectors."""
         with errors_as_messages(request):
@@ -455,23 +477,31 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             if again.left_out:
                 messages.warning(
                     request,
-                    f"{again.left_out:,} are left out: their files are not stored here, or they"
-                    " are superseded or lean on another document.",
+                    gettext(
+                        "{left_out} are left out: their files are not stored here, or they are superseded or lean on another document."
+                    ).format(left_out=number_format(again.left_out, force_grouping=True)),
                 )
 
-    @admin.action(description="Embed again", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Embed again"), permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Embed all passages again with the same model."""
         with errors_as_messages(request):
             passages = services.reembed_documents(documents=list(queryset))
-            messages.success(request, f"A worker embeds {pluralized(passages, 'passage')} anew.")
+            messages.success(
+                request,
+                gettext("A worker embeds {passage} anew.").format(
+                    passage=pluralized(passages, "passage")
+                ),
+            )
 
-    @admin.action(description="Export as JSON Lines", permissions=["read"])
+    @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
     def export(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponseBase | None:
         """Text and metadata of one collection's documents, to be imported elsewhere."""
         rows = list(queryset.select_related("collection__workspace"))
         if len({row.collection_id for row in rows}) > 1:
-            messages.error(request, "Select documents of one collection: an export holds one.")
+            messages.error(
+                request, gettext("Select documents of one collection: an export holds one.")
+            )
             return None
         return download_export(
             request,
@@ -480,7 +510,7 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             only=[row.pk for row in rows],
         )
 
-    @admin.action(description="Remove superseded versions", permissions=["delete"])
+    @admin.action(description=gettext_lazy("Remove superseded versions"), permissions=["delete"])
     def prune_versions(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Delete all but the current version of each document."""
         removed = sum(services.prune_versions(document=row, keep=1) for row in queryset)

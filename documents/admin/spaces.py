@@ -6,6 +6,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
+from django.utils.formats import number_format
+from django.utils.translation import gettext, gettext_lazy
 from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 from unfold.widgets import (
@@ -48,7 +50,9 @@ def _option_field(name: str, meaning: str) -> forms.IntegerField:
         min_value=least,
         max_value=most,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text=f"{meaning}, {least} to {most:,}. Empty: what suits the size of the index.",
+        help_text=gettext(
+            "{meaning}, {least} to {most}. Empty: what suits the size of the index."
+        ).format(meaning=meaning, least=least, most=number_format(most, force_grouping=True)),
     )
 
 
@@ -63,18 +67,22 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
     embedder = forms.ChoiceField(
         choices=lambda: [(alias, alias) for alias in embedders],
         widget=UnfoldAdminSelectWidget,
-        help_text="Its alias: “default”, or one of EMBEDDERS.",
+        help_text=gettext_lazy("Its alias: “default”, or one of EMBEDDERS."),
     )
     precision = forms.ChoiceField(
         choices=[("", "Finest that can be indexed"), *EmbeddingSpace.Precision.choices],
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="Of the index. Vectors are stored in full, and hits are ranked by them.",
+        help_text=gettext_lazy(
+            "Of the index. Vectors are stored in full, and hits are ranked by them."
+        ),
     )
     query_instruction = forms.CharField(
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="What queries tell a model to find that heeds instructions. Empty: its own.",
+        help_text=gettext_lazy(
+            "What queries tell a model to find that heeds instructions. Empty: its own."
+        ),
     )
 
     ef_search = _option_field("ef_search", "HNSW: how many candidates a search looks at")
@@ -194,7 +202,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
             return f"{kind}, not built"
         return f"{kind}, {filesizeformat(report.index.bytes) if report.index.valid else 'broken'}"
 
-    @display(description="used by")
+    @display(description=gettext_lazy("used by"))
     def users(self, space: EmbeddingSpace) -> str:
         return link_to_list(Collection, "collections", space__id__exact=space.pk)
 
@@ -202,19 +210,20 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     def moves(self, space: EmbeddingSpace) -> str:
         return link_to_list(Reembedding, "re-embeddings", target__id__exact=space.pk)
 
-    @action(description="Re-embed everything into it", permissions=["change"])
+    @action(description=gettext_lazy("Re-embed everything into it"), permissions=["change"])
     def reembed(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
         with errors_as_messages(request):
             services.queue_reembedding(target=obj, user=request.user)
             messages.success(
-                request, "The embedding workers are at it. Searches find everything meanwhile."
+                request,
+                gettext("The embedding workers are at it. Searches find everything meanwhile."),
             )
 
-    @action(description="Build its index", permissions=["change"])
+    @action(description=gettext_lazy("Build its index"), permissions=["change"])
     def build_index(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
         with errors_as_messages(request):
             services.queue_space_index(space=obj)
-            messages.success(request, "A worker builds the index.")
+            messages.success(request, gettext("A worker builds the index."))
 
 
 @admin.register(Reembedding)
@@ -290,19 +299,19 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     def what(self, row: Reembedding) -> str:
         return link_to(row.collection) if row.collection else "all collections"
 
-    @action(description="Stop", permissions=["change"])
+    @action(description=gettext_lazy("Stop"), permissions=["change"])
     def stop(self, request: HttpRequest, obj: Reembedding) -> None:
         if services.cancel_reembedding(target=obj.target):
             messages.success(
-                request, "Stopped. Both spaces are searched until it goes on or goes back."
+                request, gettext("Stopped. Both spaces are searched until it goes on or goes back.")
             )
         else:
-            messages.info(request, "It is not running.")
+            messages.info(request, gettext("It is not running."))
 
-    @action(description="Go on", permissions=["change"])
+    @action(description=gettext_lazy("Go on"), permissions=["change"])
     def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
         with errors_as_messages(request):
             services.queue_reembedding(
                 target=obj.target, collection=obj.collection, user=request.user
             )
-            messages.success(request, "The embedding workers go on with it.")
+            messages.success(request, gettext("The embedding workers go on with it."))

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -45,7 +46,12 @@ def index(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             with errors_in_form(form, "name"):
                 collection = create_collection(workspace=workspace, **form.cleaned_data)
-                messages.success(request, f"“{collection}” is there. Now put files into it.")
+                messages.success(
+                    request,
+                    gettext("“{collection}” is there. Now put files into it.").format(
+                        collection=collection
+                    ),
+                )
                 return redirect("upload", slug=collection.slug)
     documents = Document.objects.current().filter(collection=OuterRef("pk"))
     collections = (
@@ -122,7 +128,12 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     form = DeleteCollectionForm(request.POST if posted else None, expected=collection.name)
     if posted and form.is_valid():
         delete_collection(collection=collection)
-        messages.success(request, f"“{collection}” and everything in it is deleted.")
+        messages.success(
+            request,
+            gettext("“{collection}” and everything in it is deleted.").format(
+                collection=collection
+            ),
+        )
         return redirect("collections")
     documents = collection.documents.filter(is_current=True)
     context = {

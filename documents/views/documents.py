@@ -8,6 +8,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -63,8 +64,9 @@ def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
     )
     if document is None:
         raise NotFound(
-            f"There is no such document in “{collection}”. It may have been deleted:"
-            " look for it in the collection, or search again."
+            gettext(
+                "There is no such document in “{collection}”. It may have been deleted: look for it in the collection, or search again."
+            ).format(collection=collection)
         )
     return document
 
@@ -209,7 +211,7 @@ def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     document = find_editable_document(request, slug, pk)
     if request.method == "POST":
         delete_document(document=document)
-        messages.success(request, f"“{document}” is deleted.")
+        messages.success(request, gettext("“{document}” is deleted.").format(document=document))
         return redirect("collection", slug=slug)
     versions = document.versions
     context = {
@@ -232,7 +234,7 @@ def compare(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     other = next((row for row in there if str(row.pk) == asked), None)
     if other is None:
         if asked or not older:
-            raise NotFound("There is no other version to compare this one with.")
+            raise NotFound(gettext("There is no other version to compare this one with."))
         other = older[0]
     find_document(request, slug, other.pk)  # which may be kept from this visitor
     old, new = sorted((document, other), key=lambda row: row.version)
@@ -284,8 +286,10 @@ def edit_passage(request: HttpRequest, slug: str, pk: int, chunk_pk: int) -> Htt
     chunk = rows.filter(pk=chunk_pk).first()
     if chunk is None:
         raise NotFound(
-            "This passage is no longer there: the document has changed since. Open the document and"
-            " choose another."
+            gettext(
+                "This passage is no longer there: the document has changed since. Open the document and"
+                " choose another."
+            )
         )
     form = PassageForm(
         request.POST or None, initial={"text": chunk.text, "expected": chunk.content_sha256}
@@ -326,7 +330,7 @@ def change_document(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         except RagsiteError as error:
             form.add_error(form.field_of(error), str(error))
         else:
-            messages.success(request, "Saved. Searches find it so from now on.")
+            messages.success(request, gettext("Saved. Searches find it so from now on."))
             return redirect("document", slug=slug, pk=pk)
     context = {"document": document, "collection": document.collection, "form": form}
     status = 400 if form.errors else 200
@@ -365,7 +369,9 @@ def undo_passage_edit(request: HttpRequest, slug: str, pk: int, edit_pk: int) ->
     edit = get_object_or_404(ChunkEdit, pk=edit_pk, document=document.text_id)
     with errors_as_messages(request):
         edited = undo_edit(edit=edit, user=request.user)
-        messages.success(request, f"Undone. {_saved_message(edited.embedded)}")
+        messages.success(
+            request, gettext("Undone. {embedded}").format(embedded=_saved_message(edited.embedded))
+        )
         return redirect(_passage_url(document, edited.chunk.pk))
     return redirect("document_edits", slug=slug, pk=pk)
 

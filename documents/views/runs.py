@@ -5,6 +5,7 @@ from django.db.models import Case, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -108,7 +109,9 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     if retried.left_out:
         named = services.summarize_names(retried.left_out)
         messages.warning(
-            request, f"Not stored here, to be uploaded again: {named}.", extra_tags="warn"
+            request,
+            gettext("Not stored here, to be uploaded again: {named}.").format(named=named),
+            extra_tags="warn",
         )
     return redirect("run", pk=retried.run.pk)
 
@@ -116,7 +119,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
 def _get_run(request: HttpRequest, pk: int) -> IngestionRun:
     run = _visible_runs(request).filter(pk=pk).first()
     if run is None:
-        raise NotFound("There is no such run. It may have gone with its collection.")
+        raise NotFound(gettext("There is no such run. It may have gone with its collection."))
     return run
 
 

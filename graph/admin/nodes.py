@@ -18,6 +18,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -78,7 +79,7 @@ def mentions_page(model_admin: ModelAdmin, request: HttpRequest, pk: int) -> Htt
     )
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": f"Passages that mention {node}",
+        "title": gettext("Passages that mention {node}").format(node=node),
         "opts": model_admin.opts,
         "node": node,
         "rows": [(row, row.chunk.text[row.start : row.end]) for row in rows[:MENTIONS_PER_PAGE]],
@@ -103,7 +104,7 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     nodes = list(Node.objects.filter(pk__in=wanted).defer("props").order_by("pk"))
     back = reverse("admin:graph_node_changelist")
     if len(nodes) < 2 or len({node.workspace_id for node in nodes}) > 1:
-        messages.error(request, "Select at least two nodes of one workspace to merge.")
+        messages.error(request, gettext("Select at least two nodes of one workspace to merge."))
         return HttpResponseRedirect(back)
     asked = (request.POST if request.method == "POST" else request.GET).get("keep")
     # A given node, or else the oldest.
@@ -120,9 +121,11 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
             )
             messages.success(
                 request,
-                f"{pluralized(done.nodes + 1, 'node')} are one, with"
-                f" {pluralized(done.edges, 'edge')} and"
-                f" {pluralized(done.mentions, 'mention')} more than before.",
+                gettext("{node} are one, with {edge} and {mention} more than before.").format(
+                    node=pluralized(done.nodes + 1, "node"),
+                    edge=pluralized(done.edges, "edge"),
+                    mention=pluralized(done.mentions, "mention"),
+                ),
             )
             return HttpResponseRedirect(reverse("admin:graph_node_change", args=[kept.pk]))
         preview = services.merge_preview(scope=row_scope(kept), **names)
@@ -131,14 +134,15 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(back)
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": "Merge nodes",
+        "title": gettext("Merge nodes"),
         "opts": model_admin.opts,
         "kept": kept,
         "candidates": [
             {
                 "node": node,
-                "edges": f"{bounded_count(node.outgoing.all())} out,"
-                f" {bounded_count(node.incoming.all())} in",
+                "edges": gettext("{all} out, {all_2} in").format(
+                    all=bounded_count(node.outgoing.all()), all_2=bounded_count(node.incoming.all())
+                ),
                 "mentions": bounded_count(Mention.objects.filter(node=node)),
                 "is_kept": node == kept,
             }
@@ -156,7 +160,13 @@ MAX_EDGES = 20
 MAX_MENTIONS = 10
 MAX_NAMES = 50
 #: In the order of `graph.services.Deletion`.
-DELETED_KINDS = ("nodes", "edges", "mentions", "names in texts", "nodes that nobody described")
+DELETED_KINDS = (
+    "nodes",
+    "edges",
+    "mentions",
+    gettext_noop("names in texts"),
+    gettext_noop("nodes that nobody described"),
+)
 RETURNS_NOTE = ": comes back when a document is read again that names it"
 
 
@@ -180,7 +190,9 @@ class NodeAdmin(GraphAdmin):
     list_select_related = ["workspace"]
     list_heavy_fields = ("props",)
     search_fields = ["name"]
-    search_help_text = "Letters of its name, or the whole of another name or of its id."
+    search_help_text = gettext_noop(
+        "Letters of its name, or the whole of another name or of its id."
+    )
     ordering = ["-id"]
     sortable_by = ["name_label"]
     autocomplete_fields = ["workspace"]
@@ -271,11 +283,14 @@ class NodeAdmin(GraphAdmin):
         ]
         return shown, counts, missing, content
 
-    @admin.action(description="Merge selected nodes…", permissions=["merge"])
+    @admin.action(description=gettext_lazy("Merge selected nodes…"), permissions=["merge"])
     def merge_selected(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
         ids = list(queryset.values_list("pk", flat=True)[: MAX_MERGED + 1])
         if not 2 <= len(ids) <= MAX_MERGED:
-            messages.error(request, f"Select 2 to {MAX_MERGED} nodes to merge.")
+            messages.error(
+                request,
+                gettext("Select 2 to {MAX_MERGED} nodes to merge.").format(MAX_MERGED=MAX_MERGED),
+            )
             return None
         address = reverse("admin:graph_node_merge")
         return HttpResponseRedirect(f"{address}?{urlencode({'ids': ','.join(map(str, ids))})}")
@@ -292,15 +307,15 @@ class NodeAdmin(GraphAdmin):
     def labels_text(self, row: Node) -> SafeString:
         return bidi_isolated(", ".join(row.labels))
 
-    @display(description="stands for")
+    @display(description=gettext_lazy("stands for"))
     def described(self, row: Node) -> str:
         if row.document_id:
             return link_to(row.document)
         if row.chunk_id:
             return link_to(Chunk.objects.only("document_id", "ordinal").get(pk=row.chunk_id))
-        return "nobody described it yet" if row.is_stub else "itself"
+        return gettext("nobody described it yet") if row.is_stub else "itself"
 
-    @display(description="names in texts")
+    @display(description=gettext_lazy("names in texts"))
     @cached_per_row
     def names(self, row: Node) -> SafeString:
         rows = row.aliases.order_by("form")[:MAX_NAMES]
@@ -309,17 +324,17 @@ class NodeAdmin(GraphAdmin):
         link = link_to_list(Alias, "all", node__id__exact=row.pk)
         return format_html("{} · {}", parts, link) if shown else format_html("none · {}", link)
 
-    @display(description="outgoing edges")
+    @display(description=gettext_lazy("outgoing edges"))
     @cached_per_row
     def outgoing(self, row: Node) -> SafeString:
         return _edge_list(row, "source", "target")
 
-    @display(description="incoming edges")
+    @display(description=gettext_lazy("incoming edges"))
     @cached_per_row
     def incoming(self, row: Node) -> SafeString:
         return _edge_list(row, "target", "source")
 
-    @display(description="mentioned in")
+    @display(description=gettext_lazy("mentioned in"))
     @cached_per_row
     def mentioned(self, row: Node) -> SafeString:
         mentions = Mention.objects.filter(node=row).order_by("chunk_id")
@@ -332,7 +347,7 @@ class NodeAdmin(GraphAdmin):
         )
         listed = format_html_join("", "<div>{} · {} ×</div>", lines)
         if not listed:
-            return format_html("no passage")
+            return format_html(gettext("no passage"))
         address = reverse("admin:graph_node_mentions", args=[row.pk])
         return format_html(
             '{}<a class="underline" href="{}">all passages ({})</a>',
@@ -352,7 +367,11 @@ def _edge_list(node: Node, end: str, other: str) -> SafeString:
         return format_html("nothing")
     every = {f"{end}__id__exact": node.pk}
     return format_html(
-        "{}{}", listed, link_to_list(Edge, f"all edges ({bounded_count(edges)})", **every)
+        "{}{}",
+        listed,
+        link_to_list(
+            Edge, gettext("all edges ({edges})").format(edges=bounded_count(edges)), **every
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
+from django.utils.translation import gettext_noop
 
 register = template.Library()
 
@@ -21,7 +22,12 @@ _BIDI_MARKS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: Unicode categories: controls, formats, private use, separators of lines and paragraphs.
 _INVISIBLE_CATEGORIES = {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"}
 
-STATE_LABELS = {"waiting": "Waiting", "running": "Being read", "dead": "Given up", "idle": "Read"}
+STATE_LABELS = {
+    "waiting": gettext_noop("Waiting"),
+    "running": gettext_noop("Being read"),
+    "dead": gettext_noop("Given up"),
+    "idle": gettext_noop("Read"),
+}
 
 
 @register.simple_tag(takes_context=True)

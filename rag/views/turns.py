@@ -11,6 +11,7 @@ import nh3
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, gettext_noop
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -197,25 +198,37 @@ def render_answer(
 
 
 DEGRADED = {
-    "vector": "Words only. The model that compares meanings does not answer, so passages that say"
-    " the same in other words are missing.",
-    "rerank": "Not reranked. The model that reads the best passages again does not answer, so"
-    " they stand in the order of words and meaning.",
+    "vector": gettext_noop(
+        "Words only. The model that compares meanings does not answer, so passages that say"
+        " the same in other words are missing."
+    ),
+    "rerank": gettext_noop(
+        "Not reranked. The model that reads the best passages again does not answer, so"
+        " they stand in the order of words and meaning."
+    ),
 }
 #: Texts by error code; for some the error's own message is shown below.
 FAILURES = {
-    "model_unavailable": "The language model does not answer just now. Try again in a moment, or"
-    " choose another model.",
-    "model_refused": "The language model would not answer this. Ask it in other words.",
-    "model_empty": "The language model answered nothing. Try again.",
-    "model_malformed": "The language model answered in a form that cannot be read. Try again; if it"
-    " happens again, tell whoever runs the site.",
-    "model_error": "The language model could not answer. Try again; if it happens again, tell"
-    " whoever runs the site.",
+    "model_unavailable": gettext_noop(
+        "The language model does not answer just now. Try again in a moment, or"
+        " choose another model."
+    ),
+    "model_refused": gettext_noop(
+        "The language model would not answer this. Ask it in other words."
+    ),
+    "model_empty": gettext_noop("The language model answered nothing. Try again."),
+    "model_malformed": gettext_noop(
+        "The language model answered in a form that cannot be read. Try again; if it"
+        " happens again, tell whoever runs the site."
+    ),
+    "model_error": gettext_noop(
+        "The language model could not answer. Try again; if it happens again, tell"
+        " whoever runs the site."
+    ),
 }
 #: Error codes whose own message is shown too.
 SHOW_ERROR_DETAIL = {"model_refused", "model_empty"}
-DEGRADED_DEFAULT = (
+DEGRADED_DEFAULT = gettext_noop(
     "Part of the search did not work ({name}), so something may be missing. Ask again in a minute,"
     " or tell whoever runs the site."
 )
@@ -301,7 +314,7 @@ def _turn(
         "degraded": [
             DEGRADED.get(name) or DEGRADED_DEFAULT.format(name=name) for name in answer.degraded
         ],
-        "answered_by": "Extractive"
+        "answered_by": gettext("Extractive")
         if answer.generator == "extractive"
         else " · ".join(filter(None, (answer.pipeline, answer.model))),
         "seconds": None if answer.elapsed_ms is None else answer.elapsed_ms / 1000,
