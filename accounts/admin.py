@@ -156,7 +156,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         messages.success(
             request,
             gettext("Revoked: {queryset}.").format(
-                queryset=", ".join((str(key) for key in queryset))
+                queryset=", ".join(str(key) for key in queryset)
             ),
         )
 

@@ -94,7 +94,7 @@ def _keep_language(answer: HttpResponse, language: str) -> None:
     """Have the browser ask for pages in the language of the account; none: in its own."""
     name = settings.LANGUAGE_COOKIE_NAME
     if not language:
-        answer.delete_cookie(name, samesite=settings.LANGUAGE_COOKIE_SAMESITE)
+        answer.delete_cookie(name, samesite="Lax")
         return
     answer.set_cookie(
         name,
@@ -102,7 +102,7 @@ def _keep_language(answer: HttpResponse, language: str) -> None:
         max_age=settings.LANGUAGE_COOKIE_AGE,
         secure=settings.LANGUAGE_COOKIE_SECURE,
         httponly=settings.LANGUAGE_COOKIE_HTTPONLY,
-        samesite=settings.LANGUAGE_COOKIE_SAMESITE,
+        samesite="Lax",
     )
 
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import get_script_prefix, reverse
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 from django_htmx.http import HttpResponseClientRedirect
 
 from common.errors import ExplainedError, RagsiteError
@@ -83,7 +83,11 @@ def errors_in_form(form: Form, field: str | None = None) -> Iterator[None]:
 
 def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:
     """A page that says what happened and what to do."""
-    context = {"title": TITLES.get(status, TITLES[400]), "message": message, "status": status}
+    context = {
+        "title": gettext(TITLES.get(status, TITLES[400])),
+        "message": message,
+        "status": status,
+    }
     return render(request, "error.html", context, status=status)
 
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from django.contrib.humanize.templatetags.humanize import intcomma, naturaltime
 from django.urls import reverse
-from django.utils.formats import date_format
+from django.utils.formats import date_format, number_format
 from django.utils.timezone import localtime
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from dashboard.figures import DAY, Figures, Range
 from search.models import Evaluation
@@ -55,12 +55,12 @@ def format_milliseconds(value: float) -> str:
 
 def format_score(value: float) -> str:
     """A value from 0 to 1 with two decimals."""
-    return f"{value:.2f}"
+    return number_format(value, 2)
 
 
 def _trimmed(value: float, digits: int) -> str:
     text = f"{value:.{digits}f}"
-    return text.rstrip("0").removesuffix(".") if "." in text else text
+    return number_format(text.rstrip("0").removesuffix(".") if "." in text else text)
 
 
 Values = Sequence[float | None]
@@ -280,9 +280,9 @@ _HALF_LABEL_WIDTH = 9
 def part_name(start: datetime, range: Range) -> str:
     """Label of a part: its day, or its day and hours."""
     if range.step >= DAY:
-        return date_format(start, "D j M")
+        return date_format(start, gettext("D j M"))
     end = start + range.step
-    return f"{date_format(start, 'D j M, H')}–{date_format(end, 'H')} h"
+    return f"{date_format(start, gettext('D j M, H'))}–{date_format(end, 'H')} h"
 
 
 #: Field, label and colour of each metric drawn.
@@ -305,19 +305,28 @@ def metric_curves(history: Sequence[Evaluation]) -> dict[str, Any] | None:
     values = [each.values for each in curves]
     plane = make_plot_area(len(history), values, integers=False, top=1.0)
     ends = ", ".join(
-        f"{name} from {format_score(first or 0)} to {format_score(last or 0)}"
+        gettext("{name} from {first} to {last}").format(
+            name=name, first=format_score(first or 0), last=format_score(last or 0)
+        )
         for name, (first, *_, last) in ((each.name, each.values) for each in curves)
     )
     return {
         "curves": [draw_line(plane, each) for each in curves],
         "levels": axis_labels(plane, format_score, integers=False),
-        "first": date_format(localtime(history[0].created_at), "j M, H:i"),
+        "first": date_format(localtime(history[0].created_at), gettext("j M, H:i")),
         "last": str(naturaltime(history[-1].created_at)),
-        "description": f"Over {len(history)} evaluations: {ends}.",
+        "description": gettext("Over {number} evaluations: {ends}.").format(
+            number=len(history), ends=ends
+        ),
     }
 
 
-SOURCE_NAMES = {"web": "Pages", "chat": "Chat", "api": "API", "command": "Commands"}
+SOURCE_NAMES = {
+    "web": gettext_noop("Pages"),
+    "chat": gettext_noop("Chat"),
+    "api": gettext_noop("API"),
+    "command": gettext_noop("Commands"),
+}
 SERIES_TONES: tuple[Tone, ...] = ("one", "two", "three", "four")
 
 
@@ -344,7 +353,7 @@ def _document_charts(board: Figures, may_edit: bool) -> list[Chart]:
             headline=intcomma(board["now"]["documents"]),
             about=gettext("now, {failed} more failed").format(failed=intcomma(failed))
             if failed
-            else "now",
+            else gettext("now"),
             empty=gettext("Upload some documents, and how their number grows is drawn here."),
             link=reverse("collections") if may_edit else "",
             link_text=gettext("Add documents"),
@@ -477,11 +486,11 @@ def _source_charts(board: Figures) -> list[Chart]:
             gettext("Search sources"),
             range=board["range"],
             series=[
-                Series(SOURCE_NAMES[door["source"]], door["count"], tone)
+                Series(gettext(SOURCE_NAMES[door["source"]]), door["count"], tone)
                 for door, tone in zip(doors, SERIES_TONES, strict=False)
             ],
             headline=intcomma(len(doors)),
-            about="source" if len(doors) == 1 else gettext("sources used"),
+            about=gettext("source") if len(doors) == 1 else gettext("sources used"),
             empty=gettext(
                 "People search on this page and ask in the chat, programs use the API: how often"
                 " each of them does is drawn here."
@@ -505,7 +514,11 @@ def _quality(board: Figures) -> Chart:
             for line, tone in zip(lines, SERIES_TONES, strict=False)
         ],
         headline=format_score(lines[0]["latest"]) if lines else "–",
-        about=f"of 1, {lines[0]['name']}: {intcomma(judged)} judged question{'s' * (judged != 1)}"
+        about=ngettext(
+            "of 1, {name}: {number} judged question",
+            "of 1, {name}: {number} judged questions",
+            judged,
+        ).format(name=lines[0]["name"], number=intcomma(judged))
         if lines
         else "",
         empty=gettext(

@@ -166,8 +166,8 @@ def compare(judged: JudgedCollection, *, against: int | None = None) -> Comparis
     # Means of all questions now; the change is computed on the questions in both, so that new ones
     # do not look like a change of the search.
     named = (
-        (gettext("nDCG@10"), gettext("good answers stand high"), now.ndcg, "ndcg"),
-        (gettext("Recall@10"), gettext("good answers among the first ten"), now.recall, "recall"),
+        ("nDCG@10", gettext("good answers stand high"), now.ndcg, "ndcg"),
+        ("Recall@10", gettext("good answers among the first ten"), now.recall, "recall"),
         ("MRR", gettext("how high the first good answer stands"), now.mrr, "reciprocal_rank"),
     )
     measures = tuple(

@@ -68,7 +68,7 @@ def collection_quality(request: HttpRequest, slug: str) -> HttpResponse:
     extra_parameters: dict[str, int] = {} if against is None else {"against": against}
     filter_links = [
         {
-            "label": label,
+            "label": gettext(label),
             "count": len(_questions(comparison, name)),
             "selected": name == show,
             "url": f"?{urlencode([('show', name), *extra_parameters.items()])}",
@@ -137,7 +137,7 @@ def dashboard_page(request: HttpRequest) -> HttpResponse:
         "charts": dashboard_charts(board, may_edit=may_edit),
         "ranges": [
             {
-                "label": label,
+                "label": gettext(label),
                 "url": f"{reverse('dashboard')}?{urlencode({'range': name})}",
                 "selected": name == board["range"].name,
             }

@@ -295,13 +295,14 @@ class UploadForm(AccessForm):
                 f"{file.name} ({filesizeformat(file.size or 0)})" for file in large[:5]
             )
             more = (
-                gettext(" and {value} more").format(value=len(large) - 5) if len(large) > 5 else ""
+                gettext(" and {number} more").format(number=len(large) - 5)
+                if len(large) > 5
+                else ""
             )
             too_large_message = gettext(
-                "Too large: {named}{more}. A file may have {MAX_UPLOAD_BYTES}. Nothing was stored: leave these out or split them, and send the rest again."
-            ).format(
-                named=named, more=more, MAX_UPLOAD_BYTES=filesizeformat(settings.MAX_UPLOAD_BYTES)
-            )
+                "Too large: {named}{more}. A file may have {limit}. Nothing was stored: leave"
+                " these out or split them, and send the rest again."
+            ).format(named=named, more=more, limit=filesizeformat(settings.MAX_UPLOAD_BYTES))
             raise forms.ValidationError(too_large_message, code="too_large")
         return files
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop
 
@@ -74,14 +75,19 @@ def tone(labels: Sequence[str], kind: str) -> int:
 
 def relation_words(rel: str) -> str:
     """A relation in words: `WORKED_WITH` → “worked with”."""
-    return RELATION_LABELS.get(rel) or rel.replace("_", " ").casefold()
+    if rel in RELATION_LABELS:
+        return gettext(RELATION_LABELS[rel])
+    return rel.replace("_", " ").casefold()
 
 
 def relation_title(rel: str, *, outgoing: bool) -> str:
     """Heading of a list of nodes related in this way."""
-    words = (
-        relation_words(rel) if outgoing else INCOMING_LABELS.get(rel) or f"← {relation_words(rel)}"
-    )
+    if outgoing:
+        words = relation_words(rel)
+    elif rel in INCOMING_LABELS:
+        words = gettext(INCOMING_LABELS[rel])
+    else:
+        words = f"← {relation_words(rel)}"
     return words[:1].upper() + words[1:]
 
 
@@ -102,12 +108,12 @@ class NodeView:
     def label(self) -> str:
         """Its first label, or else its kind, in words."""
         words = self.labels[0].replace("_", " ") if self.labels and self.kind == "node" else ""
-        return words[:1].upper() + words[1:] or KIND_LABELS[self.kind]
+        return words[:1].upper() + words[1:] or gettext(KIND_LABELS[self.kind])
 
     @property
     def links(self) -> str:
         """Number of links, formatted; empty if not counted."""
-        return "" if self.degree is None else f"{self.degree:,}"
+        return "" if self.degree is None else intcomma(self.degree)
 
     @property
     def filter_label(self) -> str:

@@ -119,7 +119,7 @@ class EraseForm(forms.Form):
         word: str = self.cleaned_data["word"]
         if word.casefold() != ERASE_WORD:
             raise forms.ValidationError(
-                gettext("Type “{ERASE_WORD}” to erase everything.").format(ERASE_WORD=ERASE_WORD),
+                gettext("Type “{word}” to erase everything.").format(word=ERASE_WORD),
                 code="wrong_word",
             )
         return word

@@ -136,7 +136,7 @@ def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
     return [
         (
             gettext("Runs with failures"),
-            gettext("in {DAYS} days: look why, and try their files again").format(DAYS=DAYS),
+            gettext("in {days} days: look why, and try their files again").format(days=DAYS),
             failed_runs,
             {"state__exact": run.FAILED},
         ),
@@ -166,7 +166,7 @@ def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
         ),
         (
             gettext("Pipelines that failed"),
-            gettext("in {DAYS} days: the trace shows the step").format(DAYS=DAYS),
+            gettext("in {days} days: the trace shows the step").format(days=DAYS),
             broken,
             {"state__exact": "failed"},
         ),
@@ -192,8 +192,8 @@ def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
             )
             yield {
                 "title": gettext("Open questions"),
-                "detail": gettext("in {DAYS} days found nothing near{still}").format(
-                    DAYS=DAYS, still=still
+                "detail": gettext("in {days} days found nothing near{still}").format(
+                    days=DAYS, still=still
                 ),
                 "address": f"{reverse('admin:search_searchlog_open_questions')}?days={DAYS}",
                 "count": min(len(found), OPEN_QUESTIONS),
@@ -229,7 +229,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     for heading, entries in MENU:
         items = [item for entry in entries if (item := _menu_entry(request, *entry))]
         if items:
-            groups.append({"title": heading, "collapsible": heading == "Inside", "items": items})
+            groups.append(
+                {"title": gettext(heading), "collapsible": heading == "Inside", "items": items}
+            )
     return groups
 
 

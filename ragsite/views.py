@@ -26,8 +26,9 @@ def admin_login(request: HttpRequest) -> HttpResponse:
         return redirect("admin:index")
     if request.user.is_authenticated:
         message = gettext(
-            "You are logged in as {get_username}, who may not see the admin. Log out and in again as somebody who may."
-        ).format(get_username=request.user.get_username())
+            "You are logged in as {username}, who may not see the admin. Log out and in again as"
+            " somebody who may."
+        ).format(username=request.user.get_username())
         return error_page(request, status=403, message=message)
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
@@ -39,8 +40,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     )
     if isinstance(exception, TooManyFilesSent):
         message = gettext(
-            "More than {MAX_UPLOAD_FILES} files were sent at once; nothing was stored. Send them in parts, or load a directory with `manage.py ingest`."
-        ).format(MAX_UPLOAD_FILES=number_format(settings.MAX_UPLOAD_FILES, force_grouping=True))
+            "More than {limit} files were sent at once; nothing was stored. Send them in parts,"
+            " or load a directory with `manage.py ingest`."
+        ).format(limit=number_format(settings.MAX_UPLOAD_FILES, force_grouping=True))
     return error_page(request, status=400, message=message)
 
 

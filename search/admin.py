@@ -102,6 +102,7 @@ def question_row(row: OpenQuestion, workspace: str) -> dict[str, Any]:
     reasons = []
     for name, count in row.reasons.items():
         label, colour = REASON_LABELS[name]
+        label = gettext(label)
         reasons.append((f"{label} {count}×" if count > 1 else label, colour))
     searched = urlencode({"q": row.question})
     return {

@@ -101,8 +101,8 @@ class SearchState:
         """The state that a query string means. Raises InvalidInput."""
         if len(query_string) > MAX_ADDRESS:
             raise InvalidInput(
-                gettext("An address has at most {MAX_ADDRESS} characters.").format(
-                    MAX_ADDRESS=number_format(MAX_ADDRESS, force_grouping=True)
+                gettext("An address has at most {limit} characters.").format(
+                    limit=number_format(MAX_ADDRESS, force_grouping=True)
                 ),
                 field="parameters",
             )

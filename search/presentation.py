@@ -24,6 +24,7 @@ from documents.demo_corpus import FIRM_COLLECTION, firm_questions
 from documents.models import Chunk, Document
 from documents.page_images import PAGED_MEDIA_TYPES, thumbnail_url, with_pages
 from documents.querysets import DocumentQuerySet
+from documents.templatetags.documents import language_name
 from search.filters import ALL, And, Comparison, all_of, chosen_values, read_filter, to_text
 from search.filters.tree import Field, Operator, parse_field, toggle_value
 from search.forms import SearchState
@@ -47,7 +48,7 @@ def grade_buttons(
     """
     return tuple(
         {
-            "label": label,
+            "label": gettext(label),
             "value": f"{document_id}.{chunk_id}.{TAKEN_BACK if current == grade else grade}",
             "pressed": current == grade,
         }
@@ -99,14 +100,21 @@ def choices(state: SearchState, name: str) -> list[Choice]:
     labels, hints = (MODE_LABELS, MODE_HINTS) if name == "mode" else (SORT_LABELS, {})
     current = getattr(state, name)
     return [
-        Choice(label, state.url(**{name: value}), value == current, hint=hints.get(value, ""))
+        Choice(
+            gettext(label),
+            state.url(**{name: value}),
+            value == current,
+            hint=gettext(hints[value]) if value in hints else "",
+        )
         for value, label in labels.items()
     ]
 
 
 def field_heading(name: str) -> str:
     """A field name as heading: `media_type` → “Type”, `due_date` → “Due date”."""
-    return FIELD_HEADINGS.get(name) or name[:1].upper() + name[1:].replace("_", " ")
+    if name in FIELD_HEADINGS:
+        return gettext(FIELD_HEADINGS[name])
+    return name[:1].upper() + name[1:].replace("_", " ")
 
 
 def filter_chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
@@ -258,7 +266,7 @@ def hit_views(
             "move": rank_change(hit),
             "found_by": found_by(hit),
             "day": document_day(hit),
-            "language": str(LANG_INFO.get(hit.language, {}).get("name", hit.language)),
+            "language": language_name(hit.language),
             # Host of its URL, else its file path.
             "place": urlsplit(hit.url).netloc or hit.source or hit.document_key,
         }
@@ -271,7 +279,9 @@ def rank_change(hit: Hit) -> str:
     before, now = hit.fused_rank, hit.rank
     if hit.rerank is None or before == now:
         return ""
-    return f"{'up' if before > now else 'down'} from {before}"
+    if before > now:
+        return gettext("up from {place}").format(place=before)
+    return gettext("down from {place}").format(place=before)
 
 
 def found_by(hit: Hit) -> str:
@@ -282,7 +292,7 @@ def found_by(hit: Hit) -> str:
         if others
         else last
     )
-    return f"Found {ways}" if ways else ""
+    return gettext("Found {ways}").format(ways=ways) if ways else ""
 
 
 def document_day(hit: Hit) -> str:
@@ -302,11 +312,15 @@ def arm_lines(hit: Hit, arms: Iterable[ArmReport]) -> list[dict[str, str]]:
     lines = []
     for name in [*(arm.name for arm in arms), *RERANK_FEATURES]:
         contribution = hit.contributions.get(name)
-        line = {"label": EVIDENCE_LABELS.get(name, ""), "place": "", "score": ""}
+        line = {
+            "label": gettext(EVIDENCE_LABELS[name]) if name in EVIDENCE_LABELS else "",
+            "place": "",
+            "score": "",
+        }
         if name not in RERANK_FEATURES:
             score = {"lexical": hit.lexical, "vector": hit.similarity, "graph": hit.graph}[name]
             line = {
-                "label": ARM_LABELS[name],
+                "label": gettext(ARM_LABELS[name]),
                 "place": str(hit.ranks.get(name, gettext("not listed"))),
                 "score": "" if score is None else f"{SCORE_UNITS[name]} {score:.3g}",
             }
@@ -353,8 +367,8 @@ FUSION_LABELS = {
 }
 TIMING_LABELS = {
     "plan": gettext_noop("looking up"),
-    "embed": "embedding",
-    "database": "searching",
+    "embed": gettext_noop("embedding"),
+    "database": gettext_noop("searching"),
     "graph": gettext_noop("following names"),
     "rerank": gettext_noop("reading again"),
     "total": gettext_noop("in all"),
@@ -365,15 +379,17 @@ def explain_search(result: SearchResult) -> list[str]:
     """Explanation of a search: what each arm did and weighed, and timings."""
     lines = [
         gettext("{name}: {method}, {candidates} listed, weight {weight:.2f}").format(
-            name=ARM_LABELS.get(arm.name, arm.name),
-            method=METHOD_LABELS[arm.method],
+            name=gettext(ARM_LABELS.get(arm.name, arm.name)),
+            method=gettext(METHOD_LABELS[arm.method]),
             candidates=arm.candidates,
             weight=arm.weight,
         )
         for arm in result.arms
     ]
     if len(result.arms) > 1:
-        lines.append(f"Fusion: {FUSION_LABELS[result.fusion]}")
+        lines.append(
+            gettext("Fusion: {method}").format(method=gettext(FUSION_LABELS[result.fusion]))
+        )
     if result.reranked:
         lines.append(
             gettext("Read again: {reranked} by {reranker}").format(
@@ -381,17 +397,19 @@ def explain_search(result: SearchResult) -> list[str]:
             )
         )
     spent = [
-        f"{TIMING_LABELS[name]} {milliseconds:.0f} ms"
+        f"{gettext(TIMING_LABELS[name])} {milliseconds:.0f} ms"
         for name, milliseconds in result.timings.items()
         if name in TIMING_LABELS and milliseconds >= 0.5
     ]
-    return [*lines, f"Time: {', '.join(spent)}"] if spent else lines
+    return [*lines, gettext("Time: {times}").format(times=", ".join(spent))] if spent else lines
 
 
 def accuracy(arms: Iterable[ArmReport]) -> str:
     """“exact” or “approximate” vector search; empty without vectors."""
     methods = {arm.method for arm in arms if arm.name == "vector"}
-    return "approximate" if "ann" in methods else "exact" if methods else ""
+    if not methods:
+        return ""
+    return gettext("approximate") if "ann" in methods else gettext("exact")
 
 
 def page_links(state: SearchState, result: SearchResult) -> dict[str, Any] | None:
@@ -427,8 +445,8 @@ def saved_search_row(saved: SavedSearch) -> dict[str, Any]:
         url = f"/?{saved.parameters}"
         return {"saved": saved, "url": url, "question": saved.parameters, "details": ()}
     details = (
-        *([MODE_LABELS[state.mode]] if state.mode != "hybrid" else []),
-        *([SORT_LABELS[state.sort]] if state.sort != "relevance" else []),
+        *([gettext(MODE_LABELS[state.mode])] if state.mode != "hybrid" else []),
+        *([gettext(SORT_LABELS[state.sort])] if state.sort != "relevance" else []),
         *state.collections,
         *state.types,
         *state.conditions,

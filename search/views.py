@@ -117,7 +117,9 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
     if grade is None:
         said = gettext("What was said of “{document}” is taken back.").format(document=document)
     else:
-        said = f"“{document}” is judged: {GRADES[grade].lower()}."
+        said = gettext("“{document}” is judged: {grade}.").format(
+            document=document, grade=gettext(GRADES[grade]).lower()
+        )
     messages.success(request, said)
     return redirect(f"{state.url(page=state.page)}#hit-{chunk.pk if chunk else 0}")
 

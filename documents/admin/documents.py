@@ -99,7 +99,8 @@ def download_export(
         messages.error(
             request,
             gettext(
-                "{passages} passages are too many for a browser. Use: manage.py export --workspace {workspace_slug} --collection {collection_slug}"
+                "{passages} passages are too many for a browser. Use: manage.py export"
+                " --workspace {workspace_slug} --collection {collection_slug}"
             ).format(
                 passages=number_format(passages, force_grouping=True),
                 workspace_slug=collection.workspace.slug,
@@ -280,12 +281,11 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
                 messages.error(
                     request,
                     gettext(
-                        "{collection} has more than {MAX_REPROCESSED_DOCUMENTS} documents. Read them again in the list of documents, narrowed by state or words."
+                        "{collection} has more than {limit} documents. Read them again in the"
+                        " list of documents, narrowed by state or words."
                     ).format(
                         collection=collection,
-                        MAX_REPROCESSED_DOCUMENTS=number_format(
-                            MAX_REPROCESSED_DOCUMENTS, force_grouping=True
-                        ),
+                        limit=number_format(MAX_REPROCESSED_DOCUMENTS, force_grouping=True),
                     ),
                 )
                 continue
@@ -298,7 +298,8 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
                     messages.warning(
                         request,
                         gettext(
-                            "{collection}: {document} left out, without a file stored here or leaning on others."
+                            "{collection}: {document} left out, without a file stored here or"
+                            " leaning on others."
                         ).format(
                             collection=collection, document=pluralized(again.left_out, "document")
                         ),
@@ -478,7 +479,8 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
                 messages.warning(
                     request,
                     gettext(
-                        "{left_out} are left out: their files are not stored here, or they are superseded or lean on another document."
+                        "{left_out} are left out: their files are not stored here, or they are"
+                        " superseded or lean on another document."
                     ).format(left_out=number_format(again.left_out, force_grouping=True)),
                 )
 

@@ -65,7 +65,8 @@ def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
     if document is None:
         raise NotFound(
             gettext(
-                "There is no such document in “{collection}”. It may have been deleted: look for it in the collection, or search again."
+                "There is no such document in “{collection}”. It may have been deleted: look for"
+                " it in the collection, or search again."
             ).format(collection=collection)
         )
     return document
@@ -287,7 +288,8 @@ def edit_passage(request: HttpRequest, slug: str, pk: int, chunk_pk: int) -> Htt
     if chunk is None:
         raise NotFound(
             gettext(
-                "This passage is no longer there: the document has changed since. Open the document and"
+                "This passage is no longer there: the document has changed since. Open the"
+                " document and"
                 " choose another."
             )
         )

@@ -95,8 +95,8 @@ def bounded_count(rows: QuerySet[Any]) -> str:
     return (
         f"{number:,}"
         if number <= COUNTED_ROWS
-        else gettext("more than {COUNTED_ROWS}").format(
-            COUNTED_ROWS=number_format(COUNTED_ROWS, force_grouping=True)
+        else gettext("more than {number}").format(
+            number=number_format(COUNTED_ROWS, force_grouping=True)
         )
     )
 
@@ -340,7 +340,8 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
                 self.add_error(
                     "form",
                     gettext(
-                        "“{form}” means “{node}” already. Remove that name first, or merge the two nodes."
+                        "“{form}” means “{node}” already. Remove that name first, or merge the"
+                        " two nodes."
                     ).format(form=taken.form, node=taken.node),
                 )
         return given

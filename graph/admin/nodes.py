@@ -289,7 +289,7 @@ class NodeAdmin(GraphAdmin):
         if not 2 <= len(ids) <= MAX_MERGED:
             messages.error(
                 request,
-                gettext("Select 2 to {MAX_MERGED} nodes to merge.").format(MAX_MERGED=MAX_MERGED),
+                gettext("Select 2 to {limit} nodes to merge.").format(limit=MAX_MERGED),
             )
             return None
         address = reverse("admin:graph_node_merge")

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.formats import number_format
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from common.errors import NotFound, RagsiteError
@@ -104,7 +104,10 @@ def forget_context(request: HttpRequest, owner: MemoryOwner, pk: int) -> HttpRes
         else:
             removed = services.forget_contexts(scope=owner.scope, ids=[turn.pk])
         messages.success(
-            request, f"{removed:,} turn{' is' if removed == 1 else 's are'} forgotten."
+            request,
+            ngettext(
+                "{number} turn is forgotten.", "{number} turns are forgotten.", removed
+            ).format(number=number_format(removed, force_grouping=True)),
         )
         return redirect(owner.url("memory_contexts"))
     context = {

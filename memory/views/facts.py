@@ -11,7 +11,8 @@ from django.db.models.functions import RowNumber
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.translation import gettext
+from django.utils.formats import number_format
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from common.errors import NotFound, RagsiteError
@@ -189,7 +190,9 @@ def forget_fact(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpRespo
     """Confirmation; on POST delete the fact with its history."""
     if request.method == "POST":
         removed = services.forget_fact(scope=owner.scope, key=key)
-        values = f"{removed:,} value{'' if removed == 1 else 's'}"
+        values = ngettext("{number} value", "{number} values", removed).format(
+            number=number_format(removed, force_grouping=True)
+        )
         messages.success(
             request,
             gettext("“{key}” is forgotten, with {values}.").format(

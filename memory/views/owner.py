@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Case, Count, Max, Q, Sum, Value, When
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -21,7 +22,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.current_workspace import request_workspace
 from accounts.models import Workspace
 from common.errors import NotFound
-from common.text import pluralized
 from common.web import View, login_required_page
 from memory import services
 from memory.forms import ERASE_WORD, EraseForm
@@ -66,7 +66,8 @@ def memory_page(view: Callable[..., HttpResponseBase]) -> View:
         if scope is None:
             raise NotFound(
                 gettext(
-                    "Nothing is ever remembered of nobody, or of a user called “unknown”. Name a user,"
+                    "Nothing is ever remembered of nobody, or of a user called “unknown”. Name a"
+                    " user,"
                     " or open Memory for your own."
                 )
             )
@@ -201,12 +202,14 @@ def erase_page(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
     form = EraseForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         erased = services.erase_memory(scope=owner.scope)
-        erased_message = (
-            f"Everything is erased: {pluralized(erased.facts, 'fact')} with their former values,"
-            f" {pluralized(erased.contexts, 'turn')},"
-            f" {pluralized(erased.conversations, 'conversation')}"
-            " in the queue and"
-            f" {pluralized(erased.prunings, 'record')} of pruning."
+        erased_message = gettext(
+            "Everything is erased. Facts: {facts}; turns: {contexts}; conversations in the queue:"
+            " {conversations}; records of pruning: {prunings}."
+        ).format(
+            facts=intcomma(erased.facts),
+            contexts=intcomma(erased.contexts),
+            conversations=intcomma(erased.conversations),
+            prunings=intcomma(erased.prunings),
         )
         messages.success(request, erased_message)
         return redirect(owner.url("memory"))

@@ -1,6 +1,7 @@
 """Template tags of chat, pipelines and traces."""
 
 from django import template
+from django.utils.formats import number_format
 
 from rag.models import Trace
 
@@ -29,7 +30,7 @@ def took(milliseconds: float | None) -> str:
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     if milliseconds < 60_000:
-        return f"{milliseconds / 1000:.1f} s"
+        return f"{number_format(milliseconds / 1000, 1)} s"
     minutes, seconds = divmod(round(milliseconds / 1000), 60)
     return f"{minutes} min {seconds} s"
 

@@ -28,7 +28,7 @@ from rag.services import conversations
 from rag.services.answers import Question
 from rag.services.chat import chat
 from rag.services.pipelines import list_pipelines
-from rag.views.turns import DEGRADED, FAILURES, turn_views
+from rag.views.turns import degraded_texts, failure_texts, turn_views
 from search.presentation import example_questions
 
 #: Script modules to preload in parallel.
@@ -75,11 +75,11 @@ def composer_context(request: HttpRequest, conversation: Conversation | None) ->
         uses_memory = settings.MEMORY_INJECTION if last is None else last.memory is not None
     label = names[chosen[0]] if chosen else gettext("All collections")
     if len(chosen) > 1:
-        label += f" and {len(chosen) - 1} more"
+        label = gettext("{name} and {number} more").format(name=label, number=len(chosen) - 1)
     return {
         "names": json.dumps(names),
-        "degraded": json.dumps(DEGRADED),
-        "failures": json.dumps(FAILURES),
+        "degraded": json.dumps(degraded_texts()),
+        "failures": json.dumps(failure_texts()),
         "modules": [*SCRIPT_MODULES, "js/chat/copying.js"],
         "collections": [{"slug": slug, "name": name} for slug, name in names.items()],
         "chosen": chosen,

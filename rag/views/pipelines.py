@@ -25,7 +25,7 @@ from rag.services import pipelines as services
 from rag.services.traces import own_traces, trace_statistics
 from rag.views.chat import SCRIPT_MODULES, collection_names, context_of_request, no_store
 from rag.views.pipeline_diagram import draw_diagram
-from rag.views.turns import DEGRADED, FAILURES
+from rag.views.turns import degraded_texts, failure_texts
 
 #: Days that the statistics cover.
 STATISTICS_DAYS = 30
@@ -109,8 +109,8 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         "definition": _pretty_json(pipeline.definition),
         "is_lacking": drawing is not None and needs_model and chat_model() is None,
         "connect_url": reverse("chat_connect"),
-        "degraded": json.dumps(DEGRADED),
-        "failures": json.dumps(FAILURES),
+        "degraded": json.dumps(degraded_texts()),
+        "failures": json.dumps(failure_texts()),
         "modules": SCRIPT_MODULES,
         "names": json.dumps(collection_names(context)),
         "api_url": reverse("api:chat"),

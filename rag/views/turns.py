@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import nh3
 from django.urls import reverse
-from django.utils.html import escape
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 from markdown_it import MarkdownIt
@@ -183,7 +183,9 @@ def render_answer(
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
     html = _parser.renderer.render(tokens, _parser.options, env)
-    html = html.replace(DOUBT_START, '<mark class="doubt" title="No source says this">')
+    html = html.replace(
+        DOUBT_START, format_html('<mark class="doubt" title="{}">', gettext("No source says this"))
+    )
     # Markers are left only in code, which Markdown does not parse.
     html = html.replace(DOUBT_END, "</mark>").replace(CITATION_MARK, "")
     sanitized = nh3.clean(
@@ -232,6 +234,23 @@ DEGRADED_DEFAULT = gettext_noop(
     "Part of the search did not work ({name}), so something may be missing. Ask again in a minute,"
     " or tell whoever runs the site."
 )
+
+
+def failure_texts() -> dict[str, str]:
+    """`FAILURES` in the language of the page."""
+    return {code: gettext(text) for code, text in FAILURES.items()}
+
+
+def degraded_texts() -> dict[str, str]:
+    """`DEGRADED` in the language of the page."""
+    return {name: gettext(text) for name, text in DEGRADED.items()}
+
+
+def degraded_text(name: str) -> str:
+    """What is missing where this part of the search did not work."""
+    if name in DEGRADED:
+        return gettext(DEGRADED[name])
+    return gettext(DEGRADED_DEFAULT).format(name=name)
 
 
 def turn_views(
@@ -300,7 +319,7 @@ def _turn(
         )
     memory = None if visible.is_withheld else answer.memory
     has_memory = memory and (memory.get("facts") or memory.get("context"))
-    general_error = FAILURES.get(answer.error_code, "")
+    general_error = failure_texts().get(answer.error_code, "")
     shows_detail = general_error and answer.error_code in SHOW_ERROR_DETAIL
     return {
         "pk": answer.pk,
@@ -311,9 +330,7 @@ def _turn(
         "sources": sources,
         "doubts": len(doubts),
         "remembered": memory if has_memory else None,
-        "degraded": [
-            DEGRADED.get(name) or DEGRADED_DEFAULT.format(name=name) for name in answer.degraded
-        ],
+        "degraded": [degraded_text(name) for name in answer.degraded],
         "answered_by": gettext("Extractive")
         if answer.generator == "extractive"
         else " · ".join(filter(None, (answer.pipeline, answer.model))),
