@@ -12,7 +12,19 @@ _ATTRIBUTES = ("aria-label", "title", "placeholder", "alt")
 #: Elements whose text is code.
 _CODE = {"script", "style", "code", "pre", "kbd"}
 #: Names, measures and units, which are the same in every language.
-_NAMES = {"ragsite", "nDCG@10", "Recall@10", "MRR", "p50", "p95", "ms", "Esc", "GraphML", "JSON", "docs"}
+_NAMES = {
+    "ragsite",
+    "nDCG@10",
+    "Recall@10",
+    "MRR",
+    "p50",
+    "p95",
+    "ms",
+    "Esc",
+    "GraphML",
+    "JSON",
+    "docs",
+}
 #: An example of a filter.
 _EXAMPLES = {"year>=2020; lang=de"}
 

@@ -18,6 +18,7 @@ from markdown_it.token import Token
 
 from common.text import strip_markdown
 from documents.document_html import SafeRenderer
+from documents.templatetags.documents import place_label
 from rag.models import Message
 from rag.services.conversations import VisibleMessage
 
@@ -64,7 +65,9 @@ def source_views(
             {
                 "number": passage["number"],
                 "title": passage["title"] or passage["document_key"],
-                "place": " · ".join(filter(None, (name, " › ".join(path[-MAX_HEADINGS:]), page))),
+                "place": " · ".join(
+                    filter(None, (name, " › ".join(path[-MAX_HEADINGS:]), place_label(page)))
+                ),
                 "url": _quotation_url(passage["url"], start, quotes),
                 "is_cited": bool(quotes),
                 "parts": [

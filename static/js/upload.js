@@ -155,7 +155,7 @@
       row.bar.value = share;
       const left = ((1 - share) * file.size) / Math.max(sent / seconds, 1);
       row.detail.textContent = share >= 1 ? gettext("sent") : share > 0
-        ? fill(gettext("%(share)s percent of %(size)s · %(left)s left"), { share: Math.floor(share * 100), size: size(file.size), left: duration(left) })
+        ? fill(gettext("%(share)s % of %(size)s · %(left)s left"), { share: Math.floor(share * 100), size: size(file.size), left: duration(left) })
         : gettext("waiting");
     }
   };
