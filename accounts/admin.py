@@ -243,10 +243,10 @@ class ChangeAdmin(ReadOnlyAdmin):
                 rows = rows.filter(user__in=list(people.values_list("pk", flat=True)))
         return rows
 
-    @display(description="what", ordering="id")
+    @display(description=gettext_lazy("what"), ordering="id")
     def what(self, row: Change) -> str:
         return summarize(row)
 
-    @display(description="more")
+    @display(description=gettext_lazy("more"))
     def details_text(self, row: Change) -> str:
         return describe_details(row) or "—"

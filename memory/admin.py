@@ -27,13 +27,13 @@ from common.admin import (
     ServiceDeletion,
     bidi_isolated,
     choice_column,
+    counted,
     excerpt,
     link_to,
     link_to_list,
     requires,
 )
 from common.errors import RagsiteError
-from common.text import pluralized
 from memory import services, store
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.scopes import UserScope
@@ -61,15 +61,19 @@ class UserRowAdmin(ReadOnlyAdmin):
         workspaces = list(Workspace.objects.values_list("pk", flat=True))
         return rows.filter(workspace__in=workspaces, user_id=term)
 
-    @display(description="user", ordering="user_id")
+    @display(description=gettext_lazy("user"), ordering="user_id")
     def user(self, row: Any) -> SafeString:
         return bidi_isolated(row.user_id)
 
-    @display(description="user")
+    @display(description=gettext_lazy("user"))
     def user_link(self, row: Any) -> SafeString:
         whose = {"workspace__id__exact": row.workspace_id, "user_id__exact": row.user_id}
         everything = self.params_for_all_rows | whose
-        link = link_to_list(self.model, f"all {self.opts.verbose_name_plural}", **everything)
+        link = link_to_list(
+            self.model,
+            gettext("all {rows}").format(rows=self.opts.verbose_name_plural),
+            **everything,
+        )
         return format_html("<bdi>{}</bdi> · {}", row.user_id, link)
 
     #: Query parameters that show all rows of a list with a default filter.
@@ -77,8 +81,9 @@ class UserRowAdmin(ReadOnlyAdmin):
 
 
 class EmbeddedFilter(ConditionFilter):
-    title = parameter_name = "vector"
-    conditions = {"no": ("Waits for one", Q(embedding=None))}
+    title = gettext_lazy("vector")
+    parameter_name = "vector"
+    conditions = {"no": (gettext_noop("Waits for one"), Q(embedding=None))}
 
 
 @admin.register(Context)
@@ -134,25 +139,25 @@ class ContextAdmin(ServiceDeletion, UserRowAdmin):
             theirs = list(group)
             services.forget_contexts(scope=scope_of_row(theirs[0]), ids=[row.pk for row in theirs])
 
-    @display(description="said", ordering="id")
+    @display(description=gettext_lazy("said"), ordering="id")
     def beginning(self, row: Any) -> SafeString | str:
         return excerpt(row.said) if row.said.strip() else gettext("(only an answer)")
 
-    @display(description="conversation")
+    @display(description=gettext_lazy("conversation"))
     def conversation_name(self, row: Context) -> SafeString:
         return bidi_isolated(row.conversation)
 
     @display(description=gettext_lazy("facts learnt from it"))
     def learnt(self, row: Context) -> SafeString:
         return link_to_list(
-            Fact, pluralized(row.facts.count(), "fact"), source__id__exact=row.pk, held="all"
+            Fact, counted(Fact, row.facts.count()), source__id__exact=row.pk, held="all"
         )
 
-    @display(description="bytes")
+    @display(description=gettext_lazy("bytes"))
     def size_in_words(self, row: Context) -> str:
         return str(filesizeformat(row.size))
 
-    @display(description="vector", boolean=True)
+    @display(description=gettext_lazy("vector"), boolean=True)
     def has_vector(self, row: Any) -> bool:
         return bool(row.embedded)
 
@@ -163,7 +168,7 @@ MAX_VALUE_CHARACTERS = 2000
 
 
 class CurrentFilter(ConditionFilter):
-    title = "held true"
+    title = gettext_lazy("held true")
     parameter_name = "held"
     conditions = {
         "": (gettext_noop("Now"), Q(valid_to=None)),
@@ -275,9 +280,7 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
             self.log_change(request, row, "Cleared.")
         messages.success(
             request,
-            gettext("{fact} ended. Their history stays.").format(
-                fact=pluralized(len(ended), "fact")
-            ),
+            gettext("{facts} ended. Their history stays.").format(facts=counted(Fact, len(ended))),
         )
 
     def delete_rows(self, rows: Iterable[Any]) -> None:
@@ -288,13 +291,13 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
     def deletion_counts(self, rows: list[Any]) -> dict[str, int]:
         keys = {(scope_of_row(row), row.key) for row in rows}
         values = sum(Fact.objects.of(scope).filter(key=key).count() for scope, key in keys)
-        return {"facts": len(keys), gettext("values, former ones included"): values}
+        return {gettext("facts"): len(keys), gettext("values, former ones included"): values}
 
-    @display(description="key", ordering="key")
+    @display(description=gettext_lazy("key"), ordering="key")
     def name(self, row: Fact) -> SafeString:
         return bidi_isolated(row.key)
 
-    @display(description="value")
+    @display(description=gettext_lazy("value"))
     def value_text(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
 
@@ -316,8 +319,9 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
 
 
 def _period(row: Fact) -> str:
-    end = localize(localtime(row.valid_to)) if row.valid_to else "now"
-    return f"{localize(localtime(row.valid_from))} to {end}"
+    end = localize(localtime(row.valid_to)) if row.valid_to else gettext("now")
+    start = localize(localtime(row.valid_from))
+    return gettext("{start} to {end}").format(start=start, end=end)
 
 
 _State = ExtractionItem.State
@@ -399,11 +403,11 @@ class ExtractionItemAdmin(UserRowAdmin):
             ),
         )
 
-    @display(description="conversation", ordering="id")
+    @display(description=gettext_lazy("conversation"), ordering="id")
     def name(self, row: ExtractionItem) -> SafeString:
         return bidi_isolated(row.key)
 
-    @display(description="error")
+    @display(description=gettext_lazy("error"))
     def problem(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
 
@@ -427,6 +431,6 @@ class PruningAdmin(UserRowAdmin):
     sortable_by = ["user"]
     fields = ["user_link", "workspace", "reason", "rows", "size", "until", "created_at"]
 
-    @display(description="bytes", ordering="bytes")
+    @display(description=gettext_lazy("bytes"), ordering="bytes")
     def size(self, row: Pruning) -> str:
         return str(filesizeformat(row.bytes))

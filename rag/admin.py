@@ -24,7 +24,7 @@ class ConversationAdmin(ReadOnlyAdmin):
     sortable_by = ["created_at"]
     fields = list_display
 
-    @display(description="conversation")
+    @display(description=gettext_lazy("conversation"))
     def number(self, row: Conversation) -> str:
         return str(row)
 
@@ -75,7 +75,7 @@ class SpanAdmin(ReadOnlyAdmin):
     sortable_by = ["started_at"]
     fields = [*list_display, "iteration"]
 
-    @display(description="milliseconds")
+    @display(description=gettext_lazy("milliseconds"))
     def taken(self, row: Span) -> str:
         return f"{row.milliseconds:.0f}"
 
@@ -128,7 +128,7 @@ class TraceAdmin(ReadOnlyAdmin):
     sortable_by = ["started_at"]
     fields = ["version", *list_display, "removed_at"]
 
-    @display(description="seconds")
+    @display(description=gettext_lazy("seconds"))
     def seconds(self, row: Trace) -> str:
         if row.ended_at is None:
             return "–"

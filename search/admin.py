@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
@@ -221,7 +222,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
         """Page of questions without a good answer, grouped."""
         return questions_page(self, request)
 
-    @display(description="question", ordering="id")
+    @display(description=gettext_lazy("question"), ordering="id")
     def question(self, row: SearchLog) -> str:
         return row.query
 
@@ -234,26 +235,27 @@ class SearchLogAdmin(ReadOnlyAdmin):
             return "nothing"
         return gettext("nothing by words") if row.lexical_total == 0 else f"{row.total:,}"
 
-    @display(description="judge")
+    @display(description=gettext_lazy("judge"))
     def judge(self, row: SearchLog) -> str:
         if not row.collections:
             return "—"
         address = reverse("admin:search_judgement_add")
         return format_html(
-            '<a class="underline" href="{}?{}">Judge the answers</a>',
+            '<a class="underline" href="{}?{}">{}</a>',
             address,
             urlencode({"log": row.pk}),
+            gettext("Judge the answers"),
         )
 
     @display(description=gettext_lazy("out of order"))
     def out_of_order(self, row: SearchLog) -> str:
         return ", ".join(row.degraded)
 
-    @display(description="took")
+    @display(description=gettext_lazy("took"))
     def took(self, row: SearchLog) -> str:
-        return f"{row.milliseconds:,.0f} ms"
+        return f"{number_format(row.milliseconds, 0, force_grouping=True)} ms"
 
-    @display(description="searched")
+    @display(description=gettext_lazy("searched"))
     def where(self, row: SearchLog) -> str:
         collections = Collection.objects.filter(pk__in=row.collections).order_by("name")
         return _link_lines(f"{row.workspace}: ", collections) or str(row.workspace)
@@ -281,10 +283,13 @@ class SavedSearchAdmin(ReadOnlyAdmin):
     fields = ["name", "run", "parameters", "user", "workspace", "created_at", "updated_at"]
     readonly_fields = ["run"]
 
-    @display(description="search")
+    @display(description=gettext_lazy("search"))
     def run(self, row: Any) -> str:
         return format_html(
-            '<a class="underline" href="{}?{}">Search it</a>', reverse("search"), row.parameters
+            '<a class="underline" href="{}?{}">{}</a>',
+            reverse("search"),
+            row.parameters,
+            gettext("Search it"),
         )
 
 
@@ -479,17 +484,17 @@ class JudgementAdmin(ServiceDeletion, LargeTableAdmin):
                 record_judgement(Action.TAKEN_BACK, row)
                 row.delete()
 
-    @display(description="passage")
+    @display(description=gettext_lazy("passage"))
     def passage(self, row: Judgement) -> str:
         chunks = Chunk.objects.only("document_id", "ordinal")
         return link_to(chunks.filter(pk=row.chunk_id).first() if row.chunk_id else None)
 
-    @display(description="hits")
+    @display(description=gettext_lazy("hits"))
     def hits(self, row: Judgement) -> str:
         return format_html(
-            '<a class="underline" href="{}">Judge all answers in {}</a>',
+            '<a class="underline" href="{}">{}</a>',
             judging_address(row.collection_id, row.question),
-            row.collection,
+            gettext("Judge all answers in {collection}").format(collection=row.collection),
         )
 
 
@@ -523,7 +528,7 @@ class EvaluationAdmin(DeletionPreview, ReadOnlyAdmin):
         questions = EvaluatedQuestion.objects.filter(evaluation__in=[row.pk for row in rows])
         return {**super().deletion_counts(rows), "questions": questions.count()}
 
-    @display(description="evaluation", ordering="id")
+    @display(description=gettext_lazy("evaluation"), ordering="id")
     def number(self, row: Evaluation) -> str:
         return str(row)
 
@@ -549,6 +554,6 @@ class EvaluatedQuestionAdmin(ReadOnlyAdmin):
         judged = Judgement.objects.filter(question__icontains=term.replace("\0", " "))
         return rows.filter(question_sha256__in=judged.values("question_sha256"))
 
-    @display(description="question")
+    @display(description=gettext_lazy("question"))
     def question(self, row: Any) -> str:
         return row.judged_question or gettext("no longer judged")

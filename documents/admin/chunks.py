@@ -153,16 +153,16 @@ class ChunkAdmin(LoggedById, ReadOnlyAdmin):
         ]
         return rows.filter(reduce(or_, matches), index_id__in=best[:MAX_SEARCH_MATCHES].tolist())
 
-    @display(description="chunk", ordering="id")
+    @display(description=gettext_lazy("chunk"), ordering="id")
     def place(self, chunk: Chunk) -> str:
         return f"{chunk.document_id}#{chunk.ordinal}"
 
-    @display(description="text")
+    @display(description=gettext_lazy("text"))
     def excerpt(self, chunk: Any) -> str:
         beginning = " ".join(chunk.beginning.split())
         return f"{beginning}…" if len(chunk.beginning) == EXCERPT_CHARACTERS else beginning
 
-    @display(description="vector", boolean=True)
+    @display(description=gettext_lazy("vector"), boolean=True)
     def has_vector(self, chunk: Any) -> bool:
         return bool(chunk.embedded)
 

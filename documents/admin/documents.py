@@ -15,7 +15,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.text import slugify
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext, gettext_lazy, gettext_noop, ngettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -27,12 +27,12 @@ from common.admin import (
     ReadOnlyAdmin,
     ServiceDeletion,
     choice_column,
+    counted,
     link_column,
     link_to,
     link_to_list,
     requires,
 )
-from common.text import pluralized
 from common.web import errors_as_messages
 from documents import services
 from documents.chunkers import check_options
@@ -164,7 +164,10 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         help_text=Collection._meta.get_field("facets").help_text,
     )
     reranker = forms.ChoiceField(
-        choices=lambda: [("", "The site's own"), *((name, name) for name in rerankers)],
+        choices=lambda: [
+            ("", gettext_lazy("The site's own")),
+            *((name, name) for name in rerankers),
+        ],
         required=False,
         widget=UnfoldAdminSelectWidget,
         help_text=Collection._meta.get_field("reranker").help_text,
@@ -292,16 +295,18 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
             with errors_as_messages(request, f"{collection}: "):
                 again = services.reingest_documents(documents=documents)
                 (run,) = again.runs
-                told = format_html("{}: the workers are at it, {}.", collection, link_to(run))
+                told = format_html(
+                    gettext("{}: the workers are at it, {}."), collection, link_to(run)
+                )
                 messages.success(request, told)
                 if again.left_out:
                     messages.warning(
                         request,
                         gettext(
-                            "{collection}: {document} left out, without a file stored here or"
+                            "{collection}: {documents} left out, without a file stored here or"
                             " leaning on others."
                         ).format(
-                            collection=collection, document=pluralized(again.left_out, "document")
+                            collection=collection, documents=counted(Document, again.left_out)
                         ),
                     )
 
@@ -311,7 +316,9 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
         for collection in queryset:
             with errors_as_messages(request):
                 passages = services.reembed_collection(collection=collection)
-                words = f"{collection}: workers embed {pluralized(passages, 'passage')} anew."
+                words = gettext("{collection}: workers embed {passages} anew.").format(
+                    collection=collection, passages=counted(Chunk, passages)
+                )
                 messages.success(request, words)
 
     @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
@@ -329,17 +336,19 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
         return Document.objects.filter(collection__in=rows)
 
-    @display(description="chunks")
+    @display(description=gettext_lazy("chunks"))
     def chunk_count(self, collection: Collection) -> int:
         """From the lexical index, current versions only: counting chunks would take long."""
         return sum(
             each.chunk_count for each in collection.lexical_segments.all() if each.is_current
         )
 
-    @display(description="contents")
+    @display(description=gettext_lazy("contents"))
     def contents(self, collection: Collection) -> str:
-        documents = link_to_list(Document, "documents", collection__id__exact=collection.pk)
-        runs = link_to_list(IngestionRun, "runs", collection__id__exact=collection.pk)
+        documents = link_to_list(
+            Document, gettext("documents"), collection__id__exact=collection.pk
+        )
+        runs = link_to_list(IngestionRun, gettext("runs"), collection__id__exact=collection.pk)
         return format_html("{} · {}", documents, runs)
 
     @display(description=gettext_lazy("learnt weights"))
@@ -349,16 +358,24 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
         command += f" --collection {collection.slug}"
         record = collection.tuning
         if not record:
-            return f"None. {command} --judgements --tune learns some."
-        if record["space"] != collection.space_id:
-            return (
-                f"Out of use: learnt with another model. {command} --judgements --tune learns anew."
+            return gettext("None. {command} --judgements --tune learns some.").format(
+                command=command
             )
-        return (
-            f"Words {record['lexical']:.2f}, meaning {1 - record['lexical']:.2f}; learnt from"
-            f" {record['questions']:,} judged questions: nDCG@10 {record['ndcg_default']:.3f} →"
-            f" {record['ndcg_tuned']:.3f} on questions that it had not seen. {command} --forget"
-            " goes back to the default."
+        if record["space"] != collection.space_id:
+            return gettext(
+                "Out of use: learnt with another model. {command} --judgements --tune learns anew."
+            ).format(command=command)
+        return gettext(
+            "Words {lexical}, meaning {vector}; learnt from {questions} judged questions: nDCG@10"
+            " {before} → {after} on questions that it had not seen. {command} --forget goes back"
+            " to the default."
+        ).format(
+            lexical=number_format(record["lexical"], 2),
+            vector=number_format(1 - record["lexical"], 2),
+            questions=number_format(record["questions"], force_grouping=True),
+            before=number_format(record["ndcg_default"], 3),
+            after=number_format(record["ndcg_tuned"], 3),
+            command=command,
         )
 
 
@@ -371,12 +388,12 @@ STATUS_COLOURS = {
 
 
 class VersionFilter(ConditionFilter):
-    title = "version"
+    title = gettext_lazy("version")
     parameter_name = "versions"
     conditions = {
-        "": ("Current", Q(is_current=True)),
-        "superseded": ("Superseded or waiting", Q(is_current=False)),
-        "all": ("All", Q()),
+        "": (gettext_noop("Current"), Q(is_current=True)),
+        "superseded": (gettext_noop("Superseded or waiting"), Q(is_current=False)),
+        "all": (gettext_noop("All"), Q()),
     }
 
 
@@ -384,8 +401,8 @@ class OcrFilter(ConditionFilter):
     title = "OCR"
     parameter_name = "ocr"
     conditions = {
-        "hard": ("Hard to read", Q(metadata__ocr__hard_to_read=True)),
-        "read": ("Read by OCR", Q(metadata__has_key="ocr")),
+        "hard": (gettext_noop("Hard to read"), Q(metadata__ocr__hard_to_read=True)),
+        "read": (gettext_noop("Read by OCR"), Q(metadata__has_key="ocr")),
     }
 
 
@@ -472,9 +489,14 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
         with errors_as_messages(request):
             again = services.reingest_documents(documents=list(queryset))
             links = format_html_join(
-                ", ", "{}", [(link_to(run, f"run {run.pk}"),) for run in again.runs]
+                ", ",
+                "{}",
+                [
+                    (link_to(run, gettext("run {run_pk}").format(run_pk=run.pk)),)
+                    for run in again.runs
+                ],
             )
-            messages.success(request, format_html("The workers are at it: {}.", links))
+            messages.success(request, format_html(gettext("The workers are at it: {}."), links))
             if again.left_out:
                 messages.warning(
                     request,
@@ -491,8 +513,8 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             passages = services.reembed_documents(documents=list(queryset))
             messages.success(
                 request,
-                gettext("A worker embeds {passage} anew.").format(
-                    passage=pluralized(passages, "passage")
+                gettext("A worker embeds {passages} anew.").format(
+                    passages=counted(Chunk, passages)
                 ),
             )
 
@@ -516,22 +538,29 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
     def prune_versions(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Delete all but the current version of each document."""
         removed = sum(services.prune_versions(document=row, keep=1) for row in queryset)
-        self.message_user(request, f"Removed {pluralized(removed, 'superseded version')}.")
+        self.message_user(
+            request,
+            ngettext(
+                "Removed {number} superseded version.",
+                "Removed {number} superseded versions.",
+                removed,
+            ).format(number=number_format(removed, force_grouping=True)),
+        )
 
-    @display(description="document", ordering="key")
+    @display(description=gettext_lazy("document"), ordering="key")
     def name(self, document: Document) -> str:
         return str(document)
 
-    @display(description="size")
+    @display(description=gettext_lazy("size"))
     def stored_size(self, document: Document) -> str:
         return str(filesizeformat(document.size))
 
-    @display(description="contents")
+    @display(description=gettext_lazy("contents"))
     def contents(self, document: Document) -> str:
         chunks = link_to_list(
-            Chunk, pluralized(document.chunk_count, "chunk"), document__id__exact=document.pk
+            Chunk, counted(Chunk, document.chunk_count), document__id__exact=document.pk
         )
-        runs = link_to_list(IngestionItem, "runs", document__id__exact=document.pk)
+        runs = link_to_list(IngestionItem, gettext("runs"), document__id__exact=document.pk)
         return format_html("{} · {}", chunks, runs)
 
 
@@ -552,7 +581,7 @@ class StagedDocumentAdmin(ReadOnlyAdmin):
         rows: QuerySet[StagedDocument] = super().get_queryset(request)
         return rows.annotate(octets=octets)
 
-    @display(description="payload", ordering="octets")
+    @display(description=gettext_lazy("payload"), ordering="octets")
     def payload_size(self, staged: Any) -> str:
         return str(filesizeformat(staged.octets))
 

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -28,9 +28,11 @@ from documents.services import (
 
 PREVIEWED_DOCUMENTS = 10
 GRAPH_CHANGE_MESSAGES: dict[str, str] = {
-    Collection.Graph.RULES: "All its documents are being read for the graph.",
-    Collection.Graph.LLM: "The chat model is reading all its documents for the graph.",
-    Collection.Graph.OFF: "What the graph knew from its documents is forgotten.",
+    Collection.Graph.RULES: gettext_noop("All its documents are being read for the graph."),
+    Collection.Graph.LLM: gettext_noop(
+        "The chat model is reading all its documents for the graph."
+    ),
+    Collection.Graph.OFF: gettext_noop("What the graph knew from its documents is forgotten."),
 }
 
 
@@ -99,11 +101,13 @@ def change(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         with errors_in_form(form, "name"):
             update_collection(collection=collection, **form.cleaned_data)
-            kept = "Documents that are there stay as they are until they are ingested again."
-            told = [f"“{collection}” is changed."]
+            kept = gettext(
+                "Documents that are there stay as they are until they are ingested again."
+            )
+            told = [gettext("“{collection}” is changed.").format(collection=collection)]
             told += [kept] if _chunking_settings(collection) != before else []
             told += (
-                [GRAPH_CHANGE_MESSAGES[collection.graph]]
+                [gettext(GRAPH_CHANGE_MESSAGES[collection.graph])]
                 if collection.graph != graph_before
                 else []
             )

@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import content_disposition_header
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -396,11 +396,14 @@ def _passage_url(document: Document, chunk_pk: int) -> str:
 
 def _saved_message(embedded: int) -> str:
     if not embedded:
-        return "Nothing changed."
+        return gettext("Nothing changed.")
     if embedded == 1:
-        return "The passage is found by its new words from now on. No other was touched."
+        return gettext("The passage is found by its new words from now on. No other was touched.")
     others = embedded - 1
-    return (
-        f"The passage is found by its new words from now on, with {others}"
-        f" neighbour{'s' if others > 1 else ''} that share{'' if others > 1 else 's'} them."
-    )
+    return ngettext(
+        "The passage is found by its new words from now on, with {number} neighbour that shares"
+        " them.",
+        "The passage is found by its new words from now on, with {number} neighbours that share"
+        " them.",
+        others,
+    ).format(number=others)

@@ -116,10 +116,10 @@ class ExtractionAdmin(ReadOnlyAdmin):
             ),
         )
 
-    @display(description="document", ordering="id")
+    @display(description=gettext_lazy("document"), ordering="id")
     def name(self, row: Extraction) -> SafeString:
         return excerpt(str(row.document)[:EXCERPT_CHARACTERS])
 
-    @display(description="error")
+    @display(description=gettext_lazy("error"))
     def problem(self, row: Any) -> SafeString:
         return excerpt(row.beginning)

@@ -64,7 +64,7 @@ class AliasAdmin(GraphAdmin):
     def delete_rows(self, rows: Iterable[Alias]) -> None:
         remove_aliases(alias_ids=[row.pk for row in rows])
 
-    @display(description="name", ordering="form")
+    @display(description=gettext_lazy("name"), ordering="form")
     def name(self, row: Alias) -> SafeString:
         """The normalised name; for a merged node, its former id."""
         is_id = is_retired_id_form(row.form)
@@ -72,7 +72,7 @@ class AliasAdmin(GraphAdmin):
             gettext("former id {value}").format(value=row.form[1:]) if is_id else row.form
         )
 
-    @display(description="means")
+    @display(description=gettext_lazy("means"))
     def node_name(self, row: Alias) -> SafeString:
         return node_label(row.node)
 
@@ -147,15 +147,15 @@ class EdgeAdmin(GraphAdmin):
     def deletion_name(self, row: Edge) -> str:
         return f"{row.source} {row.rel} {row.target}"
 
-    @display(description="from")
+    @display(description=gettext_lazy("from"))
     def source_name(self, row: Edge) -> SafeString:
         return node_label(row.source)
 
-    @display(description="relation", ordering="rel")
+    @display(description=gettext_lazy("relation"), ordering="rel")
     def rel_name(self, row: Edge) -> SafeString:
         return bidi_isolated(row.rel)
 
-    @display(description="to")
+    @display(description=gettext_lazy("to"))
     def target_name(self, row: Edge) -> SafeString:
         return node_label(row.target)
 
@@ -180,7 +180,7 @@ class EdgeAdmin(GraphAdmin):
         )
         listed = format_html_join("", "<div>{}: <bdi>{}</bdi></div>", lines)
         return (
-            format_html("{}{} in all", listed, bounded_count(evidence))
+            format_html(gettext("{}{} in all"), listed, bounded_count(evidence))
             if listed
-            else format_html("none")
+            else gettext("none")
         )

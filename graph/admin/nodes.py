@@ -26,6 +26,7 @@ from unfold.decorators import display
 from common.admin import (
     EXCERPT_CHARACTERS,
     bidi_isolated,
+    counted,
     excerpt,
     link_to,
     link_to_list,
@@ -121,10 +122,10 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
             )
             messages.success(
                 request,
-                gettext("{node} are one, with {edge} and {mention} more than before.").format(
-                    node=pluralized(done.nodes + 1, "node"),
-                    edge=pluralized(done.edges, "edge"),
-                    mention=pluralized(done.mentions, "mention"),
+                gettext("{nodes} are one, with {edges} and {mentions} more than before.").format(
+                    nodes=counted(Node, done.nodes + 1),
+                    edges=counted(Edge, done.edges),
+                    mentions=counted(Mention, done.mentions),
                 ),
             )
             return HttpResponseRedirect(reverse("admin:graph_node_change", args=[kept.pk]))
@@ -167,7 +168,7 @@ DELETED_KINDS = (
     gettext_noop("names in texts"),
     gettext_noop("nodes that nobody described"),
 )
-RETURNS_NOTE = ": comes back when a document is read again that names it"
+RETURNS_NOTE = gettext_lazy(": comes back when a document is read again that names it")
 
 
 @admin.register(Node)
@@ -277,7 +278,7 @@ class NodeAdmin(GraphAdmin):
         own = [row for row in rows if not _is_content_node(row)]
         shown, counts, missing, _ = super().get_deleted_objects(own, request)
         content = [
-            f"{row}: goes with its document, or with its edges"
+            gettext("{row}: goes with its document, or with its edges").format(row=row)
             for row in rows
             if _is_content_node(row)
         ]
@@ -295,15 +296,15 @@ class NodeAdmin(GraphAdmin):
         address = reverse("admin:graph_node_merge")
         return HttpResponseRedirect(f"{address}?{urlencode({'ids': ','.join(map(str, ids))})}")
 
-    @display(description="node", ordering="id")
+    @display(description=gettext_lazy("node"), ordering="id")
     def name_label(self, row: Node) -> SafeString:
         return node_label(row)
 
-    @display(description="id")
+    @display(description=gettext_lazy("id"))
     def id_label(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
 
-    @display(description="labels")
+    @display(description=gettext_lazy("labels"))
     def labels_text(self, row: Node) -> SafeString:
         return bidi_isolated(", ".join(row.labels))
 
@@ -350,9 +351,10 @@ class NodeAdmin(GraphAdmin):
             return format_html(gettext("no passage"))
         address = reverse("admin:graph_node_mentions", args=[row.pk])
         return format_html(
-            '{}<a class="underline" href="{}">all passages ({})</a>',
+            '{}<a class="underline" href="{}">{} ({})</a>',
             listed,
             address,
+            gettext("all passages"),
             bounded_count(mentions),
         )
 
