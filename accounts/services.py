@@ -29,7 +29,11 @@ def get_workspace_by_slug(slug: str) -> Workspace:
     found = Workspace.objects.filter(slug=slug).first()
     if found is None:
         slugs = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True)[:20])
-        raise NotFound(f"There is no workspace “{slug}”. There are: {slugs or 'none yet'}.")
+        raise NotFound(
+            gettext("There is no workspace “{slug}”. There are: {slugs}.").format(
+                slug=slug, slugs=slugs or "none yet"
+            )
+        )
     return found
 
 
@@ -42,9 +46,9 @@ def current_workspace(*, user: Any, slug: str = "") -> Workspace:
     workspace = (workspaces.filter(slug=slug) if slug else workspaces).first()
     if workspace is None:
         raise NotFound(
-            f"There is no workspace “{slug}” that you belong to."
+            gettext("There is no workspace “{slug}” that you belong to.").format(slug=slug)
             if slug
-            else "You belong to no workspace yet. Ask an owner to add you to one."
+            else gettext("You belong to no workspace yet. Ask an owner to add you to one.")
         )
     return workspace
 
@@ -73,7 +77,9 @@ def require_editor(*, user: Any, workspace: Workspace) -> None:
     """Raise Forbidden unless `user` may edit in `workspace`."""
     if not can_edit(user=user, workspace=workspace):
         raise Forbidden(
-            f"You may read “{workspace}”, not change it. Ask an owner for the editor role."
+            gettext(
+                "You may read “{workspace}”, not change it. Ask an owner for the editor role."
+            ).format(workspace=workspace)
         )
 
 

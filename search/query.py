@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from django.utils.formats import number_format
+from django.utils.translation import gettext
+
 from common.text import estimated_word_count, has_unspaced_script, single_characters
 
 MAX_QUERY_CHARACTERS = 4000
@@ -51,8 +54,13 @@ def parse_query(raw: str) -> Query:
     raw = raw.replace("\0", " ").strip()
     if len(raw) > MAX_QUERY_CHARACTERS:
         raise QueryError(
-            f"The query has {len(raw):,} characters; {MAX_QUERY_CHARACTERS:,} are allowed."
-            " Ask with the part that matters."
+            gettext(
+                "The query has {length} characters; {limit} are allowed. Ask with the"
+                " part that matters."
+            ).format(
+                length=number_format(len(raw), force_grouping=True),
+                limit=number_format(MAX_QUERY_CHARACTERS, force_grouping=True),
+            )
         )
     words: list[str] = []
     demanded: list[str] = []
@@ -80,11 +88,11 @@ def parse_query(raw: str) -> Query:
             words.append(term)
     if not (words or prefixes):
         if not raw:
-            raise QueryError("Type a question or some words.")
+            raise QueryError(gettext("Type a question or some words."))
         raise QueryError(
-            "The query only says what must not be found. Add a word that must."
+            gettext("The query only says what must not be found. Add a word that must.")
             if excluded
-            else "The query holds no letter and no digit. Type a question or some words."
+            else gettext("The query holds no letter and no digit. Type a question or some words.")
         )
     is_sentence = (unquoted > 0 and raw.endswith(_SENTENCE_ENDS)) or unquoted > MAX_UNQUOTED_WORDS
     text = " ".join([*words, *prefixes])
