@@ -31,7 +31,7 @@ def get_workspace_by_slug(slug: str) -> Workspace:
         slugs = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True)[:20])
         raise NotFound(
             gettext("There is no workspace “{slug}”. There are: {slugs}.").format(
-                slug=slug, slugs=slugs or "none yet"
+                slug=slug, slugs=slugs or gettext("none yet")
             )
         )
     return found

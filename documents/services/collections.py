@@ -70,7 +70,8 @@ def get_collection(*, workspace: Workspace, slug: str) -> Collection:
     )
     if collection is None:
         slugs = list(workspace.collections.order_by("slug").values_list("slug", flat=True)[:20])
-        known = f"There are: {', '.join(slugs)}." if slugs else "There is none yet."
+        known = gettext("There are: {names}.") if slugs else gettext("There is none yet.")
+        known = known.format(names=", ".join(slugs))
         raise NotFound(
             gettext("There is no collection “{slug}”. {known}").format(slug=slug, known=known)
         )

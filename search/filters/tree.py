@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from django.utils.formats import number_format
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from common.errors import InvalidInput
 
@@ -473,24 +473,24 @@ def _value_name(value: Any) -> str:
 
 
 _EXPECTED = {
-    Kind.TEXT: "text",
-    Kind.TEXTS: "text",
-    Kind.NUMBER: "a number",
-    Kind.TIME: "an ISO date or time as text, such as “2024-05-31”",
-    Kind.LANGUAGE: "an ISO code as text, such as “de”",
+    Kind.TEXT: gettext_noop("text"),
+    Kind.TEXTS: gettext_noop("text"),
+    Kind.NUMBER: gettext_noop("a number"),
+    Kind.TIME: gettext_noop("an ISO date or time as text, such as “2024-05-31”"),
+    Kind.LANGUAGE: gettext_noop("an ISO code as text, such as “de”"),
 }
 
 
 def _expected_value(field: Field, operator: Operator) -> str:
     if field.kind in _EXPECTED:
-        return _EXPECTED[field.kind]
+        return gettext(_EXPECTED[field.kind])
     if operator in {Operator.STARTSWITH, Operator.ENDSWITH}:
-        return "text"
+        return gettext("text")
     if operator in ORDERINGS:
-        return "a number or text"
+        return gettext("a number or text")
     if operator is Operator.EQ:
-        return "text, a number, true, false or null; for one of several, {“$in”: […]}"
-    return "text, a number, true or false"
+        return gettext("text, a number, true, false or null; for one of several, {“$in”: […]}")
+    return gettext("text, a number, true or false")
 
 
 def chosen_values(node: Node, field: Field) -> tuple[Scalar, ...]:
