@@ -195,7 +195,7 @@ class ConditionFilter(SimpleListFilter):
     def choices(self, changelist: Any) -> Any:
         unset, *others = super().choices(changelist)
         label, _ = self.conditions.get("", (unset["display"], Q()))
-        yield {**unset, "display": gettext(label)}
+        yield {**unset, "display": gettext(str(label))}
         yield from others
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

@@ -6,12 +6,13 @@ from time import perf_counter
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput
 from common.metrics import SEARCH_STAGE_SECONDS
 from common.replicas import reads_from_replica
-from common.text import pluralized
 from search.facets import count_facets
 from search.models import SavedSearch
 from search.query_options import MAX_K, MAX_OFFSET, SearchQuery
@@ -26,33 +27,57 @@ def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
     notes = []
     if hit_count < len(results.hits):
         notes.append(
-            f"Sorted by {'title' if results.query.sort == 'title' else 'date'}: the"
-            f" {hit_count} best of"
-            f" {pluralized(len(results.hits), 'hit')}. The others fit less than half as well as"
-            " the best."
+            (
+                gettext(
+                    "Sorted by title: the {hit_count} best of {found} hits. The others fit less"
+                    " than half as well as the best."
+                )
+                if results.query.sort == "title"
+                else gettext(
+                    "Sorted by date: the {hit_count} best of {found} hits. The others fit less"
+                    " than half as well as the best."
+                )
+            ).format(
+                hit_count=hit_count,
+                found=number_format(len(results.hits), force_grouping=True),
+            )
         )
     if query.named:
         notes.append(
-            f"In a sentence, quotation marks only name something. To find nothing but passages that"
-            f" hold it word for word, write +“{query.named[0]}”."
+            gettext(
+                "In a sentence, quotation marks only name something. To find nothing but"
+                " passages that hold it word for word, write +“{named}”."
+            ).format(named=query.named[0])
         )
     if "vector" in retrieved.degraded:
         partly = any(report.name == "vector" for report in retrieved.arms)
         notes.append(
-            "Search by meaning reaches only some of the passages just now: a model does not answer."
+            gettext(
+                "Search by meaning reaches only some of the passages just now: a model"
+                " does not answer."
+            )
             if partly
-            else "Search by meaning is out of order just now: these passages were found by their"
-            " words."
+            else gettext(
+                "Search by meaning is out of order just now: these passages were found"
+                " by their words."
+            )
         )
     if "rerank" in ranking.degraded:
         notes.append(
-            "The reranker does not answer just now: the order is that of words and meaning alone."
+            gettext(
+                "The reranker does not answer just now: the order is that of words and"
+                " meaning alone."
+            )
         )
     methods = {report.name: report.method for report in retrieved.arms}
     if methods.get("lexical") == "trigram":
-        notes.append(f"No passage holds these words. This was searched for: {query.text}")
+        notes.append(
+            gettext("No passage holds these words. This was searched for: {text}").format(
+                text=query.text
+            )
+        )
     elif retrieved.candidates and "lexical" in methods and not retrieved.listed("lexical"):
-        notes.append("No passage holds these words: these were found by meaning.")
+        notes.append(gettext("No passage holds these words: these were found by meaning."))
     return tuple(notes)
 
 
@@ -81,7 +106,12 @@ def search(
     asked = query if isinstance(query, SearchQuery) else SearchQuery(query, **options)
     for field, number, least, most in (("k", k, 1, MAX_K), ("offset", offset, 0, MAX_OFFSET)):
         if not least <= number <= most:
-            raise InvalidInput(f"{field} may be {least} to {most}.", field=field)
+            raise InvalidInput(
+                gettext("{field} may be {least} to {most}.").format(
+                    field=field, least=least, most=most
+                ),
+                field=field,
+            )
     listing = rank_results(asked, scope=scope, last=offset + k, k=k, is_counted=bool(facets))
     order = sort_hits(listing)
     counted = count_facets(listing, fields=facets)
@@ -127,9 +157,15 @@ def save_search(*, user: Any, workspace: Workspace, name: str, parameters: str) 
     full list.
     """
     if not parameters:
-        raise InvalidInput("There is no search to save yet. Search first.", field="parameters")
+        raise InvalidInput(
+            gettext("There is no search to save yet. Search first."), field="parameters"
+        )
     if SavedSearch.objects.filter(user=user, workspace=workspace).count() >= MAX_SAVED:
-        raise Conflict(f"{MAX_SAVED} searches are saved, which is the most. Delete one first.")
+        raise Conflict(
+            gettext("{limit} searches are saved, which is the most. Delete one first.").format(
+                limit=MAX_SAVED
+            )
+        )
     row = SavedSearch(
         user=user, workspace=workspace, name=checked_name(name), parameters=parameters
     )
@@ -144,7 +180,7 @@ def update_saved_search(
         saved.name = checked_name(name)
     if parameters is not None:
         if not parameters:
-            raise InvalidInput("A saved search needs parameters.", field="parameters")
+            raise InvalidInput(gettext("A saved search needs parameters."), field="parameters")
         saved.parameters = parameters
     return _save(saved)
 
@@ -153,7 +189,10 @@ def checked_name(name: str) -> str:
     """The name on one line. Raises InvalidInput for an empty or overlong one."""
     found = " ".join(name.replace("\0", " ").split())
     if not 0 < len(found) <= MAX_NAME_CHARACTERS:
-        raise InvalidInput(f"A name has 1 to {MAX_NAME_CHARACTERS} characters.", field="name")
+        raise InvalidInput(
+            gettext("A name has 1 to {limit} characters.").format(limit=MAX_NAME_CHARACTERS),
+            field="name",
+        )
     return found
 
 
@@ -163,7 +202,9 @@ def _save(row: SavedSearch) -> SavedSearch:
             row.save()
     except IntegrityError as error:
         raise Conflict(
-            f"You have a saved search “{row.name}” already. Choose another name, or delete that"
-            " one first."
+            gettext(
+                "You have a saved search “{name}” already. Choose another name, or"
+                " delete that one first."
+            ).format(name=row.name)
         ) from error
     return row

@@ -182,5 +182,5 @@ class EdgeAdmin(GraphAdmin):
         return (
             format_html(gettext("{}{} in all"), listed, bounded_count(evidence))
             if listed
-            else gettext("none")
+            else format_html("{}", gettext("none"))
         )

@@ -267,9 +267,9 @@ class _ConditionParser:
         path: list[str | int] = []
         while True:
             if self._take("."):
-                path.append(self._expect_kind("word", gettext("the name of a field")))
+                path.append(self._expect_kind("word", gettext(gettext("the name of a field"))))
             elif self._take("["):
-                index = self._expect_kind("number", gettext("a position such as 0"))
+                index = self._expect_kind("number", gettext(gettext("a position such as 0")))
                 if not index.isdigit():
                     raise ConditionError(
                         gettext("[{index}] is no position. They count from 0.").format(index=index)
