@@ -7,10 +7,8 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, Literal, Self
 
-from django.utils.formats import number_format
-from django.utils.translation import gettext
-
 from common.errors import InvalidInput
+from common.translation import format_number, gettext
 
 #: `score` adds scaled scores by weights that follow the question, and compares the best texts;
 #: `weighted` adds them by fixed weights alone; `rrf` adds reciprocal ranks.
@@ -68,7 +66,7 @@ class FusionOptions:
                     gettext("{name} may be {least} to {most}.").format(
                         name=name,
                         least=known[0],
-                        most=number_format(known[-1], force_grouping=True),
+                        most=format_number(known[-1]),
                     ),
                     field=name,
                 )

@@ -4,9 +4,8 @@ import re
 import unicodedata
 from itertools import dropwhile
 
-from django.utils.translation import gettext
-
 from common.errors import InvalidInput
+from common.translation import gettext
 
 MAX_KEY_CHARACTERS = 200
 #: Longer input is rejected before it is processed.

@@ -3,10 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from django.utils.formats import number_format
-from django.utils.translation import gettext
-
 from common.text import estimated_word_count, has_unspaced_script, single_characters
+from common.translation import format_number, gettext
 
 MAX_QUERY_CHARACTERS = 4000
 
@@ -58,8 +56,8 @@ def parse_query(raw: str) -> Query:
                 "The query has {length} characters; {limit} are allowed. Ask with the"
                 " part that matters."
             ).format(
-                length=number_format(len(raw), force_grouping=True),
-                limit=number_format(MAX_QUERY_CHARACTERS, force_grouping=True),
+                length=format_number(len(raw)),
+                limit=format_number(MAX_QUERY_CHARACTERS),
             )
         )
     words: list[str] = []

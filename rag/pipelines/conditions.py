@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext
-
+from common.translation import gettext
 from rag.pipelines.definition import MAX_CONDITION_CHARACTERS
 
 #: Longest output, in characters, that is parsed as JSON.

@@ -10,12 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from django.utils.formats import number_format
-from django.utils.translation import gettext, gettext_noop
-
 from common import bounded_json
 from common.errors import InvalidInput
 from common.text import truncated
+from common.translation import format_number, gettext, gettext_noop
 from rag.pipelines.conditions import NODE_TYPES_WITH_NAME, ConditionError, parse_condition
 from rag.pipelines.definition import (
     DEFAULT_MAX_TOKENS,
@@ -117,8 +115,8 @@ class FieldReader:
             self.fault(
                 name,
                 gettext("At most {most} characters, and here are {length}.").format(
-                    most=number_format(most, force_grouping=True),
-                    length=number_format(len(value), force_grouping=True),
+                    most=format_number(most),
+                    length=format_number(len(value)),
                 ),
             )
         return value

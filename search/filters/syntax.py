@@ -15,8 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import gettext
-
+from common.translation import gettext
 from search.filters.tree import (
     MAX_CHARACTERS,
     MAX_DEPTH,

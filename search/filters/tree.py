@@ -13,10 +13,8 @@ from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from django.utils.formats import number_format
-from django.utils.translation import gettext, gettext_noop
-
 from common.errors import InvalidInput
+from common.translation import format_number, gettext, gettext_noop
 
 #: `$and`, `$or` and `$not` within one another. An API body of 32 levels has room for it.
 MAX_DEPTH = 12
@@ -71,7 +69,7 @@ class FilterBudget:
                 gettext(
                     "The lists of the filter have more than {limit} values. Ask in several"
                     " searches."
-                ).format(limit=number_format(MAX_VALUES, force_grouping=True)),
+                ).format(limit=format_number(MAX_VALUES)),
                 at=at,
             )
 
@@ -87,7 +85,7 @@ def too_long(at: str = "") -> FilterError:
     return FilterError(
         gettext(
             "The filter has more than {limit} characters. Leave out what is not needed."
-        ).format(limit=number_format(MAX_CHARACTERS, force_grouping=True)),
+        ).format(limit=format_number(MAX_CHARACTERS)),
         at=at,
     )
 
@@ -439,7 +437,7 @@ def check_value(field: Field, operator: Operator, value: Any, *, at: str) -> Sca
             raise FilterError(
                 gettext("{value} takes up to {limit} characters. Look for a part of that.").format(
                     value=operator.value,
-                    limit=number_format(MAX_PATTERN_CHARACTERS, force_grouping=True),
+                    limit=format_number(MAX_PATTERN_CHARACTERS),
                 ),
                 at=at,
             )
