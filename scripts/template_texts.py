@@ -64,9 +64,10 @@ class _Finder(HTMLParser):
             self._look(data)
 
     def _look(self, text: str) -> None:
+        line = self.getpos()[0] + text[: len(text) - len(text.lstrip())].count("\n")
         text = " ".join(text.split())
         words = [word.strip("·,.;:() ") for word in text.split()]
         if text not in _EXAMPLES and any(
             _WORD.search(word) and word not in _NAMES for word in words
         ):
-            self.found.append((self.getpos()[0], text))
+            self.found.append((line, text))

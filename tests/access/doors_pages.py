@@ -157,6 +157,7 @@ PEOPLE = [
     *_form(MEMBER, "/keys/", {"name": "n", "scopes": "read"}),
     *_form(OWN, "/keys/{key}/revoke/", {}),
     *_doors(MEMBER, ("POST", "/workspaces/choose/", {"workspace": "{workspace}"})),
+    *_doors(LOGGED_IN, ("POST", "/language/", {"language": ""})),
 ]
 OPEN = [
     *_doors(
@@ -165,6 +166,7 @@ OPEN = [
         ("GET", "/docs/search/?q=warden"),
         ("GET", "/docs/images/architecture.svg"),
         ("GET", "/docs/tutorial/"),
+        ("GET", "/texts.js"),
         ("POST", "/logout/"),
     ),
     *_doors(ANYBODY, ("GET", "/admin/login/"), fine=(403,)),
