@@ -10,7 +10,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils.translation import gettext, gettext_lazy, gettext_noop
+from django.utils.translation import gettext, gettext_lazy
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -182,17 +182,20 @@ def enum_conditions(field: str, known: type[Enum]) -> dict[str, tuple[str, Q]]:
 
 
 class KindFilter(ConditionFilter):
-    title = parameter_name = "kind"
+    title = gettext_lazy("kind")
+    parameter_name = "kind"
     conditions = enum_conditions("kind", Kind)
 
 
 class ActionFilter(ConditionFilter):
-    title = parameter_name = "action"
+    title = gettext_lazy("action")
+    parameter_name = "action"
     conditions = enum_conditions("action", Action)
 
 
 class ChannelFilter(ConditionFilter):
-    title = parameter_name = "door"
+    title = gettext_lazy("door")
+    parameter_name = "door"
     conditions = enum_conditions("door", Channel)
 
 
@@ -211,7 +214,7 @@ class ChangeAdmin(ReadOnlyAdmin):
     ]
     list_select_related = ["user", "workspace"]
     search_fields = ["thing"]
-    search_help_text = gettext_noop(
+    search_help_text = gettext_lazy(
         "The number of a thing, a document or a collection, or a user's whole name."
     )
     ordering = ["-id"]

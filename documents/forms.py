@@ -9,7 +9,7 @@ from django import forms
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
-from django.utils.translation import gettext, gettext_lazy, gettext_noop
+from django.utils.translation import gettext, gettext_lazy
 
 from accounts.models import Membership
 from common.errors import InvalidInput, RagsiteError
@@ -21,7 +21,7 @@ from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
 from documents.services.collections import checked_facets
 from documents.services.document_update import MAX_TITLE_CHARACTERS
 
-ACCESS_HELP = gettext_noop("Nobody ticked: everybody in the workspace.")
+ACCESS_HELP = gettext_lazy("Nobody ticked: everybody in the workspace.")
 
 
 def workspace_people(workspace_id: int) -> list[tuple[str, str]]:
@@ -66,13 +66,13 @@ CHUNKER_CHOICES = [(name, f"{name}: {kind.summary}") for name, kind in CHUNKERS.
 GRAPH_CHOICES = [
     (
         Collection.Graph.RULES,
-        gettext_noop("By rules: names, links, dates, code, tables; needs no model"),
+        gettext_lazy("By rules: names, links, dates, code, tables; needs no model"),
     ),
     (
         Collection.Graph.LLM,
-        gettext_noop("By the chat model: also what relates them; takes its time"),
+        gettext_lazy("By the chat model: also what relates them; takes its time"),
     ),
-    (Collection.Graph.OFF, gettext_noop("Off: nothing is read, and what was is forgotten")),
+    (Collection.Graph.OFF, gettext_lazy("Off: nothing is read, and what was is forgotten")),
 ]
 _OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
 _FUSION = re.compile(r"(\w+)\s*=\s*([\w.]+)")

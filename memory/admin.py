@@ -53,7 +53,7 @@ class UserRowAdmin(ReadOnlyAdmin):
     """
 
     search_fields = ["user_id"]
-    search_help_text = gettext_noop("A user's id, the whole of it.")
+    search_help_text = gettext_lazy("A user's id, the whole of it.")
     list_select_related: Any = ["workspace"]
 
     def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
@@ -330,7 +330,8 @@ MAX_MESSAGE_CHARACTERS = 2000
 
 
 class StateFilter(ConditionFilter):
-    title = parameter_name = "state"
+    title = gettext_lazy("state")
+    parameter_name = "state"
     conditions = {
         "": (
             gettext_noop("All but nothing waits"),

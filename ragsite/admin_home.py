@@ -252,4 +252,4 @@ def _menu_entry(request: HttpRequest, title: str, icon: str, target: str) -> dic
     below = request.path.removeprefix(address)
     is_below = below != request.path and below.split("/")[0] not in {"open-questions", "add"}
     is_active = request.path == address or is_below
-    return {"title": title, "icon": icon, "link": address, "active": is_active}
+    return {"title": gettext(title), "icon": icon, "link": address, "active": is_active}

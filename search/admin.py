@@ -49,7 +49,11 @@ from search.results import MODES, Hit
 from search.services import search
 
 PAGE_SIZE = 50
-DAYS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
+DAYS = (
+    ("7", gettext_lazy("7 days")),
+    ("30", gettext_lazy("30 days")),
+    ("90", gettext_lazy("90 days")),
+)
 MAX_PAGES = 100
 #: Label and colour of each reason.
 REASON_LABELS: dict[Reason, tuple[str, str]] = {
@@ -65,7 +69,7 @@ class QuestionsForm(forms.Form):
         max_length=200,
         label=gettext_lazy("Words"),
         widget=UnfoldAdminTextInputWidget(
-            attrs={"placeholder": gettext_noop("A part of the question")}
+            attrs={"placeholder": gettext_lazy("A part of the question")}
         ),
     )
     days = forms.ChoiceField(
@@ -76,10 +80,10 @@ class QuestionsForm(forms.Form):
     )
     reason = forms.ChoiceField(
         choices=[
-            ("", gettext_noop("Anything")),
-            ("nothing", gettext_noop("Nothing was found")),
-            ("refused", gettext_noop("A chat had no answer")),
-            ("far", gettext_noop("Nothing near was found")),
+            ("", gettext_lazy("Anything")),
+            ("nothing", gettext_lazy("Nothing was found")),
+            ("refused", gettext_lazy("A chat had no answer")),
+            ("far", gettext_lazy("Nothing near was found")),
         ],
         required=False,
         label=gettext_lazy("What went wrong"),
@@ -166,7 +170,8 @@ def _page_address(request: HttpRequest, page: int) -> str:
 class FoundFilter(ConditionFilter):
     """How much was found. Vector search always finds something, so lexical hits say more."""
 
-    title = parameter_name = "found"
+    title = gettext_lazy("found")
+    parameter_name = "found"
     conditions = {
         "nothing": (gettext_noop("Nothing"), Q(total=0)),
         "no-words": (gettext_noop("Nothing by words"), Q(lexical_total=0)),
@@ -177,7 +182,8 @@ class FoundFilter(ConditionFilter):
 class DegradedFilter(ConditionFilter):
     """Whether a part of the search did not work."""
 
-    title = parameter_name = "degraded"
+    title = gettext_lazy("degraded")
+    parameter_name = "degraded"
     conditions = {
         "yes": (gettext_noop("Yes"), ~Q(degraded=[])),
         "no": (gettext_noop("No"), Q(degraded=[])),
@@ -185,7 +191,8 @@ class DegradedFilter(ConditionFilter):
 
 
 class ModeFilter(ConditionFilter):
-    title = parameter_name = "mode"
+    title = gettext_lazy("mode")
+    parameter_name = "mode"
     conditions = {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}
 
 
@@ -228,12 +235,14 @@ class SearchLogAdmin(ReadOnlyAdmin):
 
     @display(
         description="listed",
-        label={"nothing": "danger", gettext_noop("nothing by words"): "warning"},
+        label={"nothing": "danger", "words": "warning"},
     )
-    def found(self, row: SearchLog) -> str:
+    def found(self, row: SearchLog) -> str | tuple[str, str]:
         if row.total == 0:
-            return "nothing"
-        return gettext("nothing by words") if row.lexical_total == 0 else f"{row.total:,}"
+            return "nothing", gettext("nothing")
+        if row.lexical_total == 0:
+            return "words", gettext("nothing by words")
+        return number_format(row.total, force_grouping=True)
 
     @display(description=gettext_lazy("judge"))
     def judge(self, row: SearchLog) -> str:
@@ -296,9 +305,9 @@ class SavedSearchAdmin(ReadOnlyAdmin):
 JUDGED_HITS = 20
 TAKEN_BACK = "none"
 BUTTONS = (
-    (Grade.PINNED, "keep", gettext_noop("The best there is: it should come first")),
-    (Grade.GOOD, "thumb_up", gettext_noop("It answers the question")),
-    (Grade.BAD, "thumb_down", gettext_noop("It does not answer the question")),
+    (Grade.PINNED, "keep", gettext_lazy("The best there is: it should come first")),
+    (Grade.GOOD, "thumb_up", gettext_lazy("It answers the question")),
+    (Grade.BAD, "thumb_down", gettext_lazy("It does not answer the question")),
 )
 
 

@@ -75,7 +75,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
             },
         ),
         (
-            "Work",
+            gettext_lazy("Work"),
             {
                 "fields": [
                     "total",
@@ -93,7 +93,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
                 ]
             },
         ),
-        ("Time", {"fields": ["started_at", "finished_at", "took", "timings"]}),
+        (gettext_lazy("Time"), {"fields": ["started_at", "finished_at", "took", "timings"]}),
     ]
 
     #: For cancelling and retrying.

@@ -398,7 +398,7 @@ class VersionFilter(ConditionFilter):
 
 
 class OcrFilter(ConditionFilter):
-    title = "OCR"
+    title = gettext_lazy("OCR")
     parameter_name = "ocr"
     conditions = {
         "hard": (gettext_noop("Hard to read"), Q(metadata__ocr__hard_to_read=True)),
@@ -426,7 +426,7 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             {"fields": ["title", "key", "collection_link", "workspace", "contents"]},
         ),
         (
-            "Ingestion",
+            gettext_lazy("Ingestion"),
             {
                 "fields": [
                     "status",
@@ -439,7 +439,7 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             },
         ),
         (
-            "Source",
+            gettext_lazy("Source"),
             {
                 "fields": [
                     "source",
@@ -458,7 +458,7 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             },
         ),
         (
-            "Text",
+            gettext_lazy("Text"),
             {
                 "fields": [
                     "chunk_count",

@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, gettext_lazy, gettext_noop
+from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
@@ -43,7 +43,7 @@ class AliasAdmin(GraphAdmin):
     list_select_related = ["node", "workspace"]
     list_heavy_fields = ("node__props",)
     search_fields = ["form"]
-    search_help_text = gettext_noop("The whole name, however it is written.")
+    search_help_text = gettext_lazy("The whole name, however it is written.")
     ordering = ["-id"]
     sortable_by = ["name"]
     autocomplete_fields = ["node"]
@@ -92,7 +92,7 @@ class EdgeAdmin(GraphAdmin):
     list_select_related = ["workspace", "source", "target"]
     list_heavy_fields = ("props", "source__props", "target__props")
     search_fields = ["source__name"]
-    search_help_text = gettext_noop("One of its nodes: letters of the name, or the whole id.")
+    search_help_text = gettext_lazy("One of its nodes: letters of the name, or the whole id.")
     ordering = ["-id"]
     sortable_by = ["rel_name"]
     list_display_links = ["rel_name"]

@@ -124,7 +124,7 @@ def matching_node_ids(words: str) -> list[int]:
 class RelationFilter(TextFilter):
     """Filter by the exact name of a relation."""
 
-    title = "relation"
+    title = gettext_lazy("relation")
     parameter_name = "rel"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -134,7 +134,7 @@ class RelationFilter(TextFilter):
 class LabelFilter(TextFilter):
     """Filter by one exact label."""
 
-    title = "label"
+    title = gettext_lazy("label")
     parameter_name = "label"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -158,7 +158,7 @@ class PropertiesField(forms.JSONField):
 
     def __init__(self, **kwargs: Any) -> None:
         widget = UnfoldAdminTextareaWidget(attrs={"rows": 6, "spellcheck": "false"})
-        help_text = gettext('A JSON object, such as {"born": 1815}. Empty: none.')
+        help_text = gettext_lazy('A JSON object, such as {"born": 1815}. Empty: none.')
         super().__init__(
             required=False,
             widget=widget,
@@ -183,7 +183,7 @@ class LabelsField(forms.CharField):
         super().__init__(
             required=False,
             widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-            help_text=gettext("One a line, such as “Person”."),
+            help_text=gettext_lazy("One a line, such as “Person”."),
             validators=[checked_by(inputs.check_labels)],
             **kwargs,
         )

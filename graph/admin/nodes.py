@@ -162,9 +162,9 @@ MAX_MENTIONS = 10
 MAX_NAMES = 50
 #: In the order of `graph.services.Deletion`.
 DELETED_KINDS = (
-    "nodes",
-    "edges",
-    "mentions",
+    gettext_noop("nodes"),
+    gettext_noop("edges"),
+    gettext_noop("mentions"),
     gettext_noop("names in texts"),
     gettext_noop("nodes that nobody described"),
 )
@@ -191,7 +191,7 @@ class NodeAdmin(GraphAdmin):
     list_select_related = ["workspace"]
     list_heavy_fields = ("props",)
     search_fields = ["name"]
-    search_help_text = gettext_noop(
+    search_help_text = gettext_lazy(
         "Letters of its name, or the whole of another name or of its id."
     )
     ordering = ["-id"]
@@ -265,7 +265,7 @@ class NodeAdmin(GraphAdmin):
                 scope=row_scope(group[0]), ids=[row.key for row in group]
             )
             gone.update(dict(zip(DELETED_KINDS, astuple(deleted), strict=True)))
-        return {name: number for name, number in gone.items() if number}
+        return {gettext(name): number for name, number in gone.items() if number}
 
     def deletion_name(self, row: Node) -> str:
         return f"{row}{RETURNS_NOTE if row.origin == Origin.EXTRACTED else ''}"
