@@ -9,6 +9,7 @@ from django import forms
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
+from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
 from accounts.models import Membership
@@ -62,7 +63,10 @@ class AccessForm(forms.Form):
 
 
 MAX_FILE_NAME_CHARACTERS = 1024
-CHUNKER_CHOICES = [(name, f"{name}: {kind.summary}") for name, kind in CHUNKERS.items()]
+CHUNKER_CHOICES = [
+    (name, format_lazy("{}: {}", name, gettext_lazy(kind.summary)))
+    for name, kind in CHUNKERS.items()
+]
 GRAPH_CHOICES = [
     (
         Collection.Graph.RULES,
@@ -153,13 +157,17 @@ class FusionField(WrittenField):
 class CollectionChangeForm(forms.Form):
     """Fields of a collection that can be changed."""
 
-    name = forms.CharField(max_length=200, help_text=gettext_lazy("What people call it."))
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=200, help_text=gettext_lazy("What people call it.")
+    )
     description = forms.CharField(
+        label=gettext_lazy("Description"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text=gettext_lazy("What is in it."),
     )
     language = forms.CharField(
+        label=gettext_lazy("Language"),
         max_length=20,
         required=False,
         help_text=gettext_lazy(
@@ -183,6 +191,7 @@ class CollectionChangeForm(forms.Form):
         ),
     )
     graph = forms.ChoiceField(
+        label=gettext_lazy("Graph"),
         choices=GRAPH_CHOICES,
         initial=Collection.Graph.RULES,
         required=False,
@@ -360,6 +369,7 @@ class PassageForm(forms.Form):
     """The text of a passage; `expected` is the content hash when the form was shown."""
 
     text = forms.CharField(
+        label=gettext_lazy("Text"),
         strip=False,
         max_length=MAX_PASSAGE_CHARACTERS,
         widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "true"}),
@@ -409,12 +419,14 @@ class DocumentChangeForm(AccessForm):
     """Title, metadata, and who may see the document."""
 
     title = forms.CharField(
+        label=gettext_lazy("Title"),
         max_length=MAX_TITLE_CHARACTERS,
         help_text=gettext_lazy(
             "It is found with every passage. Another one takes a moment: all are read anew."
         ),
     )
     metadata = MetadataLinesField(
+        label=gettext_lazy("Metadata"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 6}),
         help_text=gettext_lazy(

@@ -110,6 +110,30 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
 )
 
+#: Texts of Unfold, which comes without translations.
+UNFOLD_TEXTS = (
+    gettext_noop("Search apps and models..."),
+    gettext_noop("Type to search"),
+    gettext_noop("Loading more results..."),
+    gettext_noop("No results found"),
+    gettext_noop("No results matching your query"),
+    gettext_noop("Recent searches"),
+    gettext_noop("No recent searches"),
+    gettext_noop("Filters"),
+    gettext_noop("Apply Filters"),
+    gettext_noop("Reset filters"),
+    gettext_noop("Clear all filters"),
+    gettext_noop("Light"),
+    gettext_noop("Dark"),
+    gettext_noop("System"),
+    gettext_noop("General"),
+    gettext_noop("More actions"),
+    gettext_noop("Select all rows"),
+    gettext_noop("Expand row"),
+    gettext_noop("Toggle password visibility"),
+    gettext_noop("This page yielded into no results. Create a new item or reset your filters."),
+)
+
 
 def admin_home(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Context of the admin's first page besides the list of models."""

@@ -8,6 +8,7 @@ Works without GNU gettext. The compiled catalogs are committed, so that a clone 
 """
 
 import io
+import json
 import os
 import re
 import sys
@@ -53,6 +54,10 @@ def find_texts(domain: str) -> Catalog:
 
         for name in model_names():
             found.add(name, None, [("models", 0)])
+        for path in sorted((ROOT / "rag" / "pipelines" / "templates").glob("*.json")):
+            pipeline = json.loads(path.read_text())
+            for field in ("name", "description"):
+                found.add(pipeline[field], None, [(str(path.relative_to(ROOT)), 0)])
     return found
 
 

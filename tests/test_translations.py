@@ -116,6 +116,7 @@ def test_the_chosen_language_is_kept_for_the_person(client: Client, reader: Memb
 
     elsewhere = Client(headers={"Accept-Language": "de"})
     assert '<html lang="de"' in elsewhere.get("/login/").text
+    reader.user.refresh_from_db()
     reader.user.set_password("harbour light")
     reader.user.save()
     elsewhere.post("/login/", {"username": "ada", "password": "harbour light"})

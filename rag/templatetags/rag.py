@@ -1,7 +1,10 @@
 """Template tags of chat, pipelines and traces."""
 
+from typing import Any
+
 from django import template
 from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from rag.models import Trace
 
@@ -14,6 +17,13 @@ _TONE_OF_STATE = {
     Trace.State.TIMED_OUT: "bad",
     Trace.State.CANCELLED: "warn",
 }
+
+
+@register.filter
+def pipeline_text(pipeline: Any, field: str) -> str:
+    """Name or description of a pipeline; that of a template in the language of the page."""
+    text = str(getattr(pipeline, field))
+    return gettext(text) if pipeline.is_template and text else text
 
 
 @register.filter
