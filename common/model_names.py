@@ -1,4 +1,4 @@
-"""Names of models and their fields in the language of the page, where the admin shows them."""
+"""Names of apps, models and their fields in the language of the page, where the admin shows them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,15 +10,20 @@ from django.db.models import Field
 from django.utils.translation import gettext_lazy
 
 
+def own_apps() -> Iterator[Any]:
+    """The apps of the project."""
+    return (app for app in apps.get_app_configs() if Path(app.path).parent == settings.BASE_DIR)
+
+
 def own_models() -> Iterator[Any]:
     """The models of the project's apps, without their hidden many-to-many tables."""
-    for app in apps.get_app_configs():
-        if Path(app.path).parent == settings.BASE_DIR:
-            yield from app.get_models()
+    for app in own_apps():
+        yield from app.get_models()
 
 
 def model_names() -> Iterator[str]:
     """Every name as the code has it: what the catalogs must translate."""
+    yield from (str(app.verbose_name) for app in own_apps() if app.models)
     for model in own_models():
         meta = model._meta
         yield from (meta.verbose_name_raw, str(meta.verbose_name_plural))
@@ -29,6 +34,8 @@ def model_names() -> Iterator[str]:
 
 def translate_model_names() -> None:
     """Have every name looked up in the catalogs. Migrations keep the names of the code."""
+    for app in own_apps():
+        app.verbose_name = gettext_lazy(str(app.verbose_name))
     for model in own_models():
         meta = model._meta
         meta.verbose_name = gettext_lazy(str(meta.verbose_name))

@@ -39,7 +39,7 @@ def reader() -> Membership:
 
 @cache
 def _english_texts(language: str) -> frozenset[str]:
-    """Texts of pages that the language says otherwise."""
+    """Texts of pages that the language says otherwise, but for words that may be names as well."""
     with catalog_path(language, "django").open("rb") as file:
         messages = list(read_po(file, locale=language))
     texts = {
@@ -48,7 +48,8 @@ def _english_texts(language: str) -> frozenset[str]:
         if isinstance(message.id, str) and message.id
         for original, string in [(message.id, str(message.string))]
     }
-    return frozenset(texts.keys() - texts.values())
+    different = texts.keys() - texts.values()
+    return frozenset(text for text in different if len(text) > 2 and not text.islower())
 
 
 class _Texts(HTMLParser):
@@ -61,7 +62,8 @@ class _Texts(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if tag in {"script", "style", "code", "pre", "textarea", "bdi"}:
+        is_icon = "material-symbols" in (given.get("class") or "")
+        if is_icon or tag in {"script", "style", "code", "pre", "textarea", "bdi"}:
             self._skipped.append(tag)
         self.texts += [given[name] or "" for name in ("title", "aria-label") if name in given]
 

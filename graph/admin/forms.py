@@ -203,6 +203,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     """Name, labels and properties of a node; its id cannot change."""
 
     name = forms.CharField(
+        label=gettext_lazy("Name"),
         required=False,
         max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
@@ -211,7 +212,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         ),
         validators=[checked_by(inputs.check_name)],
     )
-    labels = LabelsField()
+    labels = LabelsField(label=gettext_lazy("Labels"))
     props = PropertiesField(label=gettext_lazy("Properties"))
 
     class Meta:
