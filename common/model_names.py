@@ -1,4 +1,4 @@
-"""Names of apps, models and their fields in the language of the page, where the admin shows them."""
+"""Names of apps, models and fields in the language of the page, where the admin shows them."""
 
 from collections.abc import Iterator
 from pathlib import Path

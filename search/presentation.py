@@ -81,6 +81,8 @@ FIELD_HEADINGS = {
     "media_type": gettext_noop("Type"),
     "origin": gettext_noop("Source"),
     "dated": gettext_noop("Date"),
+    "language": gettext_noop("Language"),
+    "collection": gettext_noop("Collection"),
 }
 
 
