@@ -7,7 +7,7 @@ manage := $(py) manage.py
 templates = $(shell find templates -name '*.html' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test test-fast coverage check check-types check-style check-django openapi lock bench fmt services-stop clean
+.PHONY: help setup setup-dev run test test-fast coverage check check-types check-style check-django openapi messages lock bench fmt services-stop clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -53,12 +53,16 @@ check-django: setup-dev
 	$(manage) check --deploy --tag urls --tag admin --tag templates
 	$(manage) makemigrations --check --dry-run
 	$(py) -m scripts.check_migrations
+	$(py) -m scripts.messages --check
 	@mkdir -p var
 	$(manage) spectacular --validate --file var/openapi.yaml
 	@diff -u docs/openapi.yaml var/openapi.yaml || { echo 'docs/openapi.yaml is out of date: run `make openapi`' >&2; exit 1; }
 
 openapi: setup  ## write docs/openapi.yaml
 	$(manage) spectacular --validate --file docs/openapi.yaml
+
+messages: setup-dev  ## find texts of pages, and compile their translations
+	$(py) -m scripts.messages
 
 lock: setup-dev  ## compile requirements*.in to requirements*.txt
 	for name in requirements requirements-dev; do \

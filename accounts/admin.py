@@ -10,6 +10,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_lazy
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -148,11 +149,16 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
     has_revoke_permission = requires("accounts.change_apikey")
 
-    @admin.action(description="Revoke", permissions=["revoke"])
+    @admin.action(description=gettext_lazy("Revoke"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         for key in queryset:
             revoke_key(key=key)
-        messages.success(request, f"Revoked: {', '.join(str(key) for key in queryset)}.")
+        messages.success(
+            request,
+            gettext("Revoked: {queryset}.").format(
+                queryset=", ".join(str(key) for key in queryset)
+            ),
+        )
 
 
 @admin.register(IdempotencyRecord)
@@ -176,17 +182,20 @@ def enum_conditions(field: str, known: type[Enum]) -> dict[str, tuple[str, Q]]:
 
 
 class KindFilter(ConditionFilter):
-    title = parameter_name = "kind"
+    title = gettext_lazy("kind")
+    parameter_name = "kind"
     conditions = enum_conditions("kind", Kind)
 
 
 class ActionFilter(ConditionFilter):
-    title = parameter_name = "action"
+    title = gettext_lazy("action")
+    parameter_name = "action"
     conditions = enum_conditions("action", Action)
 
 
 class ChannelFilter(ConditionFilter):
-    title = parameter_name = "door"
+    title = gettext_lazy("door")
+    parameter_name = "door"
     conditions = enum_conditions("door", Channel)
 
 
@@ -205,7 +214,9 @@ class ChangeAdmin(ReadOnlyAdmin):
     ]
     list_select_related = ["user", "workspace"]
     search_fields = ["thing"]
-    search_help_text = "The number of a thing, a document or a collection, or a user's whole name."
+    search_help_text = gettext_lazy(
+        "The number of a thing, a document or a collection, or a user's whole name."
+    )
     ordering = ["-id"]
     sortable_by = ["what"]
     fields = [
@@ -235,10 +246,10 @@ class ChangeAdmin(ReadOnlyAdmin):
                 rows = rows.filter(user__in=list(people.values_list("pk", flat=True)))
         return rows
 
-    @display(description="what", ordering="id")
+    @display(description=gettext_lazy("what"), ordering="id")
     def what(self, row: Change) -> str:
         return summarize(row)
 
-    @display(description="more")
+    @display(description=gettext_lazy("more"))
     def details_text(self, row: Change) -> str:
         return describe_details(row) or "—"

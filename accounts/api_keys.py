@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from accounts.models import ApiKey, Membership, Scope, Workspace
@@ -65,20 +66,31 @@ def create_key(
     name = name.strip()
     if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         raise InvalidInput(
-            f"A name has 1 to {MAX_NAME_CHARACTERS} printable characters. Call the key after what"
-            " will use it.",
+            gettext(
+                "A name has 1 to {limit} printable characters. Call the key after what will use it."
+            ).format(limit=MAX_NAME_CHARACTERS),
             field="name",
         )
     wanted = _checked_scopes(scopes)
     if expires_at is not None and expires_at <= timezone.now():
-        raise InvalidInput("This moment has passed. Choose a later one.", field="expires_at")
+        raise InvalidInput(
+            gettext("This moment has passed. Choose a later one."), field="expires_at"
+        )
     if maker is not None:
         _check_maker(maker, wanted, expires_at)
     membership = Membership.objects.filter(user=user, workspace=workspace).first()
     if membership is None:
-        raise NotFound(f"{user} does not belong to “{workspace}”. Add the user to it first.")
+        raise NotFound(
+            gettext("{user} does not belong to “{workspace}”. Add the user to it first.").format(
+                user=user, workspace=workspace
+            )
+        )
     if ApiKey.objects.usable().filter(membership=membership).count() >= MAX_KEYS:
-        raise Conflict(f"You have {MAX_KEYS} keys already. Revoke those that nobody uses.")
+        raise Conflict(
+            gettext("You have {limit} keys already. Revoke those that nobody uses.").format(
+                limit=MAX_KEYS
+            )
+        )
     secret = SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
         key = ApiKey.objects.create(
@@ -146,12 +158,15 @@ def _checked_scopes(scopes: Iterable[str]) -> list[str]:
     wanted = set(scopes)
     if unknown := wanted - set(Scope.values):
         raise InvalidInput(
-            f"There is no scope “{min(unknown)}”. There are: {', '.join(Scope.values)}.",
+            gettext("There is no scope “{unknown}”. There are: {names}.").format(
+                unknown=min(unknown), names=", ".join(Scope.values)
+            ),
             field="scopes",
         )
     if not wanted:
         raise InvalidInput(
-            f"Choose at least one scope of: {', '.join(Scope.values)}.", field="scopes"
+            gettext("Choose at least one scope of: {names}.").format(names=", ".join(Scope.values)),
+            field="scopes",
         )
     return [scope for scope in Scope.values if scope in wanted]
 
@@ -159,11 +174,15 @@ def _checked_scopes(scopes: Iterable[str]) -> list[str]:
 def _check_maker(maker: ApiKey, scopes: list[str], expires_at: datetime | None) -> None:
     if more := [scope for scope in scopes if scope not in maker.scopes]:
         raise Forbidden(
-            f"A key can give only the scopes that it has, which do not include “{more[0]}”. Log in"
-            " to make this one."
+            gettext(
+                "A key can give only the scopes that it has, which do not include"
+                " “{more}”. Log in to make this one."
+            ).format(more=more[0])
         )
     if maker.expires_at is not None and (expires_at is None or expires_at > maker.expires_at):
         raise Forbidden(
-            f"A key can make none that outlives it, which ends {maker.expires_at.isoformat()}."
-            " Name that moment or an earlier one, or log in."
+            gettext(
+                "A key can make none that outlives it, which ends {moment}. Name that"
+                " moment or an earlier one, or log in."
+            ).format(moment=maker.expires_at.isoformat())
         )

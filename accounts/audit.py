@@ -5,7 +5,7 @@ Every entry point sets the actor; services record changes in the transaction tha
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from accounts.models import ApiKey, Change
 
@@ -201,36 +203,94 @@ def prune_changes() -> int:
     return Change.objects.filter(created_at__lt=oldest)._raw_delete("default")
 
 
-VERBS = {"taken_back": "took back", "reembedded": "re-embedded", "reingested": "re-ingested"}
-#: Kinds that the pages call otherwise than the code.
-KIND_LABELS = {"key": "API key", "chunk": "passage"}
-PLURALS = {"memory": "memories", "alias": "aliases"}
-
-
+#: What was done to an object.
+ACTION_TEXTS: dict[str, str] = {
+    Action.MADE: gettext_noop("made {object}"),
+    Action.CHANGED: gettext_noop("changed {object}"),
+    Action.DELETED: gettext_noop("deleted {object}"),
+    Action.INGESTED: gettext_noop("ingested {object}"),
+    Action.REINGESTED: gettext_noop("re-ingested {object}"),
+    Action.REEMBEDDED: gettext_noop("re-embedded {object}"),
+    Action.EXPORTED: gettext_noop("exported {object}"),
+    Action.IMPORTED: gettext_noop("imported {object}"),
+    Action.MERGED: gettext_noop("merged {object}"),
+    Action.SUPERSEDED: gettext_noop("superseded {object}"),
+    Action.JUDGED: gettext_noop("judged {object}"),
+    Action.TAKEN_BACK: gettext_noop("took back {object}"),
+    Action.MEASURED: gettext_noop("measured {object}"),
+    Action.CANCELLED: gettext_noop("cancelled {object}"),
+    Action.RETRIED: gettext_noop("retried {object}"),
+    Action.REVOKED: gettext_noop("revoked {object}"),
+}
+#: An object of each kind, before its id.
+KIND_LABELS: dict[str, str] = {
+    Kind.WORKSPACE: gettext_noop("workspace"),
+    Kind.MEMBERSHIP: gettext_noop("membership"),
+    Kind.USER: gettext_noop("user"),
+    Kind.KEY: gettext_noop("API key"),
+    Kind.COLLECTION: gettext_noop("collection"),
+    Kind.DOCUMENT: gettext_noop("document"),
+    Kind.CHUNK: gettext_noop("passage"),
+    Kind.RUN: gettext_noop("run"),
+    Kind.SPACE: gettext_noop("space"),
+    Kind.JUDGEMENT: gettext_noop("judgement"),
+    Kind.WEIGHTS: gettext_noop("weights"),
+    Kind.NODE: gettext_noop("node"),
+    Kind.EDGE: gettext_noop("edge"),
+    Kind.ALIAS: gettext_noop("alias"),
+    Kind.FACT: gettext_noop("fact"),
+    Kind.CONTEXT: gettext_noop("context"),
+    Kind.MEMORY: gettext_noop("memory"),
+    Kind.PIPELINE: gettext_noop("pipeline"),
+}
+#: One or many objects of each kind.
+KIND_COUNTS: dict[str, Callable[[int], str]] = {
+    Kind.WORKSPACE: lambda number: ngettext("a workspace", "{number} workspaces", number),
+    Kind.MEMBERSHIP: lambda number: ngettext("a membership", "{number} memberships", number),
+    Kind.USER: lambda number: ngettext("a user", "{number} users", number),
+    Kind.KEY: lambda number: ngettext("an API key", "{number} API keys", number),
+    Kind.COLLECTION: lambda number: ngettext("a collection", "{number} collections", number),
+    Kind.DOCUMENT: lambda number: ngettext("a document", "{number} documents", number),
+    Kind.CHUNK: lambda number: ngettext("a passage", "{number} passages", number),
+    Kind.RUN: lambda number: ngettext("a run", "{number} runs", number),
+    Kind.SPACE: lambda number: ngettext("a space", "{number} spaces", number),
+    Kind.JUDGEMENT: lambda number: ngettext("a judgement", "{number} judgements", number),
+    Kind.WEIGHTS: lambda number: ngettext("weights", "{number} weights", number),
+    Kind.NODE: lambda number: ngettext("a node", "{number} nodes", number),
+    Kind.EDGE: lambda number: ngettext("an edge", "{number} edges", number),
+    Kind.ALIAS: lambda number: ngettext("an alias", "{number} aliases", number),
+    Kind.FACT: lambda number: ngettext("a fact", "{number} facts", number),
+    Kind.CONTEXT: lambda number: ngettext("a context", "{number} contexts", number),
+    Kind.MEMORY: lambda number: ngettext("a memory", "{number} memories", number),
+    Kind.PIPELINE: lambda number: ngettext("a pipeline", "{number} pipelines", number),
+}
 #: Label of the actor where no user is known, by channel.
-CHANNEL_ACTORS = {"": "The site", "command": "A command"}
+CHANNEL_ACTORS = {"": gettext_noop("The site"), "command": gettext_noop("A command")}
 
 
 def actor_label(change: Change) -> str:
     """Who did it: a user's name, or “A command”."""
     if change.user is not None:
         return str(change.user)
-    return CHANNEL_ACTORS.get(change.door, "Somebody")
+    return gettext(CHANNEL_ACTORS.get(change.door, gettext_noop("Somebody")))
 
 
 def summarize(change: Change) -> str:
     """The change in words: “changed document 12”, “deleted 14 documents”."""
-    return f"{VERBS.get(change.action, change.action)} {object_label(change)}"
+    text = ACTION_TEXTS.get(change.action)
+    if text is None:
+        return f"{change.action} {object_label(change)}"
+    return gettext(text).format(object=object_label(change))
 
 
 def object_label(change: Change) -> str:
     """“document 12”, “14 documents”, “a document”."""
-    kind = KIND_LABELS.get(change.kind, change.kind)
     if change.thing is not None:
-        return f"{kind} {change.thing}"
-    if change.count == 1:
-        return f"{'an' if kind[:1] in 'aeAE' else 'a'} {kind}"
-    return f"{change.count:,} {PLURALS.get(kind, kind + 's')}"
+        return f"{gettext(KIND_LABELS.get(change.kind, change.kind))} {change.thing}"
+    counted = KIND_COUNTS.get(change.kind)
+    if counted is None:
+        return f"{change.count} {change.kind}"
+    return counted(change.count).format(number=number_format(change.count, force_grouping=True))
 
 
 def describe_details(change: Change) -> str:
@@ -248,9 +308,9 @@ def _field_label(field: str) -> str:
 def _value_label(value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         is_pair = len(value) == 2
-        return (" → " if is_pair else ", ").join(map(_value_label, value)) or "none"
+        return (" → " if is_pair else ", ").join(map(_value_label, value)) or gettext("none")
     if value is None or value == "":
-        return "none"
+        return gettext("none")
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return gettext("yes") if value else gettext("no")
+    return number_format(value, force_grouping=True) if isinstance(value, int) else str(value)

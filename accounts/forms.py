@@ -6,19 +6,26 @@ from typing import Any
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy
 
 from accounts.api_keys import MAX_NAME_CHARACTERS
 from accounts.models import Scope
 from accounts.rate_limits import TooManyRequests
 
 SCOPE_LABELS = {
-    Scope.READ: "read documents, search, see the graph",
-    Scope.WRITE: "add, change and delete documents and the graph",
-    Scope.MEMORY: "read and change what is remembered of you",
-    Scope.CHAT: "ask chat models, run pipelines and tools",
-    Scope.ADMIN: "make and revoke API keys",
+    Scope.READ: gettext_lazy("read documents, search, see the graph"),
+    Scope.WRITE: gettext_lazy("add, change and delete documents and the graph"),
+    Scope.MEMORY: gettext_lazy("read and change what is remembered of you"),
+    Scope.CHAT: gettext_lazy("ask chat models, run pipelines and tools"),
+    Scope.ADMIN: gettext_lazy("make and revoke API keys"),
 }
-LIFETIMES = {"30": "30 days", "90": "90 days", "365": "a year", "": "until it is revoked"}
+LIFETIMES = {
+    "30": gettext_lazy("30 days"),
+    "90": gettext_lazy("90 days"),
+    "365": gettext_lazy("a year"),
+    "": gettext_lazy("until it is revoked"),
+}
 
 
 class LoginForm(AuthenticationForm):
@@ -40,16 +47,23 @@ class NewKeyForm(forms.Form):
     """Name, scopes and lifetime of a new API key."""
 
     name = forms.CharField(
-        max_length=MAX_NAME_CHARACTERS, help_text="What will use it, such as “nightly import”."
+        label=gettext_lazy("Name"),
+        max_length=MAX_NAME_CHARACTERS,
+        help_text=gettext_lazy("What will use it, such as “nightly import”."),
     )
     scopes = forms.MultipleChoiceField(
-        label="What it may do",
-        choices=[(scope.value, f"{scope.value}: {text}") for scope, text in SCOPE_LABELS.items()],
+        label=gettext_lazy("What it may do"),
+        choices=[
+            (scope.value, format_lazy("{}: {}", scope.value, text))
+            for scope, text in SCOPE_LABELS.items()
+        ],
         widget=forms.CheckboxSelectMultiple,
-        help_text="Never more than you may yourself.",
-        error_messages={"required": "Choose at least one."},
+        help_text=gettext_lazy("Never more than you may yourself."),
+        error_messages={"required": gettext_lazy("Choose at least one.")},
     )
-    days = forms.ChoiceField(label="Works for", choices=list(LIFETIMES.items()), required=False)
+    days = forms.ChoiceField(
+        label=gettext_lazy("Works for"), choices=list(LIFETIMES.items()), required=False
+    )
 
     def expires_at(self) -> datetime | None:
         """Expiry of the valid form; None for never."""

@@ -1,13 +1,16 @@
-"""Middleware: the actor for the audit log, and the workspaces that PostgreSQL shows to the
-request.
+"""Middleware: the language of pages, the actor for the audit log, and the workspaces that
+PostgreSQL shows to the request.
 """
 
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import cast
 
+from django.conf import settings
 from django.http import FileResponse, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
 
 from accounts.audit import Channel, acting
 from accounts.current_workspace import request_memberships
@@ -21,6 +24,33 @@ CHANNELS = (
     ("/v2/", Channel.API),
     ("/mcp", Channel.API),
 )
+
+
+#: What programs ask that show no key.
+MACHINE_PATHS = ("/health/", "/metrics")
+
+
+def page_language(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Pages in the language that the reader chose (a cookie, set at login from the account), else
+    the browser's. Programs are answered in English.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        is_machine = channel_of(request.path) not in (Channel.PAGE, Channel.ADMIN)
+        if is_machine or request.path.startswith(MACHINE_PATHS):
+            translation.activate(settings.LANGUAGE_CODE)
+            return get_response(request)
+        language = translation.get_language_from_request(request)
+        translation.activate(language)
+        response = get_response(request)
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            patch_vary_headers(response, ("Accept-Language", "Cookie"))
+            response.headers.setdefault("Content-Language", language)
+        return response
+
+    return middleware
 
 
 def audit_actor(

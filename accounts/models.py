@@ -10,6 +10,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from common.models import TimestampedModel
 
@@ -34,6 +35,14 @@ class WorkspaceOwnedQuerySet(models.QuerySet[M]):
 
 class User(AbstractUser):
     """A person. Custom from the first migration, because it cannot be swapped later."""
+
+    language = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=gettext_lazy("Of pages, such as “de”. Empty: the browser's."),
+    )
 
     #: With their workspaces, by name, where they were read with the user of a session.
     own_memberships: "list[Membership] | None" = None
@@ -67,9 +76,9 @@ class Workspace(TimestampedModel):
 class Role(models.TextChoices):
     """Rights of a member: each role includes those after it."""
 
-    OWNER = "owner"
-    EDITOR = "editor"
-    VIEWER = "viewer"
+    OWNER = "owner", gettext_lazy("Owner")
+    EDITOR = "editor", gettext_lazy("Editor")
+    VIEWER = "viewer", gettext_lazy("Viewer")
 
 
 class Membership(TimestampedModel):
@@ -98,11 +107,11 @@ class Membership(TimestampedModel):
 class Scope(models.TextChoices):
     """Permissions of an API key; none includes another."""
 
-    READ = "read"
-    WRITE = "write"
-    MEMORY = "memory"
-    CHAT = "chat"
-    ADMIN = "admin"
+    READ = "read", gettext_lazy("Read")
+    WRITE = "write", gettext_lazy("Write")
+    MEMORY = "memory", gettext_lazy("Memory")
+    CHAT = "chat", gettext_lazy("Chat")
+    ADMIN = "admin", gettext_lazy("Admin")
 
 
 class ApiKeyQuerySet(WorkspaceOwnedQuerySet["ApiKey"]):
@@ -136,12 +145,14 @@ class ApiKey(models.Model):
     user = models.ForeignKey(User, models.CASCADE, related_name="+")
     membership = models.ForeignKey(Membership, models.CASCADE, related_name="+", editable=False)
     name = models.CharField(max_length=100)
-    prefix = models.CharField(max_length=16, help_text="How the secret begins.")
+    prefix = models.CharField(max_length=16, help_text=gettext_lazy("How the secret begins."))
     digest = models.CharField(max_length=64, editable=False)
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(
-        null=True, blank=True, help_text="To the minute, so that reading writes seldom."
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("To the minute, so that reading writes seldom."),
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -150,7 +161,7 @@ class ApiKey(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        verbose_name = "API key"
+        verbose_name = gettext_lazy("API key")
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(scopes__contained_by=Scope.values, scopes__len__gte=1),
@@ -183,8 +194,10 @@ class IdempotencyRecord(models.Model):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     user = models.ForeignKey(User, models.CASCADE, related_name="+")
     key = models.CharField(max_length=255)
-    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of the request.")
-    token = models.UUIDField(editable=False, help_text="Of the request that does the work.")
+    fingerprint = models.CharField(max_length=64, help_text=gettext_lazy("SHA-256 of the request."))
+    token = models.UUIDField(
+        editable=False, help_text=gettext_lazy("Of the request that does the work.")
+    )
     leased_until = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     location = models.CharField(max_length=2000, blank=True)
@@ -234,22 +247,34 @@ class Change(models.Model):
         Workspace, models.CASCADE, null=True, related_name="+", db_index=False
     )
     user = models.ForeignKey(
-        User, models.SET_NULL, null=True, related_name="+", help_text="Who did it."
+        User, models.SET_NULL, null=True, related_name="+", help_text=gettext_lazy("Who did it.")
     )
     key = models.ForeignKey(
-        ApiKey, models.SET_NULL, null=True, related_name="+", help_text="With which API key."
+        ApiKey,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text=gettext_lazy("With which API key."),
     )
-    door = models.CharField(max_length=10, blank=True, help_text="Where; empty: the site itself.")
+    door = models.CharField(
+        max_length=10, blank=True, help_text=gettext_lazy("Where; empty: the site itself.")
+    )
     action = models.CharField(max_length=20)
-    kind = models.CharField(max_length=20, help_text="What kind of thing.")
-    thing = models.BigIntegerField(null=True, help_text="Its id, where it is one.")
-    count = models.BigIntegerField(default=1, help_text="How many things.")
-    collection = models.BigIntegerField(null=True, help_text="Id of the collection it is in.")
-    document = models.BigIntegerField(null=True, help_text="Id of the document it is in.")
-    subject = models.CharField(
-        max_length=64, blank=True, help_text="SHA-256 of whose memory it is, to be erased by."
+    kind = models.CharField(max_length=20, help_text=gettext_lazy("What kind of thing."))
+    thing = models.BigIntegerField(null=True, help_text=gettext_lazy("Its id, where it is one."))
+    count = models.BigIntegerField(default=1, help_text=gettext_lazy("How many things."))
+    collection = models.BigIntegerField(
+        null=True, help_text=gettext_lazy("Id of the collection it is in.")
     )
-    details = models.JSONField(default=dict, help_text="Fields, values, ids of many.")
+    document = models.BigIntegerField(
+        null=True, help_text=gettext_lazy("Id of the document it is in.")
+    )
+    subject = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text=gettext_lazy("SHA-256 of whose memory it is, to be erased by."),
+    )
+    details = models.JSONField(default=dict, help_text=gettext_lazy("Fields, values, ids of many."))
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = ChangeQuerySet.as_manager()

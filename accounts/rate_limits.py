@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext, ngettext
 
 from common.errors import RagsiteError
 
@@ -122,10 +123,13 @@ def consume(*, caller: str, name: str, rate: Rate | None, counts: bool = True) -
 
 def format_wait(seconds: int) -> str:
     """`40 seconds`, `7 minutes`; rounded up."""
-    for name, length in (("hour", 3600), ("minute", 60)):
+    for texts, length in (
+        (gettext("{number} hours"), 3600),
+        (gettext("{number} minutes"), 60),
+    ):
         if seconds > 2 * length:
-            return f"{ceil(seconds / length)} {name}s"
-    return f"{seconds} second{'' if seconds == 1 else 's'}"
+            return texts.format(number=ceil(seconds / length))
+    return ngettext("{number} second", "{number} seconds", seconds).format(number=seconds)
 
 
 class _Outage:
@@ -173,7 +177,7 @@ class LoginAttempt:
         for name, caller, rate in self._callers:
             _require(
                 consume(caller=caller, name=name, rate=rate, counts=False),
-                "attempts to log in have failed",
+                gettext("Too many attempts to log in have failed. Try again in {wait}."),
             )
 
     def fail(self) -> None:
@@ -182,7 +186,9 @@ class LoginAttempt:
         """
         quotas = [_count(*each, self._address) for each in self._callers]
         for quota in quotas:
-            _require(quota, "attempts to log in have failed")
+            _require(
+                quota, gettext("Too many attempts to log in have failed. Try again in {wait}.")
+            )
 
 
 def record_failed_key(request: Any) -> None:
@@ -194,7 +200,12 @@ def record_failed_key(request: Any) -> None:
     """
     rate, address = parse_rate(settings.LOGIN_ADDRESS_RATE), client_address(request)
     quota = _count(KEY_QUOTA, address, rate, address)
-    _require(quota, "requests came with a key that is none of this site's")
+    _require(
+        quota,
+        gettext(
+            "Too many requests came with a key that is none of this site's. Try again in {wait}."
+        ),
+    )
 
 
 def client_address(request: Any) -> str:
@@ -227,9 +238,9 @@ def _count(name: str, caller: str, rate: Rate | None, address: str) -> Quota | N
     return quota
 
 
-def _require(quota: Quota | None, what: str) -> None:
+def _require(quota: Quota | None, text: str) -> None:
     """Raise TooManyRequests where the quota is used up."""
     if quota is not None and not quota.passes:
         wait = max(1, quota.wait)
-        message = f"Too many {what}. Try again in {format_wait(wait)}."
+        message = text.format(wait=format_wait(wait))
         raise TooManyRequests(message, retry_after=wait)

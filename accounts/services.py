@@ -4,11 +4,13 @@ import secrets
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from accounts.models import Membership, Role, User, Workspace
-from common.errors import Forbidden, NotFound
+from common.errors import Forbidden, InvalidInput, NotFound
 
 DEFAULT_WORKSPACE = "default"
 EDITING_ROLES = (Role.OWNER, Role.EDITOR)
@@ -27,7 +29,11 @@ def get_workspace_by_slug(slug: str) -> Workspace:
     found = Workspace.objects.filter(slug=slug).first()
     if found is None:
         slugs = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True)[:20])
-        raise NotFound(f"There is no workspace “{slug}”. There are: {slugs or 'none yet'}.")
+        raise NotFound(
+            gettext("There is no workspace “{slug}”. There are: {slugs}.").format(
+                slug=slug, slugs=slugs or gettext("none yet")
+            )
+        )
     return found
 
 
@@ -40,11 +46,24 @@ def current_workspace(*, user: Any, slug: str = "") -> Workspace:
     workspace = (workspaces.filter(slug=slug) if slug else workspaces).first()
     if workspace is None:
         raise NotFound(
-            f"There is no workspace “{slug}” that you belong to."
+            gettext("There is no workspace “{slug}” that you belong to.").format(slug=slug)
             if slug
-            else "You belong to no workspace yet. Ask an owner to add you to one."
+            else gettext("You belong to no workspace yet. Ask an owner to add you to one.")
         )
     return workspace
+
+
+def set_language(*, user: User, language: str) -> None:
+    """Keep the language of the user's pages; empty: the browser's. Raises InvalidInput."""
+    if language and language not in dict(settings.LANGUAGES):
+        codes = ", ".join(code for code, _ in settings.LANGUAGES)
+        raise InvalidInput(
+            gettext("There is no language “{language}”. There are: {codes}.").format(
+                language=language, codes=codes
+            )
+        )
+    user.language = language
+    user.save(update_fields=["language"])
 
 
 def can_edit(*, user: Any, workspace: Workspace) -> bool:
@@ -58,7 +77,9 @@ def require_editor(*, user: Any, workspace: Workspace) -> None:
     """Raise Forbidden unless `user` may edit in `workspace`."""
     if not can_edit(user=user, workspace=workspace):
         raise Forbidden(
-            f"You may read “{workspace}”, not change it. Ask an owner for the editor role."
+            gettext(
+                "You may read “{workspace}”, not change it. Ask an owner for the editor role."
+            ).format(workspace=workspace)
         )
 
 

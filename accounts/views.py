@@ -1,20 +1,25 @@
-"""Pages: login and logout, choice of the workspace, API keys."""
+"""Pages: login and logout, choice of the workspace and the language, API keys."""
 
-from typing import Any
+from typing import Any, cast
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import views
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
+from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_http_methods, require_POST
+from django.views.i18n import JavaScriptCatalog
 
 from accounts.api_keys import create_key, revoke_key
 from accounts.current_workspace import request_workspace, select_workspace
 from accounts.forms import LoginForm, NewKeyForm
-from accounts.models import ApiKey, Scope
-from accounts.services import can_edit
+from accounts.models import ApiKey, Scope, User
+from accounts.services import can_edit, set_language
 from common.errors import InvalidInput, NotFound
 from common.web import errors_in_form, login_required_page
 
@@ -33,6 +38,11 @@ class Login(views.LoginView):
             answer.headers["Retry-After"] = str(form.retry_after)
         return answer
 
+    def form_valid(self, form: Any) -> HttpResponse:
+        answer = super().form_valid(form)
+        _keep_language(answer, form.get_user().language)
+        return answer
+
 
 class Logout(views.LogoutView):
     """Ends the session; Django takes POST only."""
@@ -46,20 +56,64 @@ def switch_workspace(request: HttpRequest) -> HttpResponse:
     """
     slug = request.POST.get("workspace", "")
     if not slug:
-        raise InvalidInput("No workspace was chosen. Choose one from the menu.")
+        raise InvalidInput(gettext("No workspace was chosen. Choose one from the menu."))
     chosen = select_workspace(request, slug=slug)
     may_edit = can_edit(user=request.user, workspace=chosen)
     messages.success(
         request,
-        f"This is {chosen} now."
+        gettext("This is {chosen} now.").format(chosen=chosen)
         if may_edit
-        else f"This is {chosen} now. You may read here; an owner can let you edit.",
+        else gettext("This is {chosen} now. You may read here; an owner can let you edit.").format(
+            chosen=chosen
+        ),
     )
+    return _redirect_to_next(request)
+
+
+def _redirect_to_next(request: HttpRequest) -> HttpResponse:
+    """To the posted `next` where it is an address of this site, else to the start."""
     target = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(
         target, {request.get_host()}, require_https=request.is_secure()
     )
     return redirect(target if is_ours else "search")
+
+
+@require_POST
+@login_required_page
+def choose_language(request: HttpRequest) -> HttpResponse:
+    """Keep the posted language for the user, and redirect to `next`. Empty: the browser's."""
+    language = request.POST.get("language", "")
+    set_language(user=cast("User", request.user), language=language)
+    answer = _redirect_to_next(request)
+    _keep_language(answer, language)
+    return answer
+
+
+def _keep_language(answer: HttpResponse, language: str) -> None:
+    """Have the browser ask for pages in the language of the account; none: in its own."""
+    name = settings.LANGUAGE_COOKIE_NAME
+    if not language:
+        answer.delete_cookie(name, samesite="Lax")
+        return
+    answer.set_cookie(
+        name,
+        language,
+        max_age=settings.LANGUAGE_COOKIE_AGE,
+        secure=settings.LANGUAGE_COOKIE_SECURE,
+        httponly=settings.LANGUAGE_COOKIE_HTTPONLY,
+        samesite="Lax",
+    )
+
+
+@method_decorator(cache_control(max_age=3600), "dispatch")
+class JavaScriptTexts(JavaScriptCatalog):
+    """The texts of scripts in the language of the page, for `gettext` and `ngettext` there."""
+
+    domain = "djangojs"
+
+    def get_paths(self, packages: list[str]) -> list[str]:
+        return [str(path) for path in settings.LOCALE_PATHS]
 
 
 LISTED_KEYS = 200
@@ -97,10 +151,12 @@ def revoke_api_key(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation; on POST revoke the key."""
     key = _visible_keys(request).filter(pk=pk).first()
     if key is None:
-        raise NotFound("There is no such key, or it is not yours.")
+        raise NotFound(gettext("There is no such key, or it is not yours."))
     if request.method == "POST":
         revoke_key(key=key)
-        messages.success(request, f"“{key.name}” opens nothing any more.")
+        messages.success(
+            request, gettext("“{key_name}” opens nothing any more.").format(key_name=key.name)
+        )
         return redirect("keys")
     return render(request, "accounts/key_revoke.html", {"key": key})
 

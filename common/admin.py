@@ -13,10 +13,12 @@ from django.db import connections
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
@@ -157,7 +159,11 @@ class DeletionPreview(ModelAdmin):
         rows = list(objs)
         shown: list[Any] = [self.deletion_name(row) for row in rows[:MAX_PREVIEWED]]
         if len(rows) > MAX_PREVIEWED:
-            shown.append(f"… and {len(rows) - MAX_PREVIEWED:,} more")
+            shown.append(
+                gettext("… and {number} more").format(
+                    number=number_format(len(rows) - MAX_PREVIEWED, force_grouping=True)
+                )
+            )
         missing = set() if self.has_delete_permission(request) else {str(self.opts.verbose_name)}
         return shown, self.deletion_counts(rows), missing, []
 
@@ -184,12 +190,12 @@ class ConditionFilter(SimpleListFilter):
     conditions: Mapping[str, tuple[str, Q]]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(value, label) for value, (label, _) in self.conditions.items() if value]
+        return [(value, gettext(label)) for value, (label, _) in self.conditions.items() if value]
 
     def choices(self, changelist: Any) -> Any:
         unset, *others = super().choices(changelist)
         label, _ = self.conditions.get("", (unset["display"], Q()))
-        yield {**unset, "display": label}
+        yield {**unset, "display": gettext(str(label))}
         yield from others
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -233,10 +239,17 @@ def link_to_list(model: type[Model], text: str, **filters: Any) -> SafeString:
     )
 
 
+def counted(model: type[Model], number: int) -> str:
+    """A number of rows with what they are: “1 passage”, “2,000 passages”."""
+    meta = model._meta
+    name = meta.verbose_name if number == 1 else meta.verbose_name_plural
+    return f"{number_format(number, force_grouping=True)} {name}"
+
+
 def link_column(name: str, description: str = "") -> Any:
     """A column that links to the related row `name`."""
 
-    @display(description=description or name.replace("_", " "), ordering=name)
+    @display(description=gettext_lazy(description or name.replace("_", " ")), ordering=name)
     def column(self: ModelAdmin, row: Any) -> str | SafeString:
         return link_to(getattr(row, name))
 

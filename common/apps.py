@@ -1,5 +1,7 @@
 """Application configuration."""
 
+from functools import partial
+
 from django.apps import AppConfig
 
 
@@ -7,7 +9,15 @@ class CommonConfig(AppConfig):
     name = "common"
 
     def ready(self) -> None:
-        from common import checks, pgvector, rls  # noqa: PLC0415 (apps are not ready before)
+        from django.utils.formats import number_format  # noqa: PLC0415
+        from django.utils.translation import gettext  # noqa: PLC0415
+
+        # Apps are not ready before.
+        from common import checks, pgvector, rls, translation  # noqa: PLC0415
+
+        translation.use_functions(
+            gettext=gettext, format_number=partial(number_format, force_grouping=True)
+        )
 
         checks.register()
         rls.secure_after_migrate()

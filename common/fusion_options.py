@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, Literal, Self
 
 from common.errors import InvalidInput
+from common.translation import format_number, gettext
 
 #: `score` adds scaled scores by weights that follow the question, and compares the best texts;
 #: `weighted` adds them by fixed weights alone; `rrf` adds reciprocal ranks.
@@ -41,8 +42,9 @@ class FusionOptions:
         names = [field.name for field in fields(cls)]
         if not isinstance(given, Mapping) or given.keys() - set(names):
             raise InvalidInput(
-                f"Fusion is an object of {', '.join(names)}, such as"
-                ' {"method": "rrf", "rrf_k": 60}.',
+                gettext(
+                    'Fusion is an object of {names}, such as {{"method": "rrf", "rrf_k": 60}}.'
+                ).format(names=", ".join(names)),
                 field="fusion",
             )
         options = cls(**given)
@@ -53,11 +55,21 @@ class FusionOptions:
         """Raise InvalidInput for invalid options."""
         if self.method is not None and self.method not in METHODS:
             raise InvalidInput(
-                f"There is no fusion “{self.method}”. Use {', '.join(METHODS)}.", field="fusion"
+                gettext("There is no fusion “{method}”. Use {names}.").format(
+                    method=self.method, names=", ".join(METHODS)
+                ),
+                field="fusion",
             )
         for name, value, known in (("rrf_k", self.rrf_k, RRF_KS), ("depth", self.depth, DEPTHS)):
             if value is not None and (isinstance(value, bool) or value not in known):
-                raise InvalidInput(f"{name} may be {known[0]} to {known[-1]:,}.", field=name)
+                raise InvalidInput(
+                    gettext("{name} may be {least} to {most}.").format(
+                        name=name,
+                        least=known[0],
+                        most=format_number(known[-1]),
+                    ),
+                    field=name,
+                )
         if self.weights is not None:
             checked_weights(self.weights, arms=arms)
 
@@ -75,11 +87,16 @@ def checked_weights(data: Any, *, arms: Iterable[str]) -> dict[str, float]:
     """A weight for each of `arms`; missing ones are 0. Raises InvalidInput."""
     known = list(arms)
     if not isinstance(data, Mapping):
-        raise InvalidInput(f"Weights are an object of {', '.join(known)}.", field="weights")
+        raise InvalidInput(
+            gettext("Weights are an object of {names}.").format(names=", ".join(known)),
+            field="weights",
+        )
     unknown = sorted(data.keys() - set(known))
     if unknown:
         raise InvalidInput(
-            f"There is no arm “{unknown[0]}” to weigh. There are: {', '.join(known)}.",
+            gettext("There is no arm “{unknown}” to weigh. There are: {names}.").format(
+                unknown=unknown[0], names=", ".join(known)
+            ),
             field="weights",
         )
     try:
@@ -89,6 +106,7 @@ def checked_weights(data: Any, *, arms: Iterable[str]) -> dict[str, float]:
     each = weights.values()
     if not all(isfinite(weight) and weight >= 0 for weight in each) or not any(each):
         raise InvalidInput(
-            "Weights are finite numbers of at least 0, one of them greater.", field="weights"
+            gettext("Weights are finite numbers of at least 0, one of them greater."),
+            field="weights",
         )
     return weights

@@ -17,6 +17,7 @@ from django.core.cache import cache
 from django.db import DatabaseError, OperationalError, connection
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 from psycopg.errors import DeadlockDetected
 
 from common.errors import RagsiteError
@@ -143,7 +144,9 @@ class DatabaseUnavailable(RagsiteError):
     )
 
     def __init__(self) -> None:
-        super().__init__("The database does not answer just now. Try again in a few seconds.")
+        super().__init__(
+            gettext("The database does not answer just now. Try again in a few seconds.")
+        )
 
 
 def is_lost_connection(error: BaseException | None) -> bool:

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import get_script_prefix, reverse
+from django.utils.translation import gettext, gettext_noop
 from django_htmx.http import HttpResponseClientRedirect
 
 from common.errors import ExplainedError, RagsiteError
@@ -33,12 +34,12 @@ def _cached_reverse(name: str, prefix: str, *arguments: Any) -> str:
 View = Callable[..., HttpResponseBase]
 
 TITLES = {
-    400: "That request cannot be done",
-    403: "You may not do this",
-    404: "There is nothing here",
-    409: "Something changed meanwhile",
-    500: "The site made a mistake",
-    503: "Part of the site is out of order",
+    400: gettext_noop("That request cannot be done"),
+    403: gettext_noop("You may not do this"),
+    404: gettext_noop("There is nothing here"),
+    409: gettext_noop("Something changed meanwhile"),
+    500: gettext_noop("The site made a mistake"),
+    503: gettext_noop("Part of the site is out of order"),
 }
 
 
@@ -82,7 +83,11 @@ def errors_in_form(form: Form, field: str | None = None) -> Iterator[None]:
 
 def error_page(request: HttpRequest, *, status: int, message: str) -> HttpResponse:
     """A page that says what happened and what to do."""
-    context = {"title": TITLES.get(status, TITLES[400]), "message": message, "status": status}
+    context = {
+        "title": gettext(TITLES.get(status, TITLES[400])),
+        "message": message,
+        "status": status,
+    }
     return render(request, "error.html", context, status=status)
 
 

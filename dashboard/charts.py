@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from django.contrib.humanize.templatetags.humanize import intcomma, naturaltime
 from django.urls import reverse
-from django.utils.formats import date_format
+from django.utils.formats import date_format, number_format
 from django.utils.timezone import localtime
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from dashboard.figures import DAY, Figures, Range
 from search.models import Evaluation
@@ -54,12 +55,12 @@ def format_milliseconds(value: float) -> str:
 
 def format_score(value: float) -> str:
     """A value from 0 to 1 with two decimals."""
-    return f"{value:.2f}"
+    return number_format(value, 2)
 
 
 def _trimmed(value: float, digits: int) -> str:
     text = f"{value:.{digits}f}"
-    return text.rstrip("0").removesuffix(".") if "." in text else text
+    return number_format(text.rstrip("0").removesuffix(".") if "." in text else text)
 
 
 Values = Sequence[float | None]
@@ -279,9 +280,9 @@ _HALF_LABEL_WIDTH = 9
 def part_name(start: datetime, range: Range) -> str:
     """Label of a part: its day, or its day and hours."""
     if range.step >= DAY:
-        return date_format(start, "D j M")
+        return date_format(start, gettext("D j M"))
     end = start + range.step
-    return f"{date_format(start, 'D j M, H')}–{date_format(end, 'H')} h"
+    return f"{date_format(start, gettext('D j M, H'))}–{date_format(end, 'H')} h"
 
 
 #: Field, label and colour of each metric drawn.
@@ -304,19 +305,28 @@ def metric_curves(history: Sequence[Evaluation]) -> dict[str, Any] | None:
     values = [each.values for each in curves]
     plane = make_plot_area(len(history), values, integers=False, top=1.0)
     ends = ", ".join(
-        f"{name} from {format_score(first or 0)} to {format_score(last or 0)}"
+        gettext("{name} from {first} to {last}").format(
+            name=name, first=format_score(first or 0), last=format_score(last or 0)
+        )
         for name, (first, *_, last) in ((each.name, each.values) for each in curves)
     )
     return {
         "curves": [draw_line(plane, each) for each in curves],
         "levels": axis_labels(plane, format_score, integers=False),
-        "first": date_format(localtime(history[0].created_at), "j M, H:i"),
+        "first": date_format(localtime(history[0].created_at), gettext("j M, H:i")),
         "last": str(naturaltime(history[-1].created_at)),
-        "description": f"Over {len(history)} evaluations: {ends}.",
+        "description": gettext("Over {number} evaluations: {ends}.").format(
+            number=len(history), ends=ends
+        ),
     }
 
 
-SOURCE_NAMES = {"web": "Pages", "chat": "Chat", "api": "API", "command": "Commands"}
+SOURCE_NAMES = {
+    "web": gettext_noop("Pages"),
+    "chat": gettext_noop("Chat"),
+    "api": gettext_noop("API"),
+    "command": gettext_noop("Commands"),
+}
 SERIES_TONES: tuple[Tone, ...] = ("one", "two", "three", "four")
 
 
@@ -336,56 +346,65 @@ def _document_charts(board: Figures, may_edit: bool) -> list[Chart]:
     return [
         Chart(
             "documents",
-            "Documents",
+            gettext("Documents"),
             range=board["range"],
             kind="lines",
-            series=[Series("Documents", board["stock"]["documents"])],
+            series=[Series(gettext("Documents"), board["stock"]["documents"])],
             headline=intcomma(board["now"]["documents"]),
-            about=f"now, {intcomma(failed)} more failed" if failed else "now",
-            empty="Upload some documents, and how their number grows is drawn here.",
+            about=gettext("now, {failed} more failed").format(failed=intcomma(failed))
+            if failed
+            else gettext("now"),
+            empty=gettext("Upload some documents, and how their number grows is drawn here."),
             link=reverse("collections") if may_edit else "",
-            link_text="Add documents",
+            link_text=gettext("Add documents"),
         ),
         Chart(
             "passages",
-            "Passages",
+            gettext("Passages"),
             range=board["range"],
             kind="lines",
-            series=[Series("Passages", board["stock"]["chunks"])],
+            series=[Series(gettext("Passages"), board["stock"]["chunks"])],
             headline=intcomma(board["now"]["chunks"]),
-            about="searchable now",
-            empty="How many passages there are to be found is drawn here.",
+            about=gettext("searchable now"),
+            empty=gettext("How many passages there are to be found is drawn here."),
         ),
     ]
 
 
 def _ingestion_charts(board: Figures) -> list[Chart]:
     made = board["ingested"]
-    rate = f", {format_short(made['rate'])} passages a second" if made["rate"] else ""
+    rate = (
+        gettext(", {rate} passages a second").format(rate=format_short(made["rate"]))
+        if made["rate"]
+        else ""
+    )
     now = board["now"]["waiting"]
     return [
         Chart(
             "ingested",
-            "Files ingested",
+            gettext("Files ingested"),
             range=board["range"],
-            series=[Series("Ready", made["ready"], "one"), Series("Failed", made["failed"], "bad")],
+            series=[
+                Series(gettext("Ready"), made["ready"], "one"),
+                Series(gettext("Failed"), made["failed"], "bad"),
+            ],
             headline=intcomma(sum(made["ready"])),
-            about=f"in {board['range'].label}{rate}",
-            empty="No files were ingested in this time.",
+            about=gettext("in {label}{rate}").format(label=board["range"].label, rate=rate),
+            empty=gettext("No files were ingested in this time."),
             link=reverse("runs"),
-            link_text="All runs",
+            link_text=gettext("All runs"),
         ),
         Chart(
             "waiting",
-            "Queue",
+            gettext("Queue"),
             range=board["range"],
             kind="lines",
-            series=[Series("Waiting", board["stock"]["waiting"])],
+            series=[Series(gettext("Waiting"), board["stock"]["waiting"])],
             headline=intcomma(now),
-            about="documents now" if now != 1 else "document now",
-            empty="Nothing was queued in this time.",
+            about=gettext("documents now") if now != 1 else gettext("document now"),
+            empty=gettext("Nothing was queued in this time."),
             link=reverse("runs") if now else "",
-            link_text="See the runs",
+            link_text=gettext("See the runs"),
         ),
     ]
 
@@ -398,30 +417,38 @@ def _search_charts(board: Figures) -> list[Chart]:
     return [
         Chart(
             "searches",
-            "Searches",
+            gettext("Searches"),
             range=board["range"],
             series=[
-                Series("Found something", found, "one"),
-                Series("Found nothing", made["nothing"], "bad"),
+                Series(gettext("Found something"), found, "one"),
+                Series(gettext("Found nothing"), made["nothing"], "bad"),
             ],
             headline=intcomma(total),
-            about=f"in {board['range'].label}, {intcomma(nothing)} found nothing",
-            empty="How often people and programs search is drawn here. Nobody did in this time.",
+            about=gettext("in {label}, {nothing} found nothing").format(
+                label=board["range"].label, nothing=intcomma(nothing)
+            ),
+            empty=gettext(
+                "How often people and programs search is drawn here. Nobody did in this time."
+            ),
             link=reverse("search") if not total else "",
-            link_text="Search something",
+            link_text=gettext("Search something"),
         ),
         Chart(
             "times",
-            "Search time in ms",
+            gettext("Search time in ms"),
             range=board["range"],
             kind="lines",
             series=[
-                Series("Half within", made["p50_ms"], "one"),
-                Series("95 % within", made["p95_ms"], "two"),
+                Series(gettext("Half within"), made["p50_ms"], "one"),
+                Series(gettext("95 % within"), made["p95_ms"], "two"),
             ],
             headline="–" if median is None else format_milliseconds(median),
-            about="" if most is None else f"for half of them, {format_milliseconds(most)} for 95 %",
-            empty="How long searches take is drawn here.",
+            about=""
+            if most is None
+            else gettext("for half of them, {most} for 95 %").format(
+                most=format_milliseconds(most)
+            ),
+            empty=gettext("How long searches take is drawn here."),
             format_value=format_milliseconds,
             integers=False,
         ),
@@ -437,33 +464,39 @@ def _source_charts(board: Figures) -> list[Chart]:
     return [
         Chart(
             "refused",
-            "Chat questions",
+            gettext("Chat questions"),
             range=board["range"],
             series=[
-                Series("Answered", answered, "one"),
-                Series("Not answered", made["refused"], "bad"),
+                Series(gettext("Answered"), answered, "one"),
+                Series(gettext("Not answered"), made["refused"], "bad"),
             ],
             headline=intcomma(sum(made["asked"])),
-            about=f"in {board['range'].label}, {intcomma(sum(made['refused']))} not in the sources",
-            empty="Questions asked in the chat are counted here, and how many of them the documents"
-            " did not answer.",
+            about=gettext("in {label}, {refused} not in the sources").format(
+                label=board["range"].label, refused=intcomma(sum(made["refused"]))
+            ),
+            empty=gettext(
+                "Questions asked in the chat are counted here, and how many of them the documents"
+                " did not answer."
+            ),
             link=reverse("chat") if not sum(made["asked"]) else "",
-            link_text="Ask something",
+            link_text=gettext("Ask something"),
         ),
         Chart(
             "doors",
-            "Search sources",
+            gettext("Search sources"),
             range=board["range"],
             series=[
-                Series(SOURCE_NAMES[door["source"]], door["count"], tone)
+                Series(gettext(SOURCE_NAMES[door["source"]]), door["count"], tone)
                 for door, tone in zip(doors, SERIES_TONES, strict=False)
             ],
             headline=intcomma(len(doors)),
-            about="source" if len(doors) == 1 else "sources used",
-            empty="People search on this page and ask in the chat, programs use the API: how often"
-            " each of them does is drawn here.",
+            about=gettext("source") if len(doors) == 1 else gettext("sources used"),
+            empty=gettext(
+                "People search on this page and ask in the chat, programs use the API: how often"
+                " each of them does is drawn here."
+            ),
             link=reverse("keys") if doors else "",
-            link_text="API keys",
+            link_text=gettext("API keys"),
         ),
     ]
 
@@ -473,7 +506,7 @@ def _quality(board: Figures) -> Chart:
     judged = lines[0]["questions"] if lines else 0
     return Chart(
         "quality",
-        "Retrieval quality",
+        gettext("Retrieval quality"),
         range=board["range"],
         kind="marks",
         series=[
@@ -481,15 +514,21 @@ def _quality(board: Figures) -> Chart:
             for line, tone in zip(lines, SERIES_TONES, strict=False)
         ],
         headline=format_score(lines[0]["latest"]) if lines else "–",
-        about=f"of 1, {lines[0]['name']}: {intcomma(judged)} judged question{'s' * (judged != 1)}"
+        about=ngettext(
+            "of 1, {name}: {number} judged question",
+            "of 1, {name}: {number} judged questions",
+            judged,
+        ).format(name=lines[0]["name"], number=intcomma(judged))
         if lines
         else "",
-        empty="Say of some hits that they are good or bad: how high up the good ones come is then"
-        " measured, and drawn here.",
+        empty=gettext(
+            "Say of some hits that they are good or bad: how high up the good ones come is then"
+            " measured, and drawn here."
+        ),
         format_value=format_score,
         format_axis=format_score,
         integers=False,
         top=1.0,
         link=reverse("dashboard_quality"),
-        link_text="Question by question" if lines else "How to begin",
+        link_text=gettext("Question by question") if lines else gettext("How to begin"),
     )

@@ -24,6 +24,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Coalesce, Extract, Lower, Trim
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from accounts.models import Workspace
 from accounts.services import can_edit
@@ -38,9 +39,9 @@ DAY = timedelta(days=1)
 
 #: Label of each choice on the page, and how many parts of which length it has, ending now.
 RANGE_KINDS = {
-    "24h": ("24 hours", 24, timedelta(hours=1)),
-    "7d": ("7 days", 28, timedelta(hours=6)),
-    "30d": ("30 days", 30, DAY),
+    "24h": (gettext_noop("24 hours"), 24, timedelta(hours=1)),
+    "7d": (gettext_noop("7 days"), 28, timedelta(hours=6)),
+    "30d": (gettext_noop("30 days"), 30, DAY),
 }
 DEFAULT_RANGE = "7d"
 RANGE_CHOICES = [(name, label) for name, (label, _, _) in RANGE_KINDS.items()]
@@ -78,7 +79,7 @@ def range_of(name: str, *, now: datetime) -> Range:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     end = midnight + ((now - midnight) // step + 1) * step
     starts = tuple(end - step * back for back in range(count, 0, -1))
-    return Range(name, label, step, starts, end, now)
+    return Range(name, gettext(label), step, starts, end, now)
 
 
 class RangePart(Func):

@@ -1,6 +1,7 @@
 """Counts over time that cannot be computed afterwards."""
 
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
 
@@ -11,12 +12,18 @@ class Sample(models.Model):
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     at = models.DateTimeField()
-    documents = models.PositiveIntegerField(default=0, help_text="Current ones that are ready.")
+    documents = models.PositiveIntegerField(
+        default=0, help_text=gettext_lazy("Current ones that are ready.")
+    )
     chunks = models.PositiveBigIntegerField(default=0)
-    waiting = models.PositiveIntegerField(default=0, help_text="Documents queued or in work.")
-    failed = models.PositiveIntegerField(default=0, help_text="Documents that failed.")
+    waiting = models.PositiveIntegerField(
+        default=0, help_text=gettext_lazy("Documents queued or in work.")
+    )
+    failed = models.PositiveIntegerField(
+        default=0, help_text=gettext_lazy("Documents that failed.")
+    )
     is_estimated = models.BooleanField(
-        default=False, help_text="Counted later, from what was still there."
+        default=False, help_text=gettext_lazy("Counted later, from what was still there.")
     )
 
     objects = WorkspaceOwnedQuerySet["Sample"].as_manager()

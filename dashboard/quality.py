@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from django.db.models import Count, Max, Q
+from django.utils.translation import gettext
 
 from accounts.models import Workspace
 from documents.models import Collection
@@ -165,9 +166,9 @@ def compare(judged: JudgedCollection, *, against: int | None = None) -> Comparis
     # Means of all questions now; the change is computed on the questions in both, so that new ones
     # do not look like a change of the search.
     named = (
-        ("nDCG@10", "good answers stand high", now.ndcg, "ndcg"),
-        ("Recall@10", "good answers among the first ten", now.recall, "recall"),
-        ("MRR", "how high the first good answer stands", now.mrr, "reciprocal_rank"),
+        ("nDCG@10", gettext("good answers stand high"), now.ndcg, "ndcg"),
+        ("Recall@10", gettext("good answers among the first ten"), now.recall, "recall"),
+        ("MRR", gettext("how high the first good answer stands"), now.mrr, "reciprocal_rank"),
     )
     measures = tuple(
         Measure(

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -29,11 +30,11 @@ from search.tasks import request_evaluation
 #: Questions on one page.
 QUESTIONS_PER_PAGE = 100
 QUESTION_FILTERS = {
-    "all": "All",
-    "worse": "Worse",
-    "better": "Better",
-    "missed": "Not found",
-    "new": "New",
+    "all": gettext_noop("All"),
+    "worse": gettext_noop("Worse"),
+    "better": gettext_noop("Better"),
+    "missed": gettext_noop("Not found"),
+    "new": gettext_noop("New"),
 }
 
 
@@ -67,7 +68,7 @@ def collection_quality(request: HttpRequest, slug: str) -> HttpResponse:
     extra_parameters: dict[str, int] = {} if against is None else {"against": against}
     filter_links = [
         {
-            "label": label,
+            "label": gettext(label),
             "count": len(_questions(comparison, name)),
             "selected": name == show,
             "url": f"?{urlencode([('show', name), *extra_parameters.items()])}",
@@ -94,7 +95,12 @@ def measure(request: HttpRequest, slug: str) -> HttpResponse:
     collection = _collection(request, slug)
     require_editor(user=request.user, workspace=collection.workspace)
     request_evaluation(collection=collection, user=request.user)
-    messages.success(request, f"“{collection}” is being measured. The page shows it when done.")
+    messages.success(
+        request,
+        gettext("“{collection}” is being measured. The page shows it when done.").format(
+            collection=collection
+        ),
+    )
     return redirect("dashboard_quality_of", slug=slug)
 
 
@@ -131,7 +137,7 @@ def dashboard_page(request: HttpRequest) -> HttpResponse:
         "charts": dashboard_charts(board, may_edit=may_edit),
         "ranges": [
             {
-                "label": label,
+                "label": gettext(label),
                 "url": f"{reverse('dashboard')}?{urlencode({'range': name})}",
                 "selected": name == board["range"].name,
             }

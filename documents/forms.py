@@ -9,6 +9,8 @@ from django import forms
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from accounts.models import Membership
 from common.errors import InvalidInput, RagsiteError
@@ -20,7 +22,7 @@ from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
 from documents.services.collections import checked_facets
 from documents.services.document_update import MAX_TITLE_CHARACTERS
 
-ACCESS_HELP = "Nobody ticked: everybody in the workspace."
+ACCESS_HELP = gettext_lazy("Nobody ticked: everybody in the workspace.")
 
 
 def workspace_people(workspace_id: int) -> list[tuple[str, str]]:
@@ -36,7 +38,7 @@ class AccessForm(forms.Form):
     """A form with a check box for everybody who may be given access, if there is anybody else."""
 
     access = forms.MultipleChoiceField(
-        label="Who may see it",
+        label=gettext_lazy("Who may see it"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=ACCESS_HELP,
@@ -61,11 +63,20 @@ class AccessForm(forms.Form):
 
 
 MAX_FILE_NAME_CHARACTERS = 1024
-CHUNKER_CHOICES = [(name, f"{name}: {kind.summary}") for name, kind in CHUNKERS.items()]
+CHUNKER_CHOICES = [
+    (name, format_lazy("{}: {}", name, gettext_lazy(kind.summary)))
+    for name, kind in CHUNKERS.items()
+]
 GRAPH_CHOICES = [
-    (Collection.Graph.RULES, "By rules: names, links, dates, code, tables; needs no model"),
-    (Collection.Graph.LLM, "By the chat model: also what relates them; takes its time"),
-    (Collection.Graph.OFF, "Off: nothing is read, and what was is forgotten"),
+    (
+        Collection.Graph.RULES,
+        gettext_lazy("By rules: names, links, dates, code, tables; needs no model"),
+    ),
+    (
+        Collection.Graph.LLM,
+        gettext_lazy("By the chat model: also what relates them; takes its time"),
+    ),
+    (Collection.Graph.OFF, gettext_lazy("Off: nothing is read, and what was is forgotten")),
 ]
 _OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
 _FUSION = re.compile(r"(\w+)\s*=\s*([\w.]+)")
@@ -99,7 +110,9 @@ class ChunkerOptionsField(WrittenField):
 
     def parse(self, text: str) -> dict[str, int]:
         if _OPTION.sub("", text).strip(" ,;\n\r\t"):
-            raise InvalidInput("Write options as name=number, such as max_tokens=200 overlap=20.")
+            raise InvalidInput(
+                gettext("Write options as name=number, such as max_tokens=200 overlap=20.")
+            )
         return {name: int(number) for name, number in _OPTION.findall(text)}
 
     def write(self, value: dict[str, Any]) -> str:
@@ -125,7 +138,7 @@ class FusionField(WrittenField):
     def parse(self, text: str) -> dict[str, Any]:
         options: dict[str, Any] = {}
         if _FUSION.sub("", text).strip(" ,;\n\r\t"):
-            raise InvalidInput("Write name=value, such as method=rrf rrf_k=60.")
+            raise InvalidInput(gettext("Write name=value, such as method=rrf rrf_k=60."))
         for name, given in _FUSION.findall(text):
             if name == "method":
                 options[name] = given
@@ -144,42 +157,57 @@ class FusionField(WrittenField):
 class CollectionChangeForm(forms.Form):
     """Fields of a collection that can be changed."""
 
-    name = forms.CharField(max_length=200, help_text="What people call it.")
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=200, help_text=gettext_lazy("What people call it.")
+    )
     description = forms.CharField(
-        required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="What is in it."
+        label=gettext_lazy("Description"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=gettext_lazy("What is in it."),
     )
     language = forms.CharField(
+        label=gettext_lazy("Language"),
         max_length=20,
         required=False,
-        help_text="A code such as “de”. Left empty, each document's language is detected.",
+        help_text=gettext_lazy(
+            "A code such as “de”. Left empty, each document's language is detected."
+        ),
     )
     chunker = forms.ChoiceField(
-        label="Cutting",
+        label=gettext_lazy("Cutting"),
         choices=CHUNKER_CHOICES,
         initial="auto",
         required=False,
-        help_text="How documents become passages. “auto” suits most.",
+        help_text=gettext_lazy("How documents become passages. “auto” suits most."),
     )
     chunker_options = ChunkerOptionsField(
-        label="Options of the cutting",
+        label=gettext_lazy("Options of the cutting"),
         max_length=200,
         required=False,
         empty_value="",
-        help_text="Such as “max_tokens=200 overlap=20”. Left empty, its own defaults.",
+        help_text=gettext_lazy(
+            "Such as “max_tokens=200 overlap=20”. Left empty, its own defaults."
+        ),
     )
     graph = forms.ChoiceField(
+        label=gettext_lazy("Graph"),
         choices=GRAPH_CHOICES,
         initial=Collection.Graph.RULES,
         required=False,
-        help_text="How documents are read for what they mention and how it is related.",
+        help_text=gettext_lazy(
+            "How documents are read for what they mention and how it is related."
+        ),
     )
     facets = FacetsField(
-        label="Facets",
+        label=gettext_lazy("Facets"),
         max_length=1000,
         required=False,
         empty_value="",
-        help_text="Fields of the metadata to narrow results by, such as “author, topic.area”. Left"
-        " empty, those that tell the found passages apart best.",
+        help_text=gettext_lazy(
+            "Fields of the metadata to narrow results by, such as “author, topic.area”. Left"
+            " empty, those that tell the found passages apart best."
+        ),
     )
 
     def clean_graph(self) -> str:
@@ -206,10 +234,10 @@ class CollectionForm(CollectionChangeForm):
     """The fields of a new collection: also its slug."""
 
     slug = forms.SlugField(
-        label="Address",
+        label=gettext_lazy("Address"),
         max_length=63,
         required=False,
-        help_text="Stands in links. Left empty, it is made from the name.",
+        help_text=gettext_lazy("Stands in links. Left empty, it is made from the name."),
     )
     field_order = ("name", "slug")
     #: Fields at the top of the form; the others have defaults that suit most.
@@ -237,26 +265,30 @@ class UploadForm(AccessForm):
     browsers send names without folders."""
 
     files = MultipleFileField(  # type: ignore[assignment]  # the field, not what was sent
-        label="Files",
+        label=gettext_lazy("Files"),
         allow_empty_file=True,
-        error_messages={"required": "No file was sent. Choose at least one."},
+        error_messages={"required": gettext_lazy("No file was sent. Choose at least one.")},
     )
     paths = forms.CharField(required=False, widget=forms.HiddenInput)
     again = forms.BooleanField(
-        label="Process unchanged files again",
+        label=gettext_lazy("Process unchanged files again"),
         required=False,
-        help_text="Files whose content is the same as before are skipped otherwise.",
+        help_text=gettext_lazy("Files whose content is the same as before are skipped otherwise."),
     )
 
     versions = forms.BooleanField(
-        label="Keep the earlier text of changed files",
+        label=gettext_lazy("Keep the earlier text of changed files"),
         required=False,
-        help_text="As a version that can be read and is not searched. It is replaced otherwise.",
+        help_text=gettext_lazy(
+            "As a version that can be read and is not searched. It is replaced otherwise."
+        ),
     )
     store_once = forms.BooleanField(
-        label="Store the same file once",
+        label=gettext_lazy("Store the same file once"),
         required=False,
-        help_text="A file that is here already under another name becomes a link to it.",
+        help_text=gettext_lazy(
+            "A file that is here already under another name becomes a link to it."
+        ),
     )
 
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
@@ -271,12 +303,15 @@ class UploadForm(AccessForm):
             named = ", ".join(
                 f"{file.name} ({filesizeformat(file.size or 0)})" for file in large[:5]
             )
-            more = f" and {len(large) - 5} more" if len(large) > 5 else ""
-            too_large_message = (
-                f"Too large: {named}{more}. A file may have"
-                f" {filesizeformat(settings.MAX_UPLOAD_BYTES)}."
-                " Nothing was stored: leave these out or split them, and send the rest again."
+            more = (
+                gettext(" and {number} more").format(number=len(large) - 5)
+                if len(large) > 5
+                else ""
             )
+            too_large_message = gettext(
+                "Too large: {named}{more}. A file may have {limit}. Nothing was stored: leave"
+                " these out or split them, and send the rest again."
+            ).format(named=named, more=more, limit=filesizeformat(settings.MAX_UPLOAD_BYTES))
             raise forms.ValidationError(too_large_message, code="too_large")
         return files
 
@@ -310,7 +345,7 @@ class UploadForm(AccessForm):
 class DeleteCollectionForm(forms.Form):
     """The typed name confirms an irreversible deletion."""
 
-    name = forms.CharField(label="Name of the collection", strip=True)
+    name = forms.CharField(label=gettext_lazy("Name of the collection"), strip=True)
 
     def __init__(self, *args: Any, expected: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -322,7 +357,10 @@ class DeleteCollectionForm(forms.Form):
         name: str = self.cleaned_data["name"]
         if name != self.expected:
             raise forms.ValidationError(
-                f"That is not its name. Type “{self.expected}” to delete it.", code="wrong_name"
+                gettext("That is not its name. Type “{expected}” to delete it.").format(
+                    expected=self.expected
+                ),
+                code="wrong_name",
             )
         return name
 
@@ -331,10 +369,13 @@ class PassageForm(forms.Form):
     """The text of a passage; `expected` is the content hash when the form was shown."""
 
     text = forms.CharField(
+        label=gettext_lazy("Text"),
         strip=False,
         max_length=MAX_PASSAGE_CHARACTERS,
         widget=forms.Textarea(attrs={"rows": 16, "spellcheck": "true"}),
-        error_messages={"required": "A passage needs a text. Or delete its document."},
+        error_messages={
+            "required": gettext_lazy("A passage needs a text. Or delete its document.")
+        },
     )
     expected = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
@@ -348,11 +389,12 @@ class MetadataLinesField(WrittenField):
             name, colon, value = map(str.strip, line.partition(":"))
             if not colon or not name:
                 raise InvalidInput(
-                    "Write a field a line, its name before a colon:"
-                    f" “{line.strip()[:80]}” has none."
+                    gettext(
+                        "Write a field a line, its name before a colon: “{value}” has none."
+                    ).format(value=line.strip()[:80])
                 )
             if name in found:
-                raise InvalidInput(f"“{name}” stands there twice.")
+                raise InvalidInput(gettext("“{name}” stands there twice.").format(name=name))
             found[name] = _parse_value(value)
         return found
 
@@ -377,13 +419,19 @@ class DocumentChangeForm(AccessForm):
     """Title, metadata, and who may see the document."""
 
     title = forms.CharField(
+        label=gettext_lazy("Title"),
         max_length=MAX_TITLE_CHARACTERS,
-        help_text="It is found with every passage. Another one takes a moment: all are read anew.",
+        help_text=gettext_lazy(
+            "It is found with every passage. Another one takes a moment: all are read anew."
+        ),
     )
     metadata = MetadataLinesField(
+        label=gettext_lazy("Metadata"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 6}),
-        help_text="A field a line, such as “year: 2026”. Searches can be narrowed by them.",
+        help_text=gettext_lazy(
+            "A field a line, such as “year: 2026”. Searches can be narrowed by them."
+        ),
     )
 
     def __init__(self, data: Any = None, *, document: Document) -> None:

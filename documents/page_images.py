@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.cache import get_conditional_response
+from django.utils.translation import gettext
 
 from common.errors import NotFound
 from common.web import CSP_FILES, CSP_HEADER
@@ -125,7 +126,9 @@ def image_response(
     pixels = int(width) if width.isascii() and width.isdigit() and len(width) < 6 else DEFAULT_WIDTH
     pixels = image_width(pixels)
     if file_of(document) is None or not 1 <= number < 1_000_000:
-        raise PageUnavailable(f"There is no page {number} of this document to show.")
+        raise PageUnavailable(
+            gettext("There is no page {number} of this document to show.").format(number=number)
+        )
     rotation = _scans(document, number).values_list("rotation", flat=True).first() or 0
     name = f"{number}-{pixels}-{rotation}.webp"
     etag = f'"{document.source_sha256[:32]}-{name}"'
@@ -169,7 +172,7 @@ def _run(
     """What the sandbox makes of the document's file, if that is still the one that was read."""
     holder = file_of(document)
     if holder is None:
-        raise PageUnavailable("The original file of this document is not stored here.")
+        raise PageUnavailable(gettext("The original file of this document is not stored here."))
 
     def checked(header: MessageHeader, body: bytearray) -> tuple[str, T]:
         return str(header["sha256"]), decode(header, body)
@@ -181,7 +184,9 @@ def _run(
     except (OSError, ValueError, ParseError) as error:
         raise PageUnavailable(str(error)) from error
     if sha256 != document.source_sha256:
-        raise PageUnavailable("The stored file is no longer the one that the text is from.")
+        raise PageUnavailable(
+            gettext("The stored file is no longer the one that the text is from.")
+        )
     return result
 
 
@@ -200,7 +205,7 @@ def _request(holder: Document, task: str, options: dict[str, Any]) -> ParseReque
 @contextmanager
 def _renderer() -> Iterator[None]:
     if not _RENDERERS.acquire(timeout=_PATIENCE_SECONDS):
-        raise PageUnavailable("Too many pages are being rendered. Try again in a moment.")
+        raise PageUnavailable(gettext("Too many pages are being rendered. Try again in a moment."))
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import DatabaseError, connection
 from django.db.models import Count, Sum
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from common import sse
 from documents.models import IngestionItem, IngestionRun
@@ -52,12 +53,12 @@ class StageTime:
 
 #: Stages in their order, in words of people.
 STAGES = {
-    "parse": "Reading",
-    "ocr": "Reading pictures of pages",
-    "chunk": "Cutting",
-    "embed": "Embedding",
-    "load": "Loading",
-    "index": "Counting words",
+    "parse": gettext_noop("Reading"),
+    "ocr": gettext_noop("Reading pictures of pages"),
+    "chunk": gettext_noop("Cutting"),
+    "embed": gettext_noop("Embedding"),
+    "load": gettext_noop("Loading"),
+    "index": gettext_noop("Counting words"),
 }
 
 
@@ -67,7 +68,8 @@ def stage_times(run: IngestionRun) -> list[StageTime]:
     whole = sum(timings.values()) or 1.0
     order = [*(name for name in STAGES if name in timings), *(timings.keys() - STAGES.keys())]
     return [
-        StageTime(STAGES.get(name, name), timings[name], timings[name] / whole) for name in order
+        StageTime(gettext(STAGES.get(name, name)), timings[name], timings[name] / whole)
+        for name in order
     ]
 
 

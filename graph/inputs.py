@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from common import bounded_json
 from common.errors import InvalidInput
@@ -56,7 +58,7 @@ def props_text(props: Mapping[str, Any], *, field: str = "props") -> str:
     nested at most 32 deep.
     """
     if not isinstance(props, dict):
-        raise InvalidInput("Properties are a JSON object.", field=field)
+        raise InvalidInput(gettext("Properties are a JSON object."), field=field)
     if not props:
         return "{}"
     try:
@@ -64,15 +66,20 @@ def props_text(props: Mapping[str, Any], *, field: str = "props") -> str:
         size = _byte_length(text)
     except RecursionError as error:
         raise InvalidInput(
-            f"Properties are nested at most {bounded_json.MAX_DEPTH} deep. Flatten them.",
+            gettext("Properties are nested at most {limit} deep. Flatten them.").format(
+                limit=bounded_json.MAX_DEPTH
+            ),
             field=field,
         ) from error
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            "A property holds half of a surrogate pair. Send whole Unicode characters.", field=field
+            gettext("A property holds half of a surrogate pair. Send whole Unicode characters."),
+            field=field,
         ) from error
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"The properties are no JSON: {error}.", field=field) from error
+        raise InvalidInput(
+            gettext("The properties are no JSON: {error}.").format(error=error), field=field
+        ) from error
     most: int = settings.GRAPH_MAX_PROPS_BYTES
     if size > most:
         raise InvalidInput(_too_large_message(size, most), field=field)
@@ -107,7 +114,7 @@ def check_labels(labels: Sequence[str], *, field: str = "labels") -> list[str]:
     """Distinct labels in order. Raises InvalidInput."""
     unique = _check_texts(labels, MAX_LABELS, MAX_LABEL_CHARACTERS, "label", field)
     if any(not label.strip() for label in unique):
-        raise InvalidInput("A label is not empty.", field=field)
+        raise InvalidInput(gettext("A label is not empty."), field=field)
     return unique
 
 
@@ -120,7 +127,12 @@ def check_weight(weight: float, *, field: str = "weight") -> float:
     """The weight, 0 to 10⁹. Raises InvalidInput."""
     is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
     if not is_number or not 0 <= weight <= MAX_WEIGHT:
-        raise InvalidInput(f"A weight is a number from 0 to {MAX_WEIGHT:,.0f}.", field=field)
+        raise InvalidInput(
+            gettext("A weight is a number from 0 to {limit}.").format(
+                limit=format(MAX_WEIGHT, ",.0f")
+            ),
+            field=field,
+        )
     return float(weight)
 
 
@@ -139,23 +151,36 @@ def _check_texts(
     texts: Sequence[str], most: int, characters: int, what: str, field: str
 ) -> list[str]:
     if isinstance(texts, str) or not isinstance(texts, Sequence):
-        raise InvalidInput(f"Give a list, one {what} an entry.", field=field)
+        raise InvalidInput(
+            gettext("Give a list, one {what} an entry.").format(what=what), field=field
+        )
     if len(texts) > most:
-        raise InvalidInput(f"At most {most} entries; these are {len(texts):,}.", field=field)
+        raise InvalidInput(
+            gettext("At most {most} entries; these are {length}.").format(
+                most=most, length=number_format(len(texts), force_grouping=True)
+            ),
+            field=field,
+        )
     return list(dict.fromkeys(_check_text(text, characters, "An entry", field) for text in texts))
 
 
 def _check_text(text: str, most: int, what: str, field: str) -> str:
     if not isinstance(text, str):
-        raise InvalidInput(f"{what} is a text.", field=field)
+        raise InvalidInput(gettext("{what} is a text.").format(what=what), field=field)
     if len(text) > most:
         raise InvalidInput(
-            f"{what} has at most {most} characters, this one has {len(text):,}.", field=field
+            gettext("{what} has at most {most} characters, this one has {length}.").format(
+                what=what, most=most, length=number_format(len(text), force_grouping=True)
+            ),
+            field=field,
         )
     if not text.isprintable() and any(
         unicodedata.category(letter) in ("Cc", "Cs") for letter in text
     ):
         raise InvalidInput(
-            f"{what} holds no control character and no half of a surrogate pair.", field=field
+            gettext("{what} holds no control character and no half of a surrogate pair.").format(
+                what=what
+            ),
+            field=field,
         )
     return text

@@ -5,6 +5,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
@@ -26,7 +27,7 @@ class Node(TimestampedModel):
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     key = models.CharField("id", max_length=MAX_KEY_CHARACTERS)
-    name = models.TextField(blank=True, help_text="As people read it. Empty: its id.")
+    name = models.TextField(blank=True, help_text=gettext_lazy("As people read it. Empty: its id."))
     labels = ArrayField(models.CharField(max_length=100), default=list, blank=True)
     props = models.JSONField("properties", default=dict, blank=True)
     origin = models.CharField(max_length=9, choices=Origin, default=Origin.GIVEN)
@@ -34,7 +35,9 @@ class Node(TimestampedModel):
         default=False,
         db_default=False,
         editable=False,
-        help_text="Nobody described it: an edge hangs on it, and it goes with the last one.",
+        help_text=gettext_lazy(
+            "Nobody described it: an edge hangs on it, and it goes with the last one."
+        ),
     )
     document = models.ForeignKey(
         Document,
@@ -194,10 +197,10 @@ class Mention(models.Model):
     class Kind(models.IntegerChoices):
         """In the order of `graph.extraction.mentions.KINDS`."""
 
-        SELF = 0, "is the document's own name or address"
-        HEADING = 1, "stands in a heading"
-        TEXT = 2, "stands in the text"
-        LINK = 3, "a link leads there"
+        SELF = 0, gettext_lazy("is the document's own name or address")
+        HEADING = 1, gettext_lazy("stands in a heading")
+        TEXT = 2, gettext_lazy("stands in the text")
+        LINK = 3, gettext_lazy("a link leads there")
 
     pk = models.CompositePrimaryKey("chunk_id", "node_id")
     workspace = models.ForeignKey(
@@ -211,7 +214,9 @@ class Mention(models.Model):
     )
     kind = models.PositiveSmallIntegerField(choices=Kind, default=Kind.TEXT)
     count = models.PositiveIntegerField(default=1)
-    start = models.PositiveIntegerField(default=0, help_text="Offset in the passage's text.")
+    start = models.PositiveIntegerField(
+        default=0, help_text=gettext_lazy("Offset in the passage's text.")
+    )
     end = models.PositiveIntegerField(default=0)
 
     objects = WorkspaceOwnedQuerySet["Mention"].as_manager()
@@ -239,10 +244,10 @@ class Extraction(QueuedWork):
     """
 
     class State(models.TextChoices):
-        WAITING = "waiting"
-        RUNNING = "running"
-        DONE = "done"
-        DEAD = "dead", "given up"
+        WAITING = "waiting", gettext_lazy("Waiting")
+        RUNNING = "running", gettext_lazy("Running")
+        DONE = "done", gettext_lazy("Done")
+        DEAD = "dead", gettext_lazy("given up")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
@@ -250,7 +255,9 @@ class Extraction(QueuedWork):
     run = models.ForeignKey(IngestionRun, models.SET_NULL, null=True, blank=True, related_name="+")
     state = models.CharField(max_length=7, choices=State, default=State.WAITING)
     recipe = models.CharField(
-        max_length=64, blank=True, help_text="How it was read: rules or a model, and which version."
+        max_length=64,
+        blank=True,
+        help_text=gettext_lazy("How it was read: rules or a model, and which version."),
     )
     mentions = models.PositiveIntegerField(default=0)
     relations = models.PositiveIntegerField(default=0)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from common.errors import NotFound
 from common.text import HIGHLIGHT_END, HIGHLIGHT_START, strip_markdown
@@ -39,21 +41,25 @@ LABEL_TONES = {
     "email": 5,
 }
 OTHER_TONES = (3, 4, 5, 6, 7, 8)
-KIND_LABELS = {"document": "Document", "chunk": "Passage", "node": "Thing"}
+KIND_LABELS = {
+    "document": gettext_noop("Document"),
+    "chunk": gettext_noop("Passage"),
+    "node": gettext_noop("Thing"),
+}
 RELATION_LABELS = {
-    "HAS_CHUNK": "has the passage",
+    "HAS_CHUNK": gettext_noop("has the passage"),
     "MENTIONS": "mentions",
-    "NEXT": "is followed by",
-    "REFERS_TO": "refers to",
-    "VERSION_OF": "is a version of",
+    "NEXT": gettext_noop("is followed by"),
+    "REFERS_TO": gettext_noop("refers to"),
+    "VERSION_OF": gettext_noop("is a version of"),
 }
 #: Likewise, seen from the other end.
 INCOMING_LABELS = {
-    "HAS_CHUNK": "is a passage of",
-    "MENTIONS": "is mentioned by",
-    "NEXT": "follows on",
-    "REFERS_TO": "is referred to by",
-    "VERSION_OF": "has the version",
+    "HAS_CHUNK": gettext_noop("is a passage of"),
+    "MENTIONS": gettext_noop("is mentioned by"),
+    "NEXT": gettext_noop("follows on"),
+    "REFERS_TO": gettext_noop("is referred to by"),
+    "VERSION_OF": gettext_noop("has the version"),
 }
 
 
@@ -69,14 +75,19 @@ def tone(labels: Sequence[str], kind: str) -> int:
 
 def relation_words(rel: str) -> str:
     """A relation in words: `WORKED_WITH` → “worked with”."""
-    return RELATION_LABELS.get(rel) or rel.replace("_", " ").casefold()
+    if rel in RELATION_LABELS:
+        return gettext(RELATION_LABELS[rel])
+    return rel.replace("_", " ").casefold()
 
 
 def relation_title(rel: str, *, outgoing: bool) -> str:
     """Heading of a list of nodes related in this way."""
-    words = (
-        relation_words(rel) if outgoing else INCOMING_LABELS.get(rel) or f"← {relation_words(rel)}"
-    )
+    if outgoing:
+        words = relation_words(rel)
+    elif rel in INCOMING_LABELS:
+        words = gettext(INCOMING_LABELS[rel])
+    else:
+        words = f"← {relation_words(rel)}"
     return words[:1].upper() + words[1:]
 
 
@@ -97,12 +108,12 @@ class NodeView:
     def label(self) -> str:
         """Its first label, or else its kind, in words."""
         words = self.labels[0].replace("_", " ") if self.labels and self.kind == "node" else ""
-        return words[:1].upper() + words[1:] or KIND_LABELS[self.kind]
+        return words[:1].upper() + words[1:] or gettext(KIND_LABELS[self.kind])
 
     @property
     def links(self) -> str:
         """Number of links, formatted; empty if not counted."""
-        return "" if self.degree is None else f"{self.degree:,}"
+        return "" if self.degree is None else intcomma(self.degree)
 
     @property
     def filter_label(self) -> str:
@@ -241,8 +252,8 @@ def drawing_facets(scope: GraphScope, state: GraphState, found: Drawing) -> list
     rels = Counter(link.rel for link in whole.links)
     facets = []
     for name, title, field, counts in (
-        ("label", "Kinds", "labels", labels),
-        ("rel", "Links", "rels", rels),
+        ("label", gettext("Kinds"), "labels", labels),
+        ("rel", gettext("Links"), "rels", rels),
     ):
         chosen: Sequence[str] = getattr(state, field)
         # The most frequent values, and all chosen ones.

@@ -4,6 +4,7 @@ from typing import Any, Self, TypeVar
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext_lazy
 
 from accounts.models import WorkspaceOwnedQuerySet
 from documents.models import Chunk, Document
@@ -12,8 +13,8 @@ from documents.models import Chunk, Document
 class Origin(models.TextChoices):
     """Extracted rows are deleted when no passage mentions them; given ones stay."""
 
-    GIVEN = "given", "given by a person or program"
-    EXTRACTED = "extracted", "found in documents"
+    GIVEN = "given", gettext_lazy("given by a person or program")
+    EXTRACTED = "extracted", gettext_lazy("found in documents")
 
 
 M = TypeVar("M", bound=models.Model)

@@ -12,6 +12,7 @@ from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from accounts.current_workspace import request_workspace
@@ -102,7 +103,7 @@ def document_panel(request: HttpRequest, scope: GraphScope, pk: int) -> HttpResp
     document = Document.objects.visible_to(request.user).select_related("collection")
     found = document.filter(pk=pk, workspace=scope.workspace_id).first()
     if found is None:
-        raise NotFound("There is no such document. It may have been deleted.")
+        raise NotFound(gettext("There is no such document. It may have been deleted."))
     chunks = Chunk.objects.visible_to(request.user).filter(document=found.text_id)
     rows = Mention.objects.filter(chunk__in=chunks.values("pk")).exclude(kind=Mention.Kind.SELF)
     counts = dict(rows.values_list("node").annotate(times=Sum("count")))
@@ -138,7 +139,8 @@ def export_file(request: HttpRequest, scope: GraphScope) -> HttpResponseBase:
         json_parts = [json.dumps(services.export_cytoscape(found), ensure_ascii=False).encode()]
         return _file_response(json_parts, "application/json", "json")
     raise InvalidInput(
-        f"There is no format “{format}”. There are graphml and json.", field="format"
+        gettext("There is no format “{format}”. There are graphml and json.").format(format=format),
+        field="format",
     )
 
 
@@ -216,11 +218,11 @@ def _explorer_context(scope: GraphScope, state: GraphState) -> dict[str, Any]:
         "facets": drawing_facets(scope, state, found),
         "reaches": [
             {"label": label, "url": state.url(hops=hops), "selected": hops == state.hops}
-            for hops, label in ((1, "Neighbours"), (2, "And theirs"))
+            for hops, label in ((1, gettext("Neighbours")), (2, gettext("And theirs")))
         ],
         "grains": [
             {"label": label, "url": state.url(grain=grain), "selected": grain == state.grain}
-            for grain, label in (("document", "Documents"), ("chunk", "Passages"))
+            for grain, label in (("document", gettext("Documents")), ("chunk", gettext("Passages")))
         ],
         "larger": larger,
         "larger_url": state.url(size=larger) if larger else "",

@@ -10,10 +10,11 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
-from django.utils.formats import localize
+from django.utils.formats import localize, number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
@@ -26,13 +27,13 @@ from common.admin import (
     ServiceDeletion,
     bidi_isolated,
     choice_column,
+    counted,
     excerpt,
     link_to,
     link_to_list,
     requires,
 )
 from common.errors import RagsiteError
-from common.text import pluralized
 from memory import services, store
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.scopes import UserScope
@@ -52,7 +53,7 @@ class UserRowAdmin(ReadOnlyAdmin):
     """
 
     search_fields = ["user_id"]
-    search_help_text = "A user's id, the whole of it."
+    search_help_text = gettext_lazy("A user's id, the whole of it.")
     list_select_related: Any = ["workspace"]
 
     def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
@@ -60,15 +61,19 @@ class UserRowAdmin(ReadOnlyAdmin):
         workspaces = list(Workspace.objects.values_list("pk", flat=True))
         return rows.filter(workspace__in=workspaces, user_id=term)
 
-    @display(description="user", ordering="user_id")
+    @display(description=gettext_lazy("user"), ordering="user_id")
     def user(self, row: Any) -> SafeString:
         return bidi_isolated(row.user_id)
 
-    @display(description="user")
+    @display(description=gettext_lazy("user"))
     def user_link(self, row: Any) -> SafeString:
         whose = {"workspace__id__exact": row.workspace_id, "user_id__exact": row.user_id}
         everything = self.params_for_all_rows | whose
-        link = link_to_list(self.model, f"all {self.opts.verbose_name_plural}", **everything)
+        link = link_to_list(
+            self.model,
+            gettext("all {rows}").format(rows=self.opts.verbose_name_plural),
+            **everything,
+        )
         return format_html("<bdi>{}</bdi> · {}", row.user_id, link)
 
     #: Query parameters that show all rows of a list with a default filter.
@@ -76,8 +81,9 @@ class UserRowAdmin(ReadOnlyAdmin):
 
 
 class EmbeddedFilter(ConditionFilter):
-    title = parameter_name = "vector"
-    conditions = {"no": ("Waits for one", Q(embedding=None))}
+    title = gettext_lazy("vector")
+    parameter_name = "vector"
+    conditions = {"no": (gettext_noop("Waits for one"), Q(embedding=None))}
 
 
 @admin.register(Context)
@@ -133,25 +139,25 @@ class ContextAdmin(ServiceDeletion, UserRowAdmin):
             theirs = list(group)
             services.forget_contexts(scope=scope_of_row(theirs[0]), ids=[row.pk for row in theirs])
 
-    @display(description="said", ordering="id")
+    @display(description=gettext_lazy("said"), ordering="id")
     def beginning(self, row: Any) -> SafeString | str:
-        return excerpt(row.said) if row.said.strip() else "(only an answer)"
+        return excerpt(row.said) if row.said.strip() else gettext("(only an answer)")
 
-    @display(description="conversation")
+    @display(description=gettext_lazy("conversation"))
     def conversation_name(self, row: Context) -> SafeString:
         return bidi_isolated(row.conversation)
 
-    @display(description="facts learnt from it")
+    @display(description=gettext_lazy("facts learnt from it"))
     def learnt(self, row: Context) -> SafeString:
         return link_to_list(
-            Fact, pluralized(row.facts.count(), "fact"), source__id__exact=row.pk, held="all"
+            Fact, counted(Fact, row.facts.count()), source__id__exact=row.pk, held="all"
         )
 
-    @display(description="bytes")
+    @display(description=gettext_lazy("bytes"))
     def size_in_words(self, row: Context) -> str:
         return str(filesizeformat(row.size))
 
-    @display(description="vector", boolean=True)
+    @display(description=gettext_lazy("vector"), boolean=True)
     def has_vector(self, row: Any) -> bool:
         return bool(row.embedded)
 
@@ -162,12 +168,12 @@ MAX_VALUE_CHARACTERS = 2000
 
 
 class CurrentFilter(ConditionFilter):
-    title = "held true"
+    title = gettext_lazy("held true")
     parameter_name = "held"
     conditions = {
-        "": ("Now", Q(valid_to=None)),
-        "before": ("Before", Q(valid_to__isnull=False)),
-        "all": ("Now or before", Q()),
+        "": (gettext_noop("Now"), Q(valid_to=None)),
+        "before": (gettext_noop("Before"), Q(valid_to__isnull=False)),
+        "all": (gettext_noop("Now or before"), Q()),
     }
 
 
@@ -175,11 +181,11 @@ class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
     """A new value that supersedes the current one."""
 
     correction = forms.CharField(
-        label="New value",
+        label=gettext_lazy("New value"),
         required=False,
         strip=True,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="Holds from now on. The value before it stays in the history.",
+        help_text=gettext_lazy("Holds from now on. The value before it stays in the history."),
     )
 
     class Meta:
@@ -191,7 +197,11 @@ class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         value: str = self.cleaned_data["correction"]
         used = services.usage(scope=scope_of_row(self.instance))
         if value and used.max_facts is not None and used.facts >= used.max_facts:
-            raise forms.ValidationError(f"This user has {used.facts:,} facts; no more are kept.")
+            raise forms.ValidationError(
+                gettext("This user has {facts} facts; no more are kept.").format(
+                    facts=number_format(used.facts, force_grouping=True)
+                )
+            )
         try:
             return store.storable_text(value, field="correction")
         except RagsiteError as error:
@@ -248,7 +258,7 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
         actions: dict[str, Any] = super().get_actions(request)
         if "delete_selected" in actions:
             act, name, _ = actions["delete_selected"]
-            actions["delete_selected"] = (act, name, "Forget with all their history")
+            actions["delete_selected"] = (act, name, gettext("Forget with all their history"))
         return actions
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -260,7 +270,7 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
             # The page continues with the new current value.
             obj.__dict__.update(made.fact.__dict__)
 
-    @admin.action(description="Clear: true no longer", permissions=["change"])
+    @admin.action(description=gettext_lazy("Clear: true no longer"), permissions=["change"])
     def clear(self, request: HttpRequest, queryset: QuerySet[Fact]) -> None:
         current = queryset.filter(valid_to=None)
         ended = [
@@ -268,7 +278,10 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
         ]
         for row in ended:
             self.log_change(request, row, "Cleared.")
-        messages.success(request, f"{pluralized(len(ended), 'fact')} ended. Their history stays.")
+        messages.success(
+            request,
+            gettext("{facts} ended. Their history stays.").format(facts=counted(Fact, len(ended))),
+        )
 
     def delete_rows(self, rows: Iterable[Any]) -> None:
         """Delete the keys with their history: a remaining old value would reveal the same."""
@@ -278,25 +291,25 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
     def deletion_counts(self, rows: list[Any]) -> dict[str, int]:
         keys = {(scope_of_row(row), row.key) for row in rows}
         values = sum(Fact.objects.of(scope).filter(key=key).count() for scope, key in keys)
-        return {"facts": len(keys), "values, former ones included": values}
+        return {gettext("facts"): len(keys), gettext("values, former ones included"): values}
 
-    @display(description="key", ordering="key")
+    @display(description=gettext_lazy("key"), ordering="key")
     def name(self, row: Fact) -> SafeString:
         return bidi_isolated(row.key)
 
-    @display(description="value")
+    @display(description=gettext_lazy("value"))
     def value_text(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
 
-    @display(description="learnt from")
+    @display(description=gettext_lazy("learnt from"))
     def source_link(self, row: Fact) -> str:
         return link_to(Context.objects.only("pk").filter(facts=row).first())
 
-    @display(description="superseded by")
+    @display(description=gettext_lazy("superseded by"))
     def superseded_by_link(self, row: Fact) -> str:
         return link_to(Fact.objects.only("pk").filter(supersedes=row).first())
 
-    @display(description="all values")
+    @display(description=gettext_lazy("all values"))
     def former(self, row: Fact) -> str:
         values = services.history(scope=scope_of_row(row), key=row.key)[:MAX_LISTED_VALUES]
         lines = (
@@ -306,8 +319,9 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
 
 
 def _period(row: Fact) -> str:
-    end = localize(localtime(row.valid_to)) if row.valid_to else "now"
-    return f"{localize(localtime(row.valid_from))} to {end}"
+    end = localize(localtime(row.valid_to)) if row.valid_to else gettext("now")
+    start = localize(localtime(row.valid_from))
+    return gettext("{start} to {end}").format(start=start, end=end)
 
 
 _State = ExtractionItem.State
@@ -316,16 +330,17 @@ MAX_MESSAGE_CHARACTERS = 2000
 
 
 class StateFilter(ConditionFilter):
-    title = parameter_name = "state"
+    title = gettext_lazy("state")
+    parameter_name = "state"
     conditions = {
         "": (
-            "All but nothing waits",
+            gettext_noop("All but nothing waits"),
             Q(state__in=[_State.DEAD, _State.WAITING, _State.RUNNING]),
         ),
         **{
             str(value): (str(label).capitalize(), Q(state=value)) for value, label in _State.choices
         },
-        "all": ("All", Q()),
+        "all": (gettext_noop("All"), Q()),
     }
 
 
@@ -377,21 +392,27 @@ class ExtractionItemAdmin(UserRowAdmin):
         rows: QuerySet[ExtractionItem] = super().get_queryset(request)
         return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
 
-    @admin.action(description="Try again", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Try again"), permissions=["operate"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[ExtractionItem]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
         number = retry_extractions(item_ids=ids)
-        messages.success(request, f"{number:,} of {len(ids):,} are in the queue again.")
+        messages.success(
+            request,
+            gettext("{number} of {ids} are in the queue again.").format(
+                number=number_format(number, force_grouping=True),
+                ids=number_format(len(ids), force_grouping=True),
+            ),
+        )
 
-    @display(description="conversation", ordering="id")
+    @display(description=gettext_lazy("conversation"), ordering="id")
     def name(self, row: ExtractionItem) -> SafeString:
         return bidi_isolated(row.key)
 
-    @display(description="error")
+    @display(description=gettext_lazy("error"))
     def problem(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
 
-    @display(description="messages that wait")
+    @display(description=gettext_lazy("messages that wait"))
     def waiting(self, row: ExtractionItem) -> str:
         said = (
             str(message.get("content", ""))[:MAX_MESSAGE_CHARACTERS] for message in row.messages
@@ -411,6 +432,6 @@ class PruningAdmin(UserRowAdmin):
     sortable_by = ["user"]
     fields = ["user_link", "workspace", "reason", "rows", "size", "until", "created_at"]
 
-    @display(description="bytes", ordering="bytes")
+    @display(description=gettext_lazy("bytes"), ordering="bytes")
     def size(self, row: Pruning) -> str:
         return str(filesizeformat(row.bytes))

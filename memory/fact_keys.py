@@ -5,6 +5,7 @@ import unicodedata
 from itertools import dropwhile
 
 from common.errors import InvalidInput
+from common.translation import gettext
 
 MAX_KEY_CHARACTERS = 200
 #: Longer input is rejected before it is processed.
@@ -51,7 +52,9 @@ def fact_key(raw: str) -> str:
     )
     key = "_".join(filter(None, stripped))
     if not key:
-        raise InvalidKey("The key holds no letter and no digit. Name what the fact is about.")
+        raise InvalidKey(
+            gettext("The key holds no letter and no digit. Name what the fact is about.")
+        )
     if len(key) > MAX_KEY_CHARACTERS:
         raise _too_long()
     return key
@@ -64,5 +67,7 @@ def _is_word_start(text: str, at: int) -> bool:
 
 def _too_long() -> InvalidKey:
     return InvalidKey(
-        f"The key is longer than {MAX_KEY_CHARACTERS} characters. Name it more shortly."
+        gettext("The key is longer than {limit} characters. Name it more shortly.").format(
+            limit=MAX_KEY_CHARACTERS
+        )
     )

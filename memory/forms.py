@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_lazy
 
 from memory.fact_keys import MAX_INPUT_CHARACTERS
 from memory.models import Fact
@@ -24,9 +25,11 @@ class DayField(forms.DateField):
         """Reject future days and days before the year 1000."""
         super().validate(value)
         if value is not None and value > timezone.localdate():
-            raise forms.ValidationError("That day is still to come. Choose today or one before.")
+            raise forms.ValidationError(
+                gettext("That day is still to come. Choose today or one before.")
+            )
         if value is not None and value < EARLIEST_DAY:
-            raise forms.ValidationError("Choose a day after the year 1000.")
+            raise forms.ValidationError(gettext("Choose a day after the year 1000."))
 
     def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
         """Future days cannot be chosen."""
@@ -51,16 +54,18 @@ def end_of(day: date | None) -> datetime | None:
 class FactListForm(forms.Form):
     """Filter of the list of facts."""
 
-    find = forms.CharField(label="Find a fact", max_length=200, required=False)
-    as_of = DayField(label="As of", required=False)
+    find = forms.CharField(label=gettext_lazy("Find a fact"), max_length=200, required=False)
+    as_of = DayField(label=gettext_lazy("As of"), required=False)
 
 
 class FactChangeForm(forms.Form):
     """The value of a fact, now or since a day."""
 
-    value = forms.CharField(label="Value", widget=forms.Textarea(attrs={"rows": 2}))
+    value = forms.CharField(label=gettext_lazy("Value"), widget=forms.Textarea(attrs={"rows": 2}))
     since = DayField(
-        label="True since", required=False, help_text="Left empty, from this moment on."
+        label=gettext_lazy("True since"),
+        required=False,
+        help_text=gettext_lazy("Left empty, from this moment on."),
     )
 
     def moment(self) -> datetime | None:
@@ -72,9 +77,9 @@ class FactForm(FactChangeForm):
     """A new fact, or a correction of the existing one with that name."""
 
     key = forms.CharField(
-        label="What it is about",
+        label=gettext_lazy("What it is about"),
         max_length=MAX_INPUT_CHARACTERS,
-        help_text="Such as “home city”. A name that is there already is corrected.",
+        help_text=gettext_lazy("Such as “home city”. A name that is there already is corrected."),
     )
     field_order = ("key",)
 
@@ -83,9 +88,9 @@ class CorrectionForm(FactChangeForm):
     """A change of a fact: the value has changed, or was never true."""
 
     never_true = forms.BooleanField(
-        label="What is there was never true",
+        label=gettext_lazy("What is there was never true"),
         required=False,
-        help_text="The new value then holds since the day that the wrong one did.",
+        help_text=gettext_lazy("The new value then holds since the day that the wrong one did."),
     )
 
     def __init__(self, data: QueryDict | None, *, last: Fact) -> None:
@@ -103,7 +108,7 @@ class CorrectionForm(FactChangeForm):
 class EraseForm(forms.Form):
     """Confirmation by a typed word."""
 
-    word = forms.CharField(label="Word", strip=True)
+    word = forms.CharField(label=gettext_lazy("Word"), strip=True)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -114,6 +119,7 @@ class EraseForm(forms.Form):
         word: str = self.cleaned_data["word"]
         if word.casefold() != ERASE_WORD:
             raise forms.ValidationError(
-                f"Type “{ERASE_WORD}” to erase everything.", code="wrong_word"
+                gettext("Type “{word}” to erase everything.").format(word=ERASE_WORD),
+                code="wrong_word",
             )
         return word

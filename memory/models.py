@@ -9,6 +9,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import F, Func, Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 from pgvector.django import VectorField
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
@@ -70,10 +71,10 @@ MAX_EMBED_ATTEMPTS = 5
 class Origin(models.TextChoices):
     """How a row came into memory."""
 
-    TURN = "turn", "a turn of a conversation"
-    GIVEN = "given", "given by a person or program"
-    RULES = "rules", "extracted by rules"
-    MODEL = "model", "extracted by a chat model"
+    TURN = "turn", gettext_lazy("a turn of a conversation")
+    GIVEN = "given", gettext_lazy("given by a person or program")
+    RULES = "rules", gettext_lazy("extracted by rules")
+    MODEL = "model", gettext_lazy("extracted by a chat model")
 
 
 class MemoryItem(models.Model):
@@ -188,7 +189,7 @@ class Fact(MemoryItem):
     valid_from = models.DateTimeField(default=timezone.now)
     valid_to = models.DateTimeField(null=True, blank=True)
     confirmed_at = models.DateTimeField(
-        default=timezone.now, help_text="When the same was said last."
+        default=timezone.now, help_text=gettext_lazy("When the same was said last.")
     )
     source = models.ForeignKey(
         Context, models.SET_NULL, null=True, blank=True, related_name="facts"
@@ -245,34 +246,42 @@ class ExtractionItem(QueuedWork):
     """
 
     class State(models.TextChoices):
-        IDLE = "idle", "nothing waits"
-        WAITING = "waiting"
-        RUNNING = "running"
-        DEAD = "dead", "given up"
+        IDLE = "idle", gettext_lazy("nothing waits")
+        WAITING = "waiting", gettext_lazy("Waiting")
+        RUNNING = "running", gettext_lazy("Running")
+        DEAD = "dead", gettext_lazy("given up")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     user_id = models.CharField("user", max_length=MAX_USER_ID_CHARACTERS)
     key = models.CharField(
-        "conversation", max_length=255, help_text="The caller's name for the conversation."
+        "conversation",
+        max_length=255,
+        help_text=gettext_lazy("The caller's name for the conversation."),
     )
     messages = models.JSONField(
-        default=list, blank=True, help_text="What the user said and nobody has read yet."
+        default=list,
+        blank=True,
+        help_text=gettext_lazy("What the user said and nobody has read yet."),
     )
     seen = models.PositiveIntegerField(
-        default=0, help_text="How many of the user's messages were taken over."
+        default=0, help_text=gettext_lazy("How many of the user's messages were taken over.")
     )
     taken = models.JSONField(
         default=list,
         blank=True,
         editable=False,
-        help_text="Digests of the last ones, to tell what is new when they are sent again.",
+        help_text=gettext_lazy(
+            "Digests of the last ones, to tell what is new when they are sent again."
+        ),
     )
     state = models.CharField(max_length=7, choices=State, default=State.IDLE)
     last_message_at = models.DateTimeField(default=timezone.now)
     extracted_at = models.DateTimeField(null=True, blank=True)
-    extractor = models.CharField(max_length=200, blank=True, help_text="Rules, or a model's name.")
-    facts = models.PositiveIntegerField(default=0, help_text="Learnt so far.")
-    contexts = models.PositiveIntegerField(default=0, help_text="Learnt so far.")
+    extractor = models.CharField(
+        max_length=200, blank=True, help_text=gettext_lazy("Rules, or a model's name.")
+    )
+    facts = models.PositiveIntegerField(default=0, help_text=gettext_lazy("Learnt so far."))
+    contexts = models.PositiveIntegerField(default=0, help_text=gettext_lazy("Learnt so far."))
 
     objects = UserRowQuerySet["ExtractionItem"].as_manager()
 
@@ -295,15 +304,15 @@ class Pruning(models.Model):
     """How many of a user's oldest contexts were deleted, and why. It holds none of their text."""
 
     class Reason(models.TextChoices):
-        USER = "user", "the user's quota"
-        WORKSPACE = "workspace", "the workspace's quota"
+        USER = "user", gettext_lazy("the user's quota")
+        WORKSPACE = "workspace", gettext_lazy("the workspace's quota")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     user_id = models.CharField("user", max_length=MAX_USER_ID_CHARACTERS)
     reason = models.CharField(max_length=9, choices=Reason)
     rows = models.PositiveIntegerField()
     bytes = models.PositiveBigIntegerField()
-    until = models.DateTimeField(help_text="The last one removed was said then.")
+    until = models.DateTimeField(help_text=gettext_lazy("The last one removed was said then."))
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = UserRowQuerySet["Pruning"].as_manager()

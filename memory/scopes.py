@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.formats import number_format
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext
 
 from accounts.models import Workspace
 from accounts.services import can_edit
@@ -39,14 +41,21 @@ def user_scope(*, workspace: Workspace, user_id: str | None = LOCAL_USER) -> Use
     assert user_id is not None
     if len(user_id) > MAX_USER_ID_CHARACTERS:
         raise InvalidInput(
-            f"A user id has at most {MAX_USER_ID_CHARACTERS} characters, this one has"
-            f" {len(user_id):,}. Send a hash of it.",
+            gettext(
+                "A user id has at most {limit} characters, this one has {length}. Send a"
+                " hash of it."
+            ).format(
+                limit=MAX_USER_ID_CHARACTERS,
+                length=number_format(len(user_id), force_grouping=True),
+            ),
             field="user_id",
         )
     if "\0" in user_id or (
         not user_id.isascii() and any("\ud800" <= letter <= "\udfff" for letter in user_id)
     ):
-        raise InvalidInput("A user id cannot hold NUL or half a character.", field="user_id")
+        raise InvalidInput(
+            gettext("A user id cannot hold NUL or half a character."), field="user_id"
+        )
     return UserScope(workspace.pk, user_id)
 
 
@@ -78,13 +87,17 @@ def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> 
     looks_like_an_account = letters.startswith(ACCOUNT_PREFIX)
     if looks_like_an_account:
         raise Forbidden(
-            f"“{ACCOUNT_PREFIX}…” are accounts of this site, and their memory is theirs alone."
-            " Leave user_id out for your own."
+            gettext(
+                "“{prefix}…” are accounts of this site, and their memory is"
+                " theirs alone. Leave user_id out for your own."
+            ).format(prefix=ACCOUNT_PREFIX)
         )
     if not can_edit(user=user, workspace=workspace):
         raise Forbidden(
-            f"You may use your own memory in “{workspace}”, not that of “{user_id}”. Leave user_id"
-            " out, or ask an owner for the editor role."
+            gettext(
+                "You may use your own memory in “{workspace}”, not that of “{user_id}”."
+                " Leave user_id out, or ask an owner for the editor role."
+            ).format(workspace=workspace, user_id=user_id)
         )
     return scope
 

@@ -12,6 +12,8 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput, RagsiteError
 from documents.languages import configuration, detect_language
@@ -32,10 +34,16 @@ def as_utc(at: datetime | None, *, field: str = "at") -> datetime:
     if at is None:
         return timezone.now()
     if timezone.is_naive(at):
-        raise InvalidInput(f"“{at}” has no time zone. Add one, such as Z for UTC.", field=field)
+        raise InvalidInput(
+            gettext("“{at}” has no time zone. Add one, such as Z for UTC.").format(at=at),
+            field=field,
+        )
     if not FIRST_YEAR <= at.year <= LAST_YEAR:
         raise InvalidInput(
-            f"The year is from {FIRST_YEAR} to {LAST_YEAR}, not {at.year}.", field=field
+            gettext("The year is from {first_year} to {last_year}, not {year}.").format(
+                first_year=FIRST_YEAR, last_year=LAST_YEAR, year=at.year
+            ),
+            field=field,
         )
     return at.astimezone(UTC)
 
@@ -78,8 +86,13 @@ def storable_text(text: str, *, field: str) -> str:
     size = len(text.encode())
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(
-            f"This text has {size:,} bytes and a memory at most {MAX_TEXT_BYTES:,}. Add it as a"
-            " document instead.",
+            gettext(
+                "This text has {size} bytes and a memory at most {limit}. Add it as a"
+                " document instead."
+            ).format(
+                size=number_format(size, force_grouping=True),
+                limit=number_format(MAX_TEXT_BYTES, force_grouping=True),
+            ),
             field=field,
         )
     return text
@@ -90,7 +103,10 @@ def checked_name(text: str, *, field: str, limit: int = 255) -> str:
     cleaned = storable_text(text, field=field)
     if len(cleaned) > limit:
         raise InvalidInput(
-            f"A name has at most {limit} characters, this one has {len(cleaned):,}.", field=field
+            gettext("A name has at most {limit} characters, this one has {length}.").format(
+                limit=limit, length=number_format(len(cleaned), force_grouping=True)
+            ),
+            field=field,
         )
     return cleaned
 
@@ -160,7 +176,7 @@ def put_context(
     question = storable_text(strip_injected_memory(user_message), field="user_message")
     answer = storable_text(assistant_response, field="assistant_response")
     if not (question.strip() or answer.strip()):
-        raise InvalidInput("There is no text to remember.", field="user_message")
+        raise InvalidInput(gettext("There is no text to remember."), field="user_message")
     parameters: dict[str, Any] = {
         "workspace": scope.workspace_id,
         "user": scope.user_id,
@@ -210,7 +226,8 @@ def put_fact(
     said = storable_text(value, field="value").strip()
     if not said:
         raise InvalidInput(
-            "A fact needs a value. To end one, clear it; to remove it, forget it.", field="value"
+            gettext("A fact needs a value. To end one, clear it; to remove it, forget it."),
+            field="value",
         )
     moment = min(as_utc(at), timezone.now())
     language = search_configuration(said, scope=scope)
@@ -228,8 +245,10 @@ def put_fact(
             return FactChange(_extend_backwards(before, after, moment), changed=True)
         if Fact.objects.of(scope).count() >= settings.MEMORY_MAX_FACTS:
             raise TooManyFacts(
-                f"This user has {settings.MEMORY_MAX_FACTS:,} facts, their history included, and no"
-                " more are kept. Forget some first."
+                gettext(
+                    "This user has {limit} facts, their history included, and no"
+                    " more are kept. Forget some first."
+                ).format(limit=number_format(settings.MEMORY_MAX_FACTS, force_grouping=True))
             )
         if source is not None:
             # Locked until the fact is stored; None where it was deleted, or is another user's.

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
@@ -23,7 +24,7 @@ class ConversationAdmin(ReadOnlyAdmin):
     sortable_by = ["created_at"]
     fields = list_display
 
-    @display(description="conversation")
+    @display(description=gettext_lazy("conversation"))
     def number(self, row: Conversation) -> str:
         return str(row)
 
@@ -74,7 +75,7 @@ class SpanAdmin(ReadOnlyAdmin):
     sortable_by = ["started_at"]
     fields = [*list_display, "iteration"]
 
-    @display(description="milliseconds")
+    @display(description=gettext_lazy("milliseconds"))
     def taken(self, row: Span) -> str:
         return f"{row.milliseconds:.0f}"
 
@@ -100,7 +101,7 @@ class PipelineAdmin(ReadOnlyAdmin):
         "page",
     ]
 
-    @display(description="its page")
+    @display(description=gettext_lazy("its page"))
     def page(self, row: Pipeline) -> SafeString:
         return format_html('<a href="{}">{}</a>', reverse("pipeline", args=[row.slug]), row.slug)
 
@@ -127,7 +128,7 @@ class TraceAdmin(ReadOnlyAdmin):
     sortable_by = ["started_at"]
     fields = ["version", *list_display, "removed_at"]
 
-    @display(description="seconds")
+    @display(description=gettext_lazy("seconds"))
     def seconds(self, row: Trace) -> str:
         if row.ended_at is None:
             return "–"

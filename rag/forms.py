@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 MAX_QUESTION_CHARACTERS = 8_000
 MAX_DEFINITION_CHARACTERS = 200_000
 
 
 class TitleForm(forms.Form):
-    title = forms.CharField(label="Title", max_length=80)
+    title = forms.CharField(label=gettext_lazy("Title"), max_length=80)
 
 
 class QuestionForm(forms.Form):
@@ -26,9 +27,11 @@ class DefinitionForm(forms.Form):
     """A pipeline definition as JSON; the pipeline service validates its content."""
 
     definition = forms.CharField(
-        label="Definition",
+        label=gettext_lazy("Definition"),
         max_length=MAX_DEFINITION_CHARACTERS,
-        help_text="JSON. It is checked as a whole when you save it: every fault is told at once.",
+        help_text=gettext_lazy(
+            "JSON. It is checked as a whole when you save it: every fault is told at once."
+        ),
         widget=forms.Textarea(
             attrs={"rows": 28, "spellcheck": "false", "autocapitalize": "off", "wrap": "off"}
         ),
@@ -41,7 +44,9 @@ class DefinitionForm(forms.Form):
             return json.loads(text)
         except json.JSONDecodeError as error:
             raise forms.ValidationError(
-                f"This is no JSON: line {error.lineno}, column {error.colno}: {error.msg}."
+                gettext("This is no JSON: line {lineno}, column {colno}: {msg}.").format(
+                    lineno=error.lineno, colno=error.colno, msg=error.msg
+                )
             ) from error
         except RecursionError as error:
-            raise forms.ValidationError("This is nested too deeply.") from error
+            raise forms.ValidationError(gettext("This is nested too deeply.")) from error

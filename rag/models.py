@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
@@ -47,9 +48,11 @@ class Conversation(TimestampedModel):
         models.SlugField(max_length=63),
         default=list,
         blank=True,
-        help_text="Slugs of those that were asked last. None: all.",
+        help_text=gettext_lazy("Slugs of those that were asked last. None: all."),
     )
-    pipeline = models.CharField(max_length=63, blank=True, help_text="That was asked last.")
+    pipeline = models.CharField(
+        max_length=63, blank=True, help_text=gettext_lazy("That was asked last.")
+    )
 
     objects = UserOwnedQuerySet["Conversation"].as_manager()
 
@@ -75,15 +78,15 @@ class Message(models.Model):
     """
 
     class Role(models.TextChoices):
-        USER = "user"
-        ASSISTANT = "assistant"
+        USER = "user", gettext_lazy("User")
+        ASSISTANT = "assistant", gettext_lazy("Assistant")
 
     class State(models.TextChoices):
-        RUNNING = "running", "being answered"
-        COMPLETE = "complete"
-        STOPPED = "stopped"
-        FAILED = "failed"
-        REMOVED = "removed", "removed with a document"
+        RUNNING = "running", gettext_lazy("being answered")
+        COMPLETE = "complete", gettext_lazy("Complete")
+        STOPPED = "stopped", gettext_lazy("Stopped")
+        FAILED = "failed", gettext_lazy("Failed")
+        REMOVED = "removed", gettext_lazy("removed with a document")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
     conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")
@@ -96,11 +99,11 @@ class Message(models.Model):
     generator = models.CharField(max_length=10, blank=True)
     pipeline = models.CharField(max_length=63, blank=True)
     passages = models.JSONField(
-        default=list, blank=True, help_text="What was found, without the texts."
+        default=list, blank=True, help_text=gettext_lazy("What was found, without the texts.")
     )
     citations = models.JSONField(default=list, blank=True)
     verdict = models.JSONField(default=dict, blank=True)
-    memory = models.JSONField(null=True, blank=True, help_text="What memory added.")
+    memory = models.JSONField(null=True, blank=True, help_text=gettext_lazy("What memory added."))
     degraded = ArrayField(models.CharField(max_length=20), default=list, blank=True)
     finish_reason = models.CharField(max_length=10, blank=True)
     error_code = models.CharField(max_length=40, blank=True)
@@ -144,7 +147,9 @@ class Pipeline(TimestampedModel):
     slug = models.SlugField(max_length=63)
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
-    definition = models.JSONField(help_text="Nodes and edges: docs/reference/pipelines.md.")
+    definition = models.JSONField(
+        help_text=gettext_lazy("Nodes and edges: docs/reference/pipelines.md.")
+    )
     version = models.PositiveIntegerField(default=1)
     changed_by = models.ForeignKey(
         User, models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
@@ -174,17 +179,19 @@ class Trace(models.Model):
     deleted, a trigger (migration 0001) clears the trace and its spans and sets `removed_at`."""
 
     class State(models.TextChoices):
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed"
-        CANCELLED = "cancelled"
-        TIMED_OUT = "timed_out", "timed out"
+        RUNNING = "running", gettext_lazy("Running")
+        DONE = "done", gettext_lazy("Done")
+        FAILED = "failed", gettext_lazy("Failed")
+        CANCELLED = "cancelled", gettext_lazy("Cancelled")
+        TIMED_OUT = "timed_out", gettext_lazy("timed out")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     user = models.ForeignKey(User, models.CASCADE, related_name="+")
     pipeline = models.CharField(max_length=63)
     version = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Of the pipeline. Empty: a template, or one of no name."
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("Of the pipeline. Empty: a template, or one of no name."),
     )
     definition = models.JSONField(default=dict, blank=True)
     question = models.TextField(blank=True)
@@ -201,7 +208,9 @@ class Trace(models.Model):
         default=list,
         blank=True,
         editable=False,
-        help_text="Of each passage that was found: its number, document and chunk. No text.",
+        help_text=gettext_lazy(
+            "Of each passage that was found: its number, document and chunk. No text."
+        ),
     )
     removed_at = models.DateTimeField(null=True, blank=True)
 
@@ -228,14 +237,14 @@ class Span(models.Model):
     were longer."""
 
     class Kind(models.TextChoices):
-        NODE = "node"
-        MODEL = "model", "model call"
-        TOOL = "tool", "tool call"
+        NODE = "node", gettext_lazy("Node")
+        MODEL = "model", gettext_lazy("model call")
+        TOOL = "tool", gettext_lazy("tool call")
 
     class State(models.TextChoices):
-        DONE = "done"
-        FAILED = "failed"
-        CANCELLED = "cancelled"
+        DONE = "done", gettext_lazy("Done")
+        FAILED = "failed", gettext_lazy("Failed")
+        CANCELLED = "cancelled", gettext_lazy("Cancelled")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
     trace = models.ForeignKey(Trace, models.CASCADE, related_name="spans", db_index=False)
@@ -244,8 +253,12 @@ class Span(models.Model):
     )
     ordinal = models.PositiveIntegerField()
     kind = models.CharField(max_length=5, choices=Kind)
-    node = models.CharField(max_length=63, help_text="Id of the node that it belongs to.")
-    type = models.CharField(max_length=63, help_text="Of the node; the model's or tool's name.")
+    node = models.CharField(
+        max_length=63, help_text=gettext_lazy("Id of the node that it belongs to.")
+    )
+    type = models.CharField(
+        max_length=63, help_text=gettext_lazy("Of the node; the model's or tool's name.")
+    )
     iteration = models.PositiveIntegerField(default=1)
     state = models.CharField(max_length=9, choices=State, default=State.DONE)
     started_at = models.DateTimeField()

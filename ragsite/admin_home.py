@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.translation import gettext, gettext_noop
 
 from accounts.models import Change
 from documents.models import Document, IngestionRun
@@ -30,85 +31,113 @@ LISTED_CHANGES = 10
 #: The menu: headings, and under each a title, an icon and the model or the address.
 MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     (
-        "Answers",
+        gettext_noop("Answers"),
         (
-            ("Open questions", "contact_support", "admin:search_searchlog_open_questions"),
-            ("Judge answers", "thumbs_up_down", "admin:search_judgement_add"),
-            ("Judgements", "rule", "search.Judgement"),
-            ("Evaluations", "monitoring", "search.Evaluation"),
-            ("Searches", "manage_search", "search.SearchLog"),
-            ("Saved searches", "bookmark", "search.SavedSearch"),
+            (
+                gettext_noop("Open questions"),
+                "contact_support",
+                "admin:search_searchlog_open_questions",
+            ),
+            (gettext_noop("Judge answers"), "thumbs_up_down", "admin:search_judgement_add"),
+            (gettext_noop("Judgements"), "rule", "search.Judgement"),
+            (gettext_noop("Evaluations"), "monitoring", "search.Evaluation"),
+            (gettext_noop("Searches"), "manage_search", "search.SearchLog"),
+            (gettext_noop("Saved searches"), "bookmark", "search.SavedSearch"),
         ),
     ),
     (
-        "Documents",
+        gettext_noop("Documents"),
         (
-            ("Collections", "folder_open", "documents.Collection"),
-            ("Documents", "description", "documents.Document"),
-            ("Passages", "notes", "documents.Chunk"),
-            ("Edited passages", "edit_note", "documents.ChunkEdit"),
-            ("Runs", "sync", "documents.IngestionRun"),
-            ("Files of runs", "draft", "documents.IngestionItem"),
+            (gettext_noop("Collections"), "folder_open", "documents.Collection"),
+            (gettext_noop("Documents"), "description", "documents.Document"),
+            (gettext_noop("Passages"), "notes", "documents.Chunk"),
+            (gettext_noop("Edited passages"), "edit_note", "documents.ChunkEdit"),
+            (gettext_noop("Runs"), "sync", "documents.IngestionRun"),
+            (gettext_noop("Files of runs"), "draft", "documents.IngestionItem"),
         ),
     ),
     (
-        "Graph",
+        gettext_noop("Graph"),
         (
-            ("Nodes", "hub", "graph.Node"),
-            ("Edges", "timeline", "graph.Edge"),
-            ("Names", "label", "graph.Alias"),
-            ("Reading", "auto_stories", "graph.Extraction"),
+            (gettext_noop("Nodes"), "hub", "graph.Node"),
+            (gettext_noop("Edges"), "timeline", "graph.Edge"),
+            (gettext_noop("Names"), "label", "graph.Alias"),
+            (gettext_noop("Reading"), "auto_stories", "graph.Extraction"),
         ),
     ),
     (
-        "Memory",
+        gettext_noop("Memory"),
         (
-            ("Facts", "lightbulb", "memory.Fact"),
-            ("Turns", "forum", "memory.Context"),
-            ("Reading", "hearing", "memory.ExtractionItem"),
-            ("Prunings", "content_cut", "memory.Pruning"),
+            (gettext_noop("Facts"), "lightbulb", "memory.Fact"),
+            (gettext_noop("Turns"), "forum", "memory.Context"),
+            (gettext_noop("Reading"), "hearing", "memory.ExtractionItem"),
+            (gettext_noop("Prunings"), "content_cut", "memory.Pruning"),
         ),
     ),
     (
-        "Chat and pipelines",
+        gettext_noop("Chat and pipelines"),
         (
-            ("Conversations", "chat", "rag.Conversation"),
-            ("Messages", "chat_bubble", "rag.Message"),
-            ("Pipelines", "account_tree", "rag.Pipeline"),
-            ("Traces", "route", "rag.Trace"),
-            ("Steps of traces", "steps", "rag.Span"),
+            (gettext_noop("Conversations"), "chat", "rag.Conversation"),
+            (gettext_noop("Messages"), "chat_bubble", "rag.Message"),
+            (gettext_noop("Pipelines"), "account_tree", "rag.Pipeline"),
+            (gettext_noop("Traces"), "route", "rag.Trace"),
+            (gettext_noop("Steps of traces"), "steps", "rag.Span"),
         ),
     ),
     (
-        "People",
+        gettext_noop("People"),
         (
-            ("History", "history", "accounts.Change"),
-            ("Users", "person", "accounts.User"),
-            ("Groups", "group", "auth.Group"),
-            ("Workspaces", "workspaces", "accounts.Workspace"),
-            ("Memberships", "badge", "accounts.Membership"),
-            ("API keys", "key", "accounts.ApiKey"),
+            (gettext_noop("History"), "history", "accounts.Change"),
+            (gettext_noop("Users"), "person", "accounts.User"),
+            (gettext_noop("Groups"), "group", "auth.Group"),
+            (gettext_noop("Workspaces"), "workspaces", "accounts.Workspace"),
+            (gettext_noop("Memberships"), "badge", "accounts.Membership"),
+            (gettext_noop("API keys"), "key", "accounts.ApiKey"),
         ),
     ),
     (
-        "Inside",
+        gettext_noop("Inside"),
         (
-            ("Embedding spaces", "deployed_code", "documents.EmbeddingSpace"),
+            (gettext_noop("Embedding spaces"), "deployed_code", "documents.EmbeddingSpace"),
             ("Re-embeddings", "swap_horiz", "documents.Reembedding"),
-            ("Search index segments", "segment", "documents.LexicalSegment"),
-            ("Waiting for vectors", "hourglass", "documents.StagedDocument"),
-            ("Pages read by OCR", "document_scanner", "documents.ScannedPage"),
-            ("Kept answers", "inventory", "accounts.IdempotencyRecord"),
-            ("Questions measured", "quiz", "search.EvaluatedQuestion"),
-            ("Samples", "show_chart", "dashboard.Sample"),
+            (gettext_noop("Search index segments"), "segment", "documents.LexicalSegment"),
+            (gettext_noop("Waiting for vectors"), "hourglass", "documents.StagedDocument"),
+            (gettext_noop("Pages read by OCR"), "document_scanner", "documents.ScannedPage"),
+            (gettext_noop("Kept answers"), "inventory", "accounts.IdempotencyRecord"),
+            (gettext_noop("Questions measured"), "quiz", "search.EvaluatedQuestion"),
+            (gettext_noop("Samples"), "show_chart", "dashboard.Sample"),
         ),
     ),
+)
+
+#: Texts of Unfold, which comes without translations.
+UNFOLD_TEXTS = (
+    gettext_noop("Search apps and models..."),
+    gettext_noop("Type to search"),
+    gettext_noop("Loading more results..."),
+    gettext_noop("No results found"),
+    gettext_noop("No results matching your query"),
+    gettext_noop("Recent searches"),
+    gettext_noop("No recent searches"),
+    gettext_noop("Filters"),
+    gettext_noop("Apply Filters"),
+    gettext_noop("Reset filters"),
+    gettext_noop("Clear all filters"),
+    gettext_noop("Light"),
+    gettext_noop("Dark"),
+    gettext_noop("System"),
+    gettext_noop("General"),
+    gettext_noop("More actions"),
+    gettext_noop("Select all rows"),
+    gettext_noop("Expand row"),
+    gettext_noop("Toggle password visibility"),
+    gettext_noop("This page yielded into no results. Create a new item or reset your filters."),
 )
 
 
 def admin_home(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Context of the admin's first page besides the list of models."""
-    context["title"] = "Curation"
+    context["title"] = gettext("Curation")
     context["attention_items"] = list(_attention_items(request))
     if request.user.has_perm("accounts.view_change"):
         context["changes"] = Change.objects.select_related("user", "workspace")[:LISTED_CHANGES]
@@ -130,44 +159,44 @@ def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
     broken = Trace.objects.filter(state="failed", started_at__gte=since)
     return [
         (
-            "Runs with failures",
-            f"in {DAYS} days: look why, and try their files again",
+            gettext("Runs with failures"),
+            gettext("in {days} days: look why, and try their files again").format(days=DAYS),
             failed_runs,
             {"state__exact": run.FAILED},
         ),
         (
-            "Documents that failed",
-            "each says what is wrong with it",
+            gettext("Documents that failed"),
+            gettext("each says what is wrong with it"),
             failed,
             {"status__exact": status.FAILED},
         ),
         (
-            "Documents that wait",
-            "for an hour or longer: is a worker running?",
+            gettext("Documents that wait"),
+            gettext("for an hour or longer: is a worker running?"),
             stuck,
             {"status__exact": status.QUEUED},
         ),
         (
-            "Readings for the graph given up",
-            "documents of which the graph knows nothing",
+            gettext("Readings for the graph given up"),
+            gettext("documents of which the graph knows nothing"),
             unread,
             {"state__exact": Extraction.State.DEAD},
         ),
         (
-            "Conversations given up",
-            "nothing could be learnt from them",
+            gettext("Conversations given up"),
+            gettext("nothing could be learnt from them"),
             unlearnt,
             {"state__exact": ExtractionItem.State.DEAD},
         ),
         (
-            "Pipelines that failed",
-            f"in {DAYS} days: the trace shows the step",
+            gettext("Pipelines that failed"),
+            gettext("in {days} days: the trace shows the step").format(days=DAYS),
             broken,
             {"state__exact": "failed"},
         ),
         (
-            "Judged answers",
-            "what the search is measured by, and learns from",
+            gettext("Judged answers"),
+            gettext("what the search is measured by, and learns from"),
             Judgement.objects.all(),
             {},
         ),
@@ -182,10 +211,14 @@ def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
         if place == OPEN_QUESTIONS_PLACE and request.user.has_perm("search.view_searchlog"):
             found = open_questions(days=DAYS, limit=OPEN_QUESTIONS + 1)
             unjudged = sum(not each.judged for each in found[:OPEN_QUESTIONS])
-            still = f"; {unjudged} not judged yet" if unjudged else ""
+            still = (
+                gettext("; {unjudged} not judged yet").format(unjudged=unjudged) if unjudged else ""
+            )
             yield {
-                "title": "Open questions",
-                "detail": f"in {DAYS} days found nothing near{still}",
+                "title": gettext("Open questions"),
+                "detail": gettext("in {days} days found nothing near{still}").format(
+                    days=DAYS, still=still
+                ),
                 "address": f"{reverse('admin:search_searchlog_open_questions')}?days={DAYS}",
                 "count": min(len(found), OPEN_QUESTIONS),
                 "is_more": len(found) > OPEN_QUESTIONS,
@@ -210,7 +243,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The menu for Unfold, limited to what the user may see."""
     site = [
         {
-            "title": "Back to the site",
+            "title": gettext("Back to the site"),
             "icon": "arrow_back",
             "link": reverse("search"),
             "active": False,
@@ -220,7 +253,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     for heading, entries in MENU:
         items = [item for entry in entries if (item := _menu_entry(request, *entry))]
         if items:
-            groups.append({"title": heading, "collapsible": heading == "Inside", "items": items})
+            groups.append(
+                {"title": gettext(heading), "collapsible": heading == "Inside", "items": items}
+            )
     return groups
 
 
@@ -241,4 +276,4 @@ def _menu_entry(request: HttpRequest, title: str, icon: str, target: str) -> dic
     below = request.path.removeprefix(address)
     is_below = below != request.path and below.split("/")[0] not in {"open-questions", "add"}
     is_active = request.path == address or is_below
-    return {"title": title, "icon": icon, "link": address, "active": is_active}
+    return {"title": gettext(title), "icon": icon, "link": address, "active": is_active}

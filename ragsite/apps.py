@@ -7,7 +7,10 @@ class RagsiteConfig(AppConfig):
     name = "ragsite"
 
     def ready(self) -> None:
-        from ragsite import checks, tracing  # noqa: PLC0415 (apps are not ready before)
+        # Apps are not ready before.
+        from common.model_names import translate_model_names  # noqa: PLC0415
+        from ragsite import checks, tracing  # noqa: PLC0415
 
         checks.skip_page_checks()
         tracing.start_tracing()
+        translate_model_names()

@@ -74,6 +74,7 @@ MIDDLEWARE = [
     # files are served without further middleware, and the fewer bytes the better
     "ragsite.access_log.access_log",
     "common.web.security_headers",
+    "accounts.middleware.page_language",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -441,8 +442,13 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 TIME_ZONE = env.str("TZ", default="UTC") or "UTC"
 USE_TZ = True
-# All text is English: nothing is looked up in catalogues.
-USE_I18N = False
+USE_I18N = True
+# Of pages. Answers to programs, commands and logs are English: accounts.middleware.page_language.
+LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("es", "Español")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+LANGUAGE_COOKIE_NAME = "language"
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_HTTPONLY = True
 
 # --- files -------------------------------------------------------------------------------------
 
@@ -460,7 +466,7 @@ STORAGES = {
 
 # Whether the site is served by https: plain http on the loopback address by default.
 HTTPS = env.bool("RAGSITE_HTTPS", default=False)
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None

@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 
 from common.leases import DatabaseUnavailable
@@ -23,22 +25,24 @@ def admin_login(request: HttpRequest) -> HttpResponse:
     if admin.site.has_permission(request):
         return redirect("admin:index")
     if request.user.is_authenticated:
-        message = (
-            f"You are logged in as {request.user.get_username()}, who may not see the admin. Log"
-            " out and in again as somebody who may."
-        )
+        message = gettext(
+            "You are logged in as {username}, who may not see the admin. Log out and in again as"
+            " somebody who may."
+        ).format(username=request.user.get_username())
         return error_page(request, status=403, message=message)
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400: Django refused the request before a view saw it."""
-    message = "Part of the request could not be read. Go back, reload the page and try again."
+    message = gettext(
+        "Part of the request could not be read. Go back, reload the page and try again."
+    )
     if isinstance(exception, TooManyFilesSent):
-        message = (
-            f"More than {settings.MAX_UPLOAD_FILES:,} files were sent at once; nothing was stored."
-            " Send them in parts, or load a directory with `manage.py ingest`."
-        )
+        message = gettext(
+            "More than {limit} files were sent at once; nothing was stored. Send them in parts,"
+            " or load a directory with `manage.py ingest`."
+        ).format(limit=number_format(settings.MAX_UPLOAD_FILES, force_grouping=True))
     return error_page(request, status=400, message=message)
 
 
@@ -47,7 +51,9 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return error_page(
         request,
         status=403,
-        message="Your account may not do this. Ask an owner of the workspace for the right to.",
+        message=gettext(
+            "Your account may not do this. Ask an owner of the workspace for the right to."
+        ),
     )
 
 
@@ -56,7 +62,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return error_page(
         request,
         status=404,
-        message="The address may be mistyped, or what it named was deleted or moved.",
+        message=gettext("The address may be mistyped, or what it named was deleted or moved."),
     )
 
 

@@ -14,8 +14,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
@@ -47,13 +49,17 @@ from search.results import MODES, Hit
 from search.services import search
 
 PAGE_SIZE = 50
-DAYS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
+DAYS = (
+    ("7", gettext_lazy("7 days")),
+    ("30", gettext_lazy("30 days")),
+    ("90", gettext_lazy("90 days")),
+)
 MAX_PAGES = 100
 #: Label and colour of each reason.
 REASON_LABELS: dict[Reason, tuple[str, str]] = {
-    "nothing": ("nothing found", "danger"),
-    "refused": ("no answer", "warning"),
-    "far": ("nothing near", "info"),
+    "nothing": (gettext_noop("nothing found"), "danger"),
+    "refused": (gettext_noop("no answer"), "warning"),
+    "far": (gettext_noop("nothing near"), "info"),
 }
 
 
@@ -61,27 +67,32 @@ class QuestionsForm(forms.Form):
     words = forms.CharField(
         required=False,
         max_length=200,
-        label="Words",
-        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "A part of the question"}),
+        label=gettext_lazy("Words"),
+        widget=UnfoldAdminTextInputWidget(
+            attrs={"placeholder": gettext_lazy("A part of the question")}
+        ),
     )
     days = forms.ChoiceField(
-        choices=DAYS, required=False, label="Asked within", widget=UnfoldAdminSelectWidget()
+        choices=DAYS,
+        required=False,
+        label=gettext_lazy("Asked within"),
+        widget=UnfoldAdminSelectWidget(),
     )
     reason = forms.ChoiceField(
         choices=[
-            ("", "Anything"),
-            ("nothing", "Nothing was found"),
-            ("refused", "A chat had no answer"),
-            ("far", "Nothing near was found"),
+            ("", gettext_lazy("Anything")),
+            ("nothing", gettext_lazy("Nothing was found")),
+            ("refused", gettext_lazy("A chat had no answer")),
+            ("far", gettext_lazy("Nothing near was found")),
         ],
         required=False,
-        label="What went wrong",
+        label=gettext_lazy("What went wrong"),
         widget=UnfoldAdminSelectWidget(),
     )
     workspace = forms.ModelChoiceField(
         Workspace.objects.order_by("name"),
         required=False,
-        empty_label="All",
+        empty_label=gettext_lazy("All"),
         widget=UnfoldAdminSelectWidget(),
     )
     page = forms.IntegerField(
@@ -96,6 +107,7 @@ def question_row(row: OpenQuestion, workspace: str) -> dict[str, Any]:
     reasons = []
     for name, count in row.reasons.items():
         label, colour = REASON_LABELS[name]
+        label = gettext(label)
         reasons.append((f"{label} {count}×" if count > 1 else label, colour))
     searched = urlencode({"q": row.question})
     return {
@@ -131,7 +143,7 @@ def questions_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     )
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": "Open questions",
+        "title": gettext("Open questions"),
         "opts": model_admin.opts,
         "form": form,
         "fields": [form[name] for name in ("words", "reason", "days", "workspace")],
@@ -158,23 +170,29 @@ def _page_address(request: HttpRequest, page: int) -> str:
 class FoundFilter(ConditionFilter):
     """How much was found. Vector search always finds something, so lexical hits say more."""
 
-    title = parameter_name = "found"
+    title = gettext_lazy("found")
+    parameter_name = "found"
     conditions = {
-        "nothing": ("Nothing", Q(total=0)),
-        "no-words": ("Nothing by words", Q(lexical_total=0)),
-        "some": ("Something", Q(total__gt=0)),
+        "nothing": (gettext_noop("Nothing"), Q(total=0)),
+        "no-words": (gettext_noop("Nothing by words"), Q(lexical_total=0)),
+        "some": (gettext_noop("Something"), Q(total__gt=0)),
     }
 
 
 class DegradedFilter(ConditionFilter):
     """Whether a part of the search did not work."""
 
-    title = parameter_name = "degraded"
-    conditions = {"yes": ("Yes", ~Q(degraded=[])), "no": ("No", Q(degraded=[]))}
+    title = gettext_lazy("degraded")
+    parameter_name = "degraded"
+    conditions = {
+        "yes": (gettext_noop("Yes"), ~Q(degraded=[])),
+        "no": (gettext_noop("No"), Q(degraded=[])),
+    }
 
 
 class ModeFilter(ConditionFilter):
-    title = parameter_name = "mode"
+    title = gettext_lazy("mode")
+    parameter_name = "mode"
     conditions = {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}
 
 
@@ -202,7 +220,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
     actions_list = ["open_questions"]
 
     @action(
-        description="Open questions",
+        description=gettext_lazy("Open questions"),
         permissions=["view"],
         icon="contact_support",
         url_path="open-questions",
@@ -211,44 +229,47 @@ class SearchLogAdmin(ReadOnlyAdmin):
         """Page of questions without a good answer, grouped."""
         return questions_page(self, request)
 
-    @display(description="question", ordering="id")
+    @display(description=gettext_lazy("question"), ordering="id")
     def question(self, row: SearchLog) -> str:
         return row.query
 
     @display(
         description="listed",
-        label={"nothing": "danger", "nothing by words": "warning"},
+        label={"nothing": "danger", "words": "warning"},
     )
-    def found(self, row: SearchLog) -> str:
+    def found(self, row: SearchLog) -> str | tuple[str, str]:
         if row.total == 0:
-            return "nothing"
-        return "nothing by words" if row.lexical_total == 0 else f"{row.total:,}"
+            return "nothing", gettext("nothing")
+        if row.lexical_total == 0:
+            return "words", gettext("nothing by words")
+        return number_format(row.total, force_grouping=True)
 
-    @display(description="judge")
+    @display(description=gettext_lazy("judge"))
     def judge(self, row: SearchLog) -> str:
         if not row.collections:
             return "—"
         address = reverse("admin:search_judgement_add")
         return format_html(
-            '<a class="underline" href="{}?{}">Judge the answers</a>',
+            '<a class="underline" href="{}?{}">{}</a>',
             address,
             urlencode({"log": row.pk}),
+            gettext("Judge the answers"),
         )
 
-    @display(description="out of order")
+    @display(description=gettext_lazy("out of order"))
     def out_of_order(self, row: SearchLog) -> str:
         return ", ".join(row.degraded)
 
-    @display(description="took")
+    @display(description=gettext_lazy("took"))
     def took(self, row: SearchLog) -> str:
-        return f"{row.milliseconds:,.0f} ms"
+        return f"{number_format(row.milliseconds, 0, force_grouping=True)} ms"
 
-    @display(description="searched")
+    @display(description=gettext_lazy("searched"))
     def where(self, row: SearchLog) -> str:
         collections = Collection.objects.filter(pk__in=row.collections).order_by("name")
         return _link_lines(f"{row.workspace}: ", collections) or str(row.workspace)
 
-    @display(description="best documents")
+    @display(description=gettext_lazy("best documents"))
     def best(self, row: SearchLog) -> str:
         documents = Document.objects.in_bulk(row.documents)
         return _link_lines("", (documents[pk] for pk in row.documents if pk in documents)) or "none"
@@ -271,19 +292,22 @@ class SavedSearchAdmin(ReadOnlyAdmin):
     fields = ["name", "run", "parameters", "user", "workspace", "created_at", "updated_at"]
     readonly_fields = ["run"]
 
-    @display(description="search")
+    @display(description=gettext_lazy("search"))
     def run(self, row: Any) -> str:
         return format_html(
-            '<a class="underline" href="{}?{}">Search it</a>', reverse("search"), row.parameters
+            '<a class="underline" href="{}?{}">{}</a>',
+            reverse("search"),
+            row.parameters,
+            gettext("Search it"),
         )
 
 
 JUDGED_HITS = 20
 TAKEN_BACK = "none"
 BUTTONS = (
-    (Grade.PINNED, "keep", "The best there is: it should come first"),
-    (Grade.GOOD, "thumb_up", "It answers the question"),
-    (Grade.BAD, "thumb_down", "It does not answer the question"),
+    (Grade.PINNED, "keep", gettext_lazy("The best there is: it should come first")),
+    (Grade.GOOD, "thumb_up", gettext_lazy("It answers the question")),
+    (Grade.BAD, "thumb_down", gettext_lazy("It does not answer the question")),
 )
 
 
@@ -304,8 +328,8 @@ class OtherDocumentForm(forms.Form):
 
     def __init__(self, *, document: forms.Field) -> None:
         super().__init__()
-        document.label = "Document"
-        document.help_text = "Of this collection; search it by title or key."
+        document.label = gettext("Document")
+        document.help_text = gettext("Of this collection; search it by title or key.")
         self.fields["document"] = document
 
 
@@ -315,7 +339,7 @@ def grade_buttons(given: int | None) -> list[dict[str, Any]]:
         {
             "label": grade.label,
             "icon": icon,
-            "hint": hint if given != grade else "Press to take it back",
+            "hint": hint if given != grade else gettext("Press to take it back"),
             "value": TAKEN_BACK if given == grade else grade.value,
             "pressed": given == grade,
         }
@@ -337,7 +361,7 @@ def judging_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     )
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": "Judge answers",
+        "title": gettext("Judge answers"),
         "opts": model_admin.opts,
         "form": form,
         "least_questions": MIN_QUESTIONS,
@@ -469,17 +493,17 @@ class JudgementAdmin(ServiceDeletion, LargeTableAdmin):
                 record_judgement(Action.TAKEN_BACK, row)
                 row.delete()
 
-    @display(description="passage")
+    @display(description=gettext_lazy("passage"))
     def passage(self, row: Judgement) -> str:
         chunks = Chunk.objects.only("document_id", "ordinal")
         return link_to(chunks.filter(pk=row.chunk_id).first() if row.chunk_id else None)
 
-    @display(description="hits")
+    @display(description=gettext_lazy("hits"))
     def hits(self, row: Judgement) -> str:
         return format_html(
-            '<a class="underline" href="{}">Judge all answers in {}</a>',
+            '<a class="underline" href="{}">{}</a>',
             judging_address(row.collection_id, row.question),
-            row.collection,
+            gettext("Judge all answers in {collection}").format(collection=row.collection),
         )
 
 
@@ -513,7 +537,7 @@ class EvaluationAdmin(DeletionPreview, ReadOnlyAdmin):
         questions = EvaluatedQuestion.objects.filter(evaluation__in=[row.pk for row in rows])
         return {**super().deletion_counts(rows), "questions": questions.count()}
 
-    @display(description="evaluation", ordering="id")
+    @display(description=gettext_lazy("evaluation"), ordering="id")
     def number(self, row: Evaluation) -> str:
         return str(row)
 
@@ -539,6 +563,6 @@ class EvaluatedQuestionAdmin(ReadOnlyAdmin):
         judged = Judgement.objects.filter(question__icontains=term.replace("\0", " "))
         return rows.filter(question_sha256__in=judged.values("question_sha256"))
 
-    @display(description="question")
+    @display(description=gettext_lazy("question"))
     def question(self, row: Any) -> str:
-        return row.judged_question or "no longer judged"
+        return row.judged_question or gettext("no longer judged")

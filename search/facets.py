@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.conf.locale import LANG_INFO
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.replicas import read_connection, reads_from_replica
@@ -132,7 +133,7 @@ def make_facets(field: Field, counts: Counts, *, scope: Scope, facts: ScopeFacts
         if field == COLLECTION:
             label = names.get(text, text)
         elif field == LANGUAGE:
-            label = str(LANG_INFO.get(text, {}).get("name", text))
+            label = gettext(str(LANG_INFO.get(text, {}).get("name", text)))
         own = field in PARAMETER_FACETS
         facets.append(
             Facet(

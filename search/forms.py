@@ -8,6 +8,8 @@ from urllib.parse import quote_plus
 
 from django.core.exceptions import TooManyFieldsSent
 from django.http import QueryDict
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.fusion_options import METHODS, Method
@@ -99,12 +101,17 @@ class SearchState:
         """The state that a query string means. Raises InvalidInput."""
         if len(query_string) > MAX_ADDRESS:
             raise InvalidInput(
-                f"An address has at most {MAX_ADDRESS:,} characters.", field="parameters"
+                gettext("An address has at most {limit} characters.").format(
+                    limit=number_format(MAX_ADDRESS, force_grouping=True)
+                ),
+                field="parameters",
             )
         try:
             return cls.read(QueryDict(query_string))
         except TooManyFieldsSent as error:
-            raise InvalidInput("There are too many parameters.", field="parameters") from error
+            raise InvalidInput(
+                gettext("There are too many parameters."), field="parameters"
+            ) from error
 
     def query_string(self) -> str:
         """The state as a query string, without defaults."""
@@ -186,7 +193,10 @@ def _switch(name: str, given: Mapping[str, str]) -> bool | None:
     """On, off, or None where not given."""
     value = given.get(name, "").casefold()
     if value not in SWITCH_VALUES:
-        raise InvalidInput(f"{name} is 1 or 0, and not “{value}”.", field=name)
+        raise InvalidInput(
+            gettext("{name} is 1 or 0, and not “{value}”.").format(name=name, value=value),
+            field=name,
+        )
     return SWITCH_VALUES[value]
 
 
@@ -196,7 +206,10 @@ def _number(name: str, given: Mapping[str, str], read: Callable[[str], N]) -> N 
     try:
         return read(value) if value else None
     except ValueError as error:
-        raise InvalidInput(f"{name} is a number, and not “{value}”.", field=name) from error
+        raise InvalidInput(
+            gettext("{name} is a number, and not “{value}”.").format(name=name, value=value),
+            field=name,
+        ) from error
 
 
 def _choice(name: str, given: Mapping[str, str], known: Sequence[T]) -> T:
@@ -204,4 +217,9 @@ def _choice(name: str, given: Mapping[str, str], known: Sequence[T]) -> T:
     for each in known:
         if each == value:
             return each
-    raise InvalidInput(f"There is no {name} “{value}”. There are: {', '.join(known)}.", field=name)
+    raise InvalidInput(
+        gettext("There is no {name} “{value}”. There are: {known}.").format(
+            name=name, value=value, known=", ".join(known)
+        ),
+        field=name,
+    )

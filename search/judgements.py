@@ -7,6 +7,8 @@ import unicodedata
 from typing import Any
 
 from django.db import transaction
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from common.errors import InvalidInput
@@ -52,18 +54,28 @@ def judge(
     question = normalize_question(question)
     if not question or len(question) > MAX_QUERY_CHARACTERS:
         raise InvalidInput(
-            f"A question has 1 to {MAX_QUERY_CHARACTERS:,} characters.", field="question"
+            gettext("A question has 1 to {limit} characters.").format(
+                limit=number_format(MAX_QUERY_CHARACTERS, force_grouping=True)
+            ),
+            field="question",
         )
     if grade not in Grade.values:
         known = ", ".join(f"{each.value} ({each.label})" for each in Grade)
-        raise InvalidInput(f"There is no grade {grade}. There are: {known}.", field="grade")
+        raise InvalidInput(
+            gettext("There is no grade {grade}. There are: {known}.").format(
+                grade=grade, known=known
+            ),
+            field="grade",
+        )
     if document.collection_id != collection.pk:
         raise InvalidInput(
-            f"The document is not in “{collection}”. Judge it in its own collection.",
+            gettext(
+                "The document is not in “{collection}”. Judge it in its own collection."
+            ).format(collection=collection),
             field="document",
         )
     if chunk is not None and chunk.document_id != document.pk:
-        raise InvalidInput("The passage is not of this document.", field="chunk")
+        raise InvalidInput(gettext("The passage is not of this document."), field="chunk")
     values: dict[str, Any] = {
         "grade": grade,
         "chunk": chunk,

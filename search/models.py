@@ -3,6 +3,7 @@
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from accounts.models import User, Workspace
 from common.models import TimestampedModel
@@ -26,15 +27,17 @@ class Judgement(TimestampedModel):
     class Grade(models.IntegerChoices):
         """As in relevance measures: above 0 is relevant."""
 
-        PINNED = 2
-        GOOD = 1
-        BAD = 0
+        PINNED = 2, gettext_lazy("Pinned")
+        GOOD = 1, gettext_lazy("Good")
+        BAD = 0, gettext_lazy("Bad")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+", db_index=False)
     question = models.TextField()
     question_sha256 = models.CharField(
-        max_length=64, editable=False, help_text="Of the question without regard to case."
+        max_length=64,
+        editable=False,
+        help_text=gettext_lazy("Of the question without regard to case."),
     )
     document = models.ForeignKey(Document, models.CASCADE, related_name="+")
     # Without a constraint, which would be checked for every replaced chunk; ids are never reused.
@@ -47,11 +50,16 @@ class Judgement(TimestampedModel):
         db_constraint=False,
         db_index=False,
         verbose_name="passage",
-        help_text="The passage that was shown when it was judged.",
+        help_text=gettext_lazy("The passage that was shown when it was judged."),
     )
     grade = models.PositiveSmallIntegerField(choices=Grade)
     user = models.ForeignKey(
-        User, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="judged by"
+        User,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=gettext_lazy("judged by"),
     )
     note = models.TextField(blank=True)
 
@@ -81,21 +89,26 @@ class Evaluation(models.Model):
     """
 
     class Cause(models.TextChoices):
-        ASKED = "asked", "asked for"
-        JUDGED = "judged", "after judging"
-        WEIGHTS = "weights", "other weights or model"
+        ASKED = "asked", gettext_lazy("asked for")
+        JUDGED = "judged", gettext_lazy("after judging")
+        WEIGHTS = "weights", gettext_lazy("other weights or model")
         NIGHTLY = "nightly", "daily"
 
     class State(models.TextChoices):
-        WAITING = "waiting"
-        RUNNING = "running"
-        DONE = "done"
-        FAILED = "failed"
+        WAITING = "waiting", gettext_lazy("Waiting")
+        RUNNING = "running", gettext_lazy("Running")
+        DONE = "done", gettext_lazy("Done")
+        FAILED = "failed", gettext_lazy("Failed")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="+", db_index=False)
     user = models.ForeignKey(
-        User, models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="asked by"
+        User,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=gettext_lazy("asked by"),
     )
     cause = models.CharField(max_length=7, choices=Cause, default=Cause.ASKED)
     state = models.CharField(max_length=7, choices=State, default=State.WAITING)
@@ -104,29 +117,42 @@ class Evaluation(models.Model):
     leased_until = models.DateTimeField(null=True, blank=True, editable=False)
 
     mode = models.CharField(max_length=10, default="hybrid")
-    k = models.PositiveSmallIntegerField(default=10, help_text="Depth of nDCG and recall.")
-    questions = models.PositiveIntegerField(default=0, help_text="With a good answer.")
+    k = models.PositiveSmallIntegerField(
+        default=10, help_text=gettext_lazy("Depth of nDCG and recall.")
+    )
+    questions = models.PositiveIntegerField(
+        default=0, help_text=gettext_lazy("With a good answer.")
+    )
     judgements = models.PositiveIntegerField(
-        default=0, help_text="All of the collection, when it was measured."
+        default=0, help_text=gettext_lazy("All of the collection, when it was measured.")
     )
     judged_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the newest of them was given."
+        null=True, blank=True, help_text=gettext_lazy("When the newest of them was given.")
     )
     documents = models.PositiveIntegerField(default=0)
     chunks = models.PositiveBigIntegerField(default=0)
     tuning = models.JSONField(
-        null=True, blank=True, help_text="Weights that were learnt. Empty: the defaults."
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("Weights that were learnt. Empty: the defaults."),
     )
-    space = models.BigIntegerField(null=True, blank=True, help_text="Id of the embedding space.")
+    space = models.BigIntegerField(
+        null=True, blank=True, help_text=gettext_lazy("Id of the embedding space.")
+    )
     degraded = ArrayField(
-        models.CharField(max_length=20), default=list, blank=True, help_text="What did not work."
+        models.CharField(max_length=20),
+        default=list,
+        blank=True,
+        help_text=gettext_lazy("What did not work."),
     )
 
     ndcg = models.FloatField(null=True, blank=True, verbose_name="nDCG")
     recall = models.FloatField(null=True, blank=True)
     mrr = models.FloatField(null=True, blank=True, verbose_name="MRR")
-    p50_ms = models.FloatField(null=True, blank=True, verbose_name="median time in ms")
-    p95_ms = models.FloatField(null=True, blank=True, verbose_name="95 % within ms")
+    p50_ms = models.FloatField(
+        null=True, blank=True, verbose_name=gettext_lazy("median time in ms")
+    )
+    p95_ms = models.FloatField(null=True, blank=True, verbose_name=gettext_lazy("95 % within ms"))
 
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -169,10 +195,12 @@ class EvaluatedQuestion(models.Model):
     ndcg = models.FloatField(verbose_name="nDCG")
     recall = models.FloatField()
     first_rank = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Of the first good document. Empty: none was found."
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("Of the first good document. Empty: none was found."),
     )
-    good = models.PositiveIntegerField(help_text="Good documents that there are.")
-    found = models.PositiveIntegerField(help_text="Those among the first ones.")
+    good = models.PositiveIntegerField(help_text=gettext_lazy("Good documents that there are."))
+    found = models.PositiveIntegerField(help_text=gettext_lazy("Those among the first ones."))
 
     objects = EvaluatedQuestionQuerySet["EvaluatedQuestion"].as_manager()
 
@@ -204,34 +232,47 @@ class SearchLog(models.Model):
     """
 
     class Source(models.TextChoices):
-        WEB = "web"
+        WEB = "web", gettext_lazy("Web")
         API = "api", "API"
-        COMMAND = "command"
-        CHAT = "chat"
+        COMMAND = "command", gettext_lazy("Command")
+        CHAT = "chat", gettext_lazy("Chat")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="+")
     query = models.TextField(verbose_name="question")
     mode = models.CharField(max_length=10)
-    filter = models.JSONField(null=True, blank=True, help_text="In JSON form. Empty: none.")
+    filter = models.JSONField(
+        null=True, blank=True, help_text=gettext_lazy("In JSON form. Empty: none.")
+    )
     collections = ArrayField(
-        models.BigIntegerField(), default=list, help_text="Ids of those that were searched."
+        models.BigIntegerField(),
+        default=list,
+        help_text=gettext_lazy("Ids of those that were searched."),
     )
     documents = ArrayField(
-        models.BigIntegerField(), default=list, help_text="Ids of the best ones found, in order."
+        models.BigIntegerField(),
+        default=list,
+        help_text=gettext_lazy("Ids of the best ones found, in order."),
     )
-    total = models.PositiveIntegerField(help_text="Hits that were ranked.")
+    total = models.PositiveIntegerField(help_text=gettext_lazy("Hits that were ranked."))
     lexical_total = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Passages found by words. Empty: words did not count."
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("Passages found by words. Empty: words did not count."),
     )
     similarity = models.FloatField(
-        null=True, blank=True, help_text="Of the nearest hit, −1 to 1. Empty: not known."
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("Of the nearest hit, −1 to 1. Empty: not known."),
     )
     refused = models.BooleanField(
-        default=False, help_text="Asked in a chat, and answered that the sources do not say."
+        default=False,
+        help_text=gettext_lazy("Asked in a chat, and answered that the sources do not say."),
     )
     degraded = ArrayField(
-        models.CharField(max_length=20), default=list, help_text="What should have worked."
+        models.CharField(max_length=20),
+        default=list,
+        help_text=gettext_lazy("What should have worked."),
     )
     milliseconds = models.FloatField()
     source = models.CharField(max_length=10, choices=Source)
@@ -240,8 +281,8 @@ class SearchLog(models.Model):
     objects = SearchLogQuerySet["SearchLog"].as_manager()
 
     class Meta:
-        verbose_name = "logged search"
-        verbose_name_plural = "logged searches"
+        verbose_name = gettext_noop("logged search")
+        verbose_name_plural = gettext_noop("logged searches")
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["created_at"], name="searchlog_created_at_index"),
@@ -270,7 +311,7 @@ class SavedSearch(TimestampedModel):
 
     class Meta:
         ordering = ["name", "id"]
-        verbose_name_plural = "saved searches"
+        verbose_name_plural = gettext_noop("saved searches")
         constraints = [
             models.UniqueConstraint(
                 fields=["workspace", "user", "name"], name="savedsearch_name_unique"

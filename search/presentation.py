@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 from django.conf.locale import LANG_INFO
 from django.urls import reverse
 from django.utils.dates import MONTHS_3
+from django.utils.translation import gettext, gettext_noop
 
 from common.errors import InvalidInput
 from common.fusion import RERANK_FEATURES
@@ -23,6 +24,7 @@ from documents.demo_corpus import FIRM_COLLECTION, firm_questions
 from documents.models import Chunk, Document
 from documents.page_images import PAGED_MEDIA_TYPES, thumbnail_url, with_pages
 from documents.querysets import DocumentQuerySet
+from documents.templatetags.documents import language_name
 from search.filters import ALL, And, Comparison, all_of, chosen_values, read_filter, to_text
 from search.filters.tree import Field, Operator, parse_field, toggle_value
 from search.forms import SearchState
@@ -30,7 +32,11 @@ from search.judgements import Grade
 from search.models import SavedSearch
 from search.results import ArmReport, Facet, Hit, SearchResult
 
-GRADES: Mapping[int, str] = {Grade.PINNED: "Best", Grade.GOOD: "Good", Grade.BAD: "Bad"}
+GRADES: Mapping[int, str] = {
+    Grade.PINNED: gettext_noop("Best"),
+    Grade.GOOD: gettext_noop("Good"),
+    Grade.BAD: gettext_noop("Bad"),
+}
 TAKEN_BACK = "none"
 
 
@@ -42,7 +48,7 @@ def grade_buttons(
     """
     return tuple(
         {
-            "label": label,
+            "label": gettext(label),
             "value": f"{document_id}.{chunk_id}.{TAKEN_BACK if current == grade else grade}",
             "pressed": current == grade,
         }
@@ -50,21 +56,34 @@ def grade_buttons(
     )
 
 
-MODE_LABELS = {"hybrid": "Hybrid", "lexical": "Words", "vector": "Meaning", "graph": "Graph"}
+MODE_LABELS = {
+    "hybrid": gettext_noop("Hybrid"),
+    "lexical": gettext_noop("Words"),
+    "vector": gettext_noop("Meaning"),
+    "graph": gettext_noop("Graph"),
+}
 MODE_HINTS = {
-    "hybrid": "Passages that fit by words and by meaning",
-    "lexical": "Passages that hold your words",
-    "vector": "Passages that mean the same, in whatever words",
-    "graph": "By words, by meaning, and over what passages name: for answers in several documents",
+    "hybrid": gettext_noop("Passages that fit by words and by meaning"),
+    "lexical": gettext_noop("Passages that hold your words"),
+    "vector": gettext_noop("Passages that mean the same, in whatever words"),
+    "graph": gettext_noop(
+        "By words, by meaning, and over what passages name: for answers in several documents"
+    ),
 }
 SORT_LABELS = {
-    "relevance": "Best first",
-    "newest": "Newest first",
-    "oldest": "Oldest first",
-    "title": "By title",
+    "relevance": gettext_noop("Best first"),
+    "newest": gettext_noop("Newest first"),
+    "oldest": gettext_noop("Oldest first"),
+    "title": gettext_noop("By title"),
 }
 #: Facets and fields whose names are not their headings.
-FIELD_HEADINGS = {"media_type": "Type", "origin": "Source", "dated": "Date"}
+FIELD_HEADINGS = {
+    "media_type": gettext_noop("Type"),
+    "origin": gettext_noop("Source"),
+    "dated": gettext_noop("Date"),
+    "language": gettext_noop("Language"),
+    "collection": gettext_noop("Collection"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +102,37 @@ def choices(state: SearchState, name: str) -> list[Choice]:
     labels, hints = (MODE_LABELS, MODE_HINTS) if name == "mode" else (SORT_LABELS, {})
     current = getattr(state, name)
     return [
-        Choice(label, state.url(**{name: value}), value == current, hint=hints.get(value, ""))
+        Choice(
+            gettext(label),
+            state.url(**{name: value}),
+            value == current,
+            hint=gettext(hints[value]) if value in hints else "",
+        )
         for value, label in labels.items()
     ]
 
 
 def field_heading(name: str) -> str:
     """A field name as heading: `media_type` → “Type”, `due_date` → “Due date”."""
-    return FIELD_HEADINGS.get(name) or name[:1].upper() + name[1:].replace("_", " ")
+    if name in FIELD_HEADINGS:
+        return gettext(FIELD_HEADINGS[name])
+    return name[:1].upper() + name[1:].replace("_", " ")
 
 
 def filter_chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
     """Active filters as links that remove them. `names`: collection slug → name."""
     chips = [
-        Choice(names.get(slug, slug), state.toggled("collections", slug), hint="Collection")
+        Choice(
+            names.get(slug, slug), state.toggled("collections", slug), hint=gettext("Collection")
+        )
         for slug in state.collections
     ]
-    chips += [Choice(each, state.toggled("types", each), hint="Type") for each in state.types]
+    chips += [
+        Choice(each, state.toggled("types", each), hint=gettext("Type")) for each in state.types
+    ]
     tree = state.tree
     if tree is None:
-        return [*chips, Choice(state.filter, state.url(filter=""), hint="Filter")]
+        return [*chips, Choice(state.filter, state.url(filter=""), hint=gettext("Filter"))]
     for part in tree.parts if isinstance(tree, And) else (tree,):
         match part:
             case Comparison(operator=Operator.EQ, value=str() | int() | float() as value):
@@ -111,7 +141,7 @@ def filter_chips(state: SearchState, names: Mapping[str, str]) -> list[Choice]:
                 labels = [_value_label(part.field, value) for value in values]
                 hint, label = field_heading(str(part.field)), ", ".join(labels)
             case _:
-                hint, label = "Filter", to_text(part)
+                hint, label = gettext("Filter"), to_text(part)
         url = state.url(filter=state.without_condition(to_text(part)))
         chips.append(Choice(label, url, hint=hint))
     return chips
@@ -194,14 +224,21 @@ def _toggled_filters(state: SearchState, name: str, values: Sequence[Facet]) -> 
                 yield before
 
 
-ARM_LABELS = {"lexical": "Words", "vector": "Meaning", "graph": "Graph"}
+ARM_LABELS = {
+    "lexical": gettext_noop("Words"),
+    "vector": gettext_noop("Meaning"),
+    "graph": gettext_noop("Graph"),
+}
 ARM_PHRASES = {
-    "lexical": "by your words",
-    "vector": "by meaning",
-    "graph": "over what passages name",
+    "lexical": gettext_noop("by your words"),
+    "vector": gettext_noop("by meaning"),
+    "graph": gettext_noop("over what passages name"),
 }
 SCORE_UNITS = {"lexical": "BM25", "vector": "cosine", "graph": "strength"}
-EVIDENCE_LABELS = {"letters": "Letters in common", "likeness": "Like the best"}
+EVIDENCE_LABELS = {
+    "letters": gettext_noop("Letters in common"),
+    "likeness": gettext_noop("Like the best"),
+}
 #: As many found words go along in the address of a passage.
 MAX_PASSED_WORDS = 10
 
@@ -231,7 +268,7 @@ def hit_views(
             "move": rank_change(hit),
             "found_by": found_by(hit),
             "day": document_day(hit),
-            "language": str(LANG_INFO.get(hit.language, {}).get("name", hit.language)),
+            "language": language_name(hit.language),
             # Host of its URL, else its file path.
             "place": urlsplit(hit.url).netloc or hit.source or hit.document_key,
         }
@@ -244,14 +281,20 @@ def rank_change(hit: Hit) -> str:
     before, now = hit.fused_rank, hit.rank
     if hit.rerank is None or before == now:
         return ""
-    return f"{'up' if before > now else 'down'} from {before}"
+    if before > now:
+        return gettext("up from {place}").format(place=before)
+    return gettext("down from {place}").format(place=before)
 
 
 def found_by(hit: Hit) -> str:
     """Which arms found it: “Found by your words and by meaning”."""
     *others, last = [ARM_PHRASES[name] for name in ARM_PHRASES if name in hit.ranks] or [""]
-    ways = f"{', '.join(others)} and {last}" if others else last
-    return f"Found {ways}" if ways else ""
+    ways = (
+        gettext("{others} and {last}").format(others=", ".join(others), last=last)
+        if others
+        else last
+    )
+    return gettext("Found {ways}").format(ways=ways) if ways else ""
 
 
 def document_day(hit: Hit) -> str:
@@ -271,12 +314,16 @@ def arm_lines(hit: Hit, arms: Iterable[ArmReport]) -> list[dict[str, str]]:
     lines = []
     for name in [*(arm.name for arm in arms), *RERANK_FEATURES]:
         contribution = hit.contributions.get(name)
-        line = {"label": EVIDENCE_LABELS.get(name, ""), "place": "", "score": ""}
+        line = {
+            "label": gettext(EVIDENCE_LABELS[name]) if name in EVIDENCE_LABELS else "",
+            "place": "",
+            "score": "",
+        }
         if name not in RERANK_FEATURES:
             score = {"lexical": hit.lexical, "vector": hit.similarity, "graph": hit.graph}[name]
             line = {
-                "label": ARM_LABELS[name],
-                "place": str(hit.ranks.get(name, "not listed")),
+                "label": gettext(ARM_LABELS[name]),
+                "place": str(hit.ranks.get(name, gettext("not listed"))),
                 "score": "" if score is None else f"{SCORE_UNITS[name]} {score:.3g}",
             }
         elif contribution is None:
@@ -310,50 +357,61 @@ def more_url(state: SearchState, hit: Hit) -> str:
 
 METHOD_LABELS = {
     "bm25": "BM25",
-    "trigram": "BM25 with words spelt alike",
-    "exact": "every vector compared",
-    "ann": "by the index, approximately",
-    "paths": "over what passages name",
+    "trigram": gettext_noop("BM25 with words spelt alike"),
+    "exact": gettext_noop("every vector compared"),
+    "ann": gettext_noop("by the index, approximately"),
+    "paths": gettext_noop("over what passages name"),
 }
 FUSION_LABELS = {
-    "score": "scores, weighed by how near the nearest passage is",
-    "weighted": "scores, by fixed weights",
-    "rrf": "reciprocal ranks (RRF)",
+    "score": gettext_noop("scores, weighed by how near the nearest passage is"),
+    "weighted": gettext_noop("scores, by fixed weights"),
+    "rrf": gettext_noop("reciprocal ranks (RRF)"),
 }
 TIMING_LABELS = {
-    "plan": "looking up",
-    "embed": "embedding",
-    "database": "searching",
-    "graph": "following names",
-    "rerank": "reading again",
-    "total": "in all",
+    "plan": gettext_noop("looking up"),
+    "embed": gettext_noop("embedding"),
+    "database": gettext_noop("searching"),
+    "graph": gettext_noop("following names"),
+    "rerank": gettext_noop("reading again"),
+    "total": gettext_noop("in all"),
 }
 
 
 def explain_search(result: SearchResult) -> list[str]:
     """Explanation of a search: what each arm did and weighed, and timings."""
     lines = [
-        f"{ARM_LABELS.get(arm.name, arm.name)}: {METHOD_LABELS[arm.method]},"
-        f" {arm.candidates} listed,"
-        f" weight {arm.weight:.2f}"
+        gettext("{name}: {method}, {candidates} listed, weight {weight:.2f}").format(
+            name=gettext(ARM_LABELS.get(arm.name, arm.name)),
+            method=gettext(METHOD_LABELS[arm.method]),
+            candidates=arm.candidates,
+            weight=arm.weight,
+        )
         for arm in result.arms
     ]
     if len(result.arms) > 1:
-        lines.append(f"Fusion: {FUSION_LABELS[result.fusion]}")
+        lines.append(
+            gettext("Fusion: {method}").format(method=gettext(FUSION_LABELS[result.fusion]))
+        )
     if result.reranked:
-        lines.append(f"Read again: {result.reranked} by {result.reranker}")
+        lines.append(
+            gettext("Read again: {reranked} by {reranker}").format(
+                reranked=result.reranked, reranker=result.reranker
+            )
+        )
     spent = [
-        f"{TIMING_LABELS[name]} {milliseconds:.0f} ms"
+        f"{gettext(TIMING_LABELS[name])} {milliseconds:.0f} ms"
         for name, milliseconds in result.timings.items()
         if name in TIMING_LABELS and milliseconds >= 0.5
     ]
-    return [*lines, f"Time: {', '.join(spent)}"] if spent else lines
+    return [*lines, gettext("Time: {times}").format(times=", ".join(spent))] if spent else lines
 
 
 def accuracy(arms: Iterable[ArmReport]) -> str:
     """“exact” or “approximate” vector search; empty without vectors."""
     methods = {arm.method for arm in arms if arm.name == "vector"}
-    return "approximate" if "ann" in methods else "exact" if methods else ""
+    if not methods:
+        return ""
+    return gettext("approximate") if "ann" in methods else gettext("exact")
 
 
 def page_links(state: SearchState, result: SearchResult) -> dict[str, Any] | None:
@@ -389,8 +447,8 @@ def saved_search_row(saved: SavedSearch) -> dict[str, Any]:
         url = f"/?{saved.parameters}"
         return {"saved": saved, "url": url, "question": saved.parameters, "details": ()}
     details = (
-        *([MODE_LABELS[state.mode]] if state.mode != "hybrid" else []),
-        *([SORT_LABELS[state.sort]] if state.sort != "relevance" else []),
+        *([gettext(MODE_LABELS[state.mode])] if state.mode != "hybrid" else []),
+        *([gettext(SORT_LABELS[state.sort])] if state.sort != "relevance" else []),
         *state.collections,
         *state.types,
         *state.conditions,

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from common.text import estimated_word_count, has_unspaced_script, single_characters
+from common.translation import format_number, gettext
 
 MAX_QUERY_CHARACTERS = 4000
 
@@ -51,8 +52,13 @@ def parse_query(raw: str) -> Query:
     raw = raw.replace("\0", " ").strip()
     if len(raw) > MAX_QUERY_CHARACTERS:
         raise QueryError(
-            f"The query has {len(raw):,} characters; {MAX_QUERY_CHARACTERS:,} are allowed."
-            " Ask with the part that matters."
+            gettext(
+                "The query has {length} characters; {limit} are allowed. Ask with the"
+                " part that matters."
+            ).format(
+                length=format_number(len(raw)),
+                limit=format_number(MAX_QUERY_CHARACTERS),
+            )
         )
     words: list[str] = []
     demanded: list[str] = []
@@ -80,11 +86,11 @@ def parse_query(raw: str) -> Query:
             words.append(term)
     if not (words or prefixes):
         if not raw:
-            raise QueryError("Type a question or some words.")
+            raise QueryError(gettext("Type a question or some words."))
         raise QueryError(
-            "The query only says what must not be found. Add a word that must."
+            gettext("The query only says what must not be found. Add a word that must.")
             if excluded
-            else "The query holds no letter and no digit. Type a question or some words."
+            else gettext("The query holds no letter and no digit. Type a question or some words.")
         )
     is_sentence = (unquoted > 0 and raw.endswith(_SENTENCE_ENDS)) or unquoted > MAX_UNQUOTED_WORDS
     text = " ".join([*words, *prefixes])

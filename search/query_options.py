@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from django.utils.translation import gettext
 from numpy.typing import NDArray
 
 from accounts.models import User, Workspace
@@ -99,19 +100,23 @@ class SearchQuery:
         self.fusion_options.check(arms=self.arms)
         if self.min_similarity is not None:
             if not -1 <= self.min_similarity <= 1:
-                raise InvalidInput("min_similarity may be −1 to 1.", field="min_similarity")
+                raise InvalidInput(
+                    gettext("min_similarity may be −1 to 1."), field="min_similarity"
+                )
             if self.mode == "lexical":
                 raise InvalidInput(
-                    "Mode lexical compares no vectors, so no hit has a similarity. Use another mode"
-                    " or leave min_similarity out.",
+                    gettext(
+                        "Mode lexical compares no vectors, so no hit has a similarity. Use"
+                        " another mode or leave min_similarity out."
+                    ),
                     field="min_similarity",
                 )
         if self.min_rerank is not None:
             if not 0 <= self.min_rerank <= 1:
-                raise InvalidInput("min_rerank may be 0 to 1.", field="min_rerank")
+                raise InvalidInput(gettext("min_rerank may be 0 to 1."), field="min_rerank")
             if self.rerank is False:
                 raise InvalidInput(
-                    "Without reranking no hit has its score. Leave min_rerank out.",
+                    gettext("Without reranking no hit has its score. Leave min_rerank out."),
                     field="min_rerank",
                 )
         for field, number in (("ef_search", self.ef_search), ("probes", self.probes)):
@@ -120,8 +125,10 @@ class SearchQuery:
             check_option(field, number)
             if self.mode == "lexical":
                 raise InvalidInput(
-                    "Mode lexical asks no index of vectors. Use another mode or leave"
-                    f" {field} out.",
+                    gettext(
+                        "Mode lexical asks no index of vectors. Use another mode or leave"
+                        " {field} out."
+                    ).format(field=field),
                     field=field,
                 )
 
@@ -141,17 +148,23 @@ class SearchQuery:
         try:
             vector = np.asarray(self.vector, dtype=np.float32)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidInput("A vector is a list of numbers.", field="vector") from error
+            raise InvalidInput(gettext("A vector is a list of numbers."), field="vector") from error
         if vector.ndim != 1 or not np.isfinite(vector).all() or not vector.any():
             raise InvalidInput(
-                "A vector is a list of finite numbers that are not all zero.", field="vector"
+                gettext("A vector is a list of finite numbers that are not all zero."),
+                field="vector",
             )
         return vector
 
 
 def _check_choice(field: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
-        raise InvalidInput(f"There is no {field} “{value}”. Use {', '.join(known)}.", field=field)
+        raise InvalidInput(
+            gettext("There is no {field} “{value}”. Use {names}.").format(
+                field=field, value=value, names=", ".join(known)
+            ),
+            field=field,
+        )
 
 
 def arm_weights(alpha: float | None, beta: float | None) -> dict[str, float] | None:
@@ -207,11 +220,18 @@ def scope_for(
         narrowed = all_of([*parts, metadata_filter(metadata or {})])
     if versions not in VERSIONS:
         raise InvalidInput(
-            f"There are no versions “{versions}”. Use {', '.join(VERSIONS)}.", field="versions"
+            gettext("There are no versions “{versions}”. Use {names}.").format(
+                versions=versions, names=", ".join(VERSIONS)
+            ),
+            field="versions",
         )
     if unknown := [slug for slug in collections if slug not in known]:
         names = ", ".join(sorted(known)[:20]) or "none yet"
-        raise NotFound(f"There is no collection “{unknown[0]}”. There are: {names}.")
+        raise NotFound(
+            gettext("There is no collection “{unknown}”. There are: {names}.").format(
+                unknown=unknown[0], names=names
+            )
+        )
     every = tuple(sorted(known.values()))
     return Scope(
         workspace.id,

@@ -6,15 +6,14 @@ from time import perf_counter
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils.formats import number_format
 from django.utils.text import get_text_list
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
 
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput
 from common.metrics import SEARCH_STAGE_SECONDS
 from common.replicas import reads_from_replica
-from common.text import pluralized
 from documents.languages import language_name
 from documents.question_language import (
     language_of_script,
@@ -36,33 +35,57 @@ def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
     notes = []
     if hit_count < len(results.hits):
         notes.append(
-            f"Sorted by {'title' if results.query.sort == 'title' else 'date'}: the"
-            f" {hit_count} best of"
-            f" {pluralized(len(results.hits), 'hit')}. The others fit less than half as well as"
-            " the best."
+            (
+                gettext(
+                    "Sorted by title: the {hit_count} best of {found} hits. The others fit less"
+                    " than half as well as the best."
+                )
+                if results.query.sort == "title"
+                else gettext(
+                    "Sorted by date: the {hit_count} best of {found} hits. The others fit less"
+                    " than half as well as the best."
+                )
+            ).format(
+                hit_count=hit_count,
+                found=number_format(len(results.hits), force_grouping=True),
+            )
         )
     if query.named:
         notes.append(
-            f"In a sentence, quotation marks only name something. To find nothing but passages that"
-            f" hold it word for word, write +“{query.named[0]}”."
+            gettext(
+                "In a sentence, quotation marks only name something. To find nothing but"
+                " passages that hold it word for word, write +“{named}”."
+            ).format(named=query.named[0])
         )
     if "vector" in retrieved.degraded:
         partly = any(report.name == "vector" for report in retrieved.arms)
         notes.append(
-            "Search by meaning reaches only some of the passages just now: a model does not answer."
+            gettext(
+                "Search by meaning reaches only some of the passages just now: a model"
+                " does not answer."
+            )
             if partly
-            else "Search by meaning is out of order just now: these passages were found by their"
-            " words."
+            else gettext(
+                "Search by meaning is out of order just now: these passages were found"
+                " by their words."
+            )
         )
     if "rerank" in ranking.degraded:
         notes.append(
-            "The reranker does not answer just now: the order is that of words and meaning alone."
+            gettext(
+                "The reranker does not answer just now: the order is that of words and"
+                " meaning alone."
+            )
         )
     methods = {report.name: report.method for report in retrieved.arms}
     if methods.get("lexical") == "trigram":
-        notes.append(f"No passage holds these words. This was searched for: {query.text}")
+        notes.append(
+            gettext("No passage holds these words. This was searched for: {text}").format(
+                text=query.text
+            )
+        )
     elif retrieved.candidates and "lexical" in methods and not retrieved.listed("lexical"):
-        notes.append("No passage holds these words: these were found by meaning.")
+        notes.append(gettext("No passage holds these words: these were found by meaning."))
     if note := _language_note(results):
         notes.append(note)
     return tuple(notes)
@@ -104,7 +127,7 @@ def _language_note(results: RankedResults) -> str:
         len(lacking),
     ) % {
         "language": language_name(language),
-        "model": get_text_list([space.model_name for space in spaces], _("and")),
+        "model": get_text_list([space.model_name for space in spaces], gettext("and")),
         "collection": lacking[0].name,
         "count": len(lacking),
     }
@@ -137,7 +160,12 @@ def search(
     asked = query if isinstance(query, SearchQuery) else SearchQuery(query, **options)
     for field, number, least, most in (("k", k, 1, MAX_K), ("offset", offset, 0, MAX_OFFSET)):
         if not least <= number <= most:
-            raise InvalidInput(f"{field} may be {least} to {most}.", field=field)
+            raise InvalidInput(
+                gettext("{field} may be {least} to {most}.").format(
+                    field=field, least=least, most=most
+                ),
+                field=field,
+            )
     listing = rank_results(asked, scope=scope, last=offset + k, k=k, is_counted=bool(facets))
     order = sort_hits(listing)
     counted = count_facets(listing, fields=facets)
@@ -183,9 +211,15 @@ def save_search(*, user: Any, workspace: Workspace, name: str, parameters: str) 
     full list.
     """
     if not parameters:
-        raise InvalidInput("There is no search to save yet. Search first.", field="parameters")
+        raise InvalidInput(
+            gettext("There is no search to save yet. Search first."), field="parameters"
+        )
     if SavedSearch.objects.filter(user=user, workspace=workspace).count() >= MAX_SAVED:
-        raise Conflict(f"{MAX_SAVED} searches are saved, which is the most. Delete one first.")
+        raise Conflict(
+            gettext("{limit} searches are saved, which is the most. Delete one first.").format(
+                limit=MAX_SAVED
+            )
+        )
     row = SavedSearch(
         user=user, workspace=workspace, name=checked_name(name), parameters=parameters
     )
@@ -200,7 +234,7 @@ def update_saved_search(
         saved.name = checked_name(name)
     if parameters is not None:
         if not parameters:
-            raise InvalidInput("A saved search needs parameters.", field="parameters")
+            raise InvalidInput(gettext("A saved search needs parameters."), field="parameters")
         saved.parameters = parameters
     return _save(saved)
 
@@ -209,7 +243,10 @@ def checked_name(name: str) -> str:
     """The name on one line. Raises InvalidInput for an empty or overlong one."""
     found = " ".join(name.replace("\0", " ").split())
     if not 0 < len(found) <= MAX_NAME_CHARACTERS:
-        raise InvalidInput(f"A name has 1 to {MAX_NAME_CHARACTERS} characters.", field="name")
+        raise InvalidInput(
+            gettext("A name has 1 to {limit} characters.").format(limit=MAX_NAME_CHARACTERS),
+            field="name",
+        )
     return found
 
 
@@ -219,7 +256,9 @@ def _save(row: SavedSearch) -> SavedSearch:
             row.save()
     except IntegrityError as error:
         raise Conflict(
-            f"You have a saved search “{row.name}” already. Choose another name, or delete that"
-            " one first."
+            gettext(
+                "You have a saved search “{name}” already. Choose another name, or"
+                " delete that one first."
+            ).format(name=row.name)
         ) from error
     return row

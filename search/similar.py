@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 from django.db.models import Q
+from django.utils.translation import gettext
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
@@ -171,7 +172,7 @@ def _similar(
     Each text once, and not the subject's.
     """
     if not 1 <= k <= MAX_SIMILAR:
-        raise InvalidInput(f"k may be 1 to {MAX_SIMILAR}.", field="k")
+        raise InvalidInput(gettext("k may be 1 to {limit}.").format(limit=MAX_SIMILAR), field="k")
     document = subject if isinstance(subject, Document) else subject.document
     scope = replace(scope, excluded_document_ids=_same_documents(document))
     listed = _ranked(vectors, words, opening, scope=scope) if opening else []

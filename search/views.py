@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.current_workspace import may_edit, request_workspace
@@ -93,7 +94,7 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
     documents = Document.objects.visible_to(request.user).filter(workspace=workspace)
     document = documents.select_related("collection").filter(pk=row_id(document_id)).first()
     if document is None:
-        raise NotFound("The document is not there any more. Search again.")
+        raise NotFound(gettext("The document is not there any more. Search again."))
     chunk = Chunk.objects.filter(pk=row_id(chunk_id), document=document).first()
     grade = None if pressed == TAKEN_BACK else row_id(pressed)
     if grade is None:
@@ -114,9 +115,11 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
         }
         return render(request, "search/judged.html", context)
     if grade is None:
-        said = f"What was said of “{document}” is taken back."
+        said = gettext("What was said of “{document}” is taken back.").format(document=document)
     else:
-        said = f"“{document}” is judged: {GRADES[grade].lower()}."
+        said = gettext("“{document}” is judged: {grade}.").format(
+            document=document, grade=gettext(GRADES[grade]).lower()
+        )
     messages.success(request, said)
     return redirect(f"{state.url(page=state.page)}#hit-{chunk.pk if chunk else 0}")
 
@@ -282,7 +285,10 @@ def create_saved_search(request: HttpRequest) -> HttpResponse:
             name=request.POST.get("name", ""),
             parameters=state.saved_parameters,
         )
-        messages.success(request, f"“{row.name}” is saved. It is in the menu “Saved”.")
+        messages.success(
+            request,
+            gettext("“{row_name}” is saved. It is in the menu “Saved”.").format(row_name=row.name),
+        )
     return redirect(state.url())
 
 
@@ -293,7 +299,9 @@ def rename_saved_search(request: HttpRequest, pk: int) -> HttpResponse:
     row = _own_search(request, pk)
     with errors_as_messages(request):
         update_saved_search(saved=row, name=request.POST.get("name", ""))
-        messages.success(request, f"It is called “{row.name}” now.")
+        messages.success(
+            request, gettext("It is called “{row_name}” now.").format(row_name=row.name)
+        )
     return redirect("saved_searches")
 
 
@@ -315,7 +323,7 @@ def _own_searches(request: HttpRequest) -> QuerySet[SavedSearch]:
 def _own_search(request: HttpRequest, pk: int) -> SavedSearch:
     row = _own_searches(request).filter(pk=pk).first()
     if row is None:
-        raise NotFound("There is no such saved search, or it is not yours.")
+        raise NotFound(gettext("There is no such saved search, or it is not yours."))
     return row
 
 
@@ -336,8 +344,10 @@ def similar_page(request: HttpRequest) -> HttpResponse:
         chunk = rows.filter(pk=row_id(asked)).first()
         if chunk is None:
             raise NotFound(
-                "This passage is not there any more: its document was changed or deleted."
-                " Search again."
+                gettext(
+                    "This passage is not there any more: its document was changed or deleted."
+                    " Search again."
+                )
             )
         document = chunk.document
         found = similar_passages(chunk, scope=scope, k=SIMILAR_COUNT)
@@ -367,5 +377,7 @@ def _requested_document(request: HttpRequest, pk_text: str) -> Document:
     rows = Document.objects.visible_to(request.user).filter(workspace=request_workspace(request))
     document = rows.select_related("collection", "workspace").filter(pk=row_id(pk_text)).first()
     if document is None:
-        raise NotFound("There is no such document. It may have been deleted: search again.")
+        raise NotFound(
+            gettext("There is no such document. It may have been deleted: search again.")
+        )
     return document

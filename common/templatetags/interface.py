@@ -10,6 +10,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
+from django.utils.translation import gettext
 
 register = template.Library()
 
@@ -28,7 +29,7 @@ def ago(moment: datetime | None) -> SafeString | str:
     """A relative time, with the exact one on hover."""
     if moment is None:
         return "–"
-    exact = date_format(localtime(moment), "j F Y, H:i:s T")
+    exact = date_format(localtime(moment), gettext("j F Y, H:i:s T"))
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, naturaltime(moment)
     )

@@ -8,7 +8,9 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
+from django.utils.formats import number_format
 from django.utils.html import format_html_join
+from django.utils.translation import gettext, gettext_lazy, ngettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
@@ -19,7 +21,6 @@ from common.admin import (
     link_to_list,
     requires,
 )
-from common.text import pluralized
 from common.web import errors_as_messages
 from documents import services
 from documents.admin import chunks, spaces
@@ -74,7 +75,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
             },
         ),
         (
-            "Work",
+            gettext_lazy("Work"),
             {
                 "fields": [
                     "total",
@@ -92,19 +93,21 @@ class IngestionRunAdmin(ReadOnlyAdmin):
                 ]
             },
         ),
-        ("Time", {"fields": ["started_at", "finished_at", "took", "timings"]}),
+        (gettext_lazy("Time"), {"fields": ["started_at", "finished_at", "took", "timings"]}),
     ]
 
     #: For cancelling and retrying.
     has_operate_permission = requires("documents.change_ingestionrun")
 
-    @admin.action(description="Cancel", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Cancel"), permissions=["operate"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
-        self._each(request, queryset, services.cancel_run, "is cancelled")
+        self._each(request, queryset, services.cancel_run, gettext("Run {run_pk} is cancelled."))
 
-    @admin.action(description="Retry failed files", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Retry failed files"), permissions=["operate"])
     def retry(self, request: HttpRequest, queryset: QuerySet[IngestionRun]) -> None:
-        self._each(request, queryset, services.retry_failed, "is tried again")
+        self._each(
+            request, queryset, services.retry_failed, gettext("Run {run_pk} is tried again.")
+        )
 
     def _each(
         self, request: HttpRequest, runs: QuerySet[IngestionRun], act: Callable[..., Any], done: str
@@ -112,43 +115,55 @@ class IngestionRunAdmin(ReadOnlyAdmin):
         for run in runs:
             with errors_as_messages(request):
                 act(run=run)
-                messages.success(request, f"Run {run.pk} {done}.")
+                messages.success(request, done.format(run_pk=run.pk))
 
     retried_run = link_column("retry_of")
     collection_link = link_column("collection")
     state_label = choice_column("state", RUN_COLOURS)
 
-    @display(description="run", ordering="id")
+    @display(description=gettext_lazy("run"), ordering="id")
     def name(self, run: IngestionRun) -> str:
         return f"{run.pk}: {run.source}" if run.source else f"{run.pk}"
 
-    @display(description="progress")
+    @display(description=gettext_lazy("progress"))
     def progress(self, run: IngestionRun) -> str:
-        parts = [f"{run.settled:,} of {run.total:,}"]
-        parts += [f"{run.skipped:,} unchanged"] if run.skipped else []
-        parts += [f"{run.failed:,} failed"] if run.failed else []
-        parts += [f"{run.cancelled:,} cancelled"] if run.cancelled else []
+        parts = [
+            gettext("{done} of {total}").format(
+                done=number_format(run.settled, force_grouping=True),
+                total=number_format(run.total, force_grouping=True),
+            )
+        ]
+        for number, words in (
+            (run.skipped, gettext("{number} unchanged")),
+            (run.failed, gettext("{number} failed")),
+            (run.cancelled, gettext("{number} cancelled")),
+        ):
+            if number:
+                parts.append(words.format(number=number_format(number, force_grouping=True)))
         return ", ".join(parts)
 
-    @display(description="took")
+    @display(description=gettext_lazy("took"))
     def took(self, run: IngestionRun) -> str:
         if run.finished_at is None:
             return "—"
-        return f"{(run.finished_at - run.started_at).total_seconds():,.1f} s"
+        return f"{number_format((run.finished_at - run.started_at).total_seconds(), 1)} s"
 
-    @display(description="bytes")
+    @display(description=gettext_lazy("bytes"))
     def size(self, run: IngestionRun) -> str:
         return str(filesizeformat(run.bytes))
 
-    @display(description="failures")
+    @display(description=gettext_lazy("failures"))
     def failures(self, run: IngestionRun) -> str:
         failed = run.items.filter(state=IngestionItem.State.FAILED)[:MAX_LISTED_FAILURES]
         rows = [(item.name, item.error) for item in failed]
-        return format_html_join("", "<div><b>{}</b>: {}</div>", rows) or "none"
+        return format_html_join("", "<div><b>{}</b>: {}</div>", rows) or gettext("none")
 
-    @display(description="files")
+    @display(description=gettext_lazy("files"))
     def files(self, run: IngestionRun) -> str:
-        return link_to_list(IngestionItem, pluralized(run.total, "file"), run__id__exact=run.pk)
+        files = ngettext("{number} file", "{number} files", run.total).format(
+            number=number_format(run.total, force_grouping=True)
+        )
+        return link_to_list(IngestionItem, files, run__id__exact=run.pk)
 
 
 @admin.register(IngestionItem)

@@ -10,6 +10,7 @@ from django.contrib.postgres.search import SearchQuery
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
@@ -83,7 +84,9 @@ class ChunkAdmin(LoggedById, ReadOnlyAdmin):
         "document__declared",
     )
     search_fields = ["search_vector"]
-    search_help_text = "Words of the text, as in a web search: a phrase in quotes, or -without."
+    search_help_text = gettext_lazy(
+        "Words of the text, as in a web search: a phrase in quotes, or -without."
+    )
     ordering = ["-id"]
     sortable_by = ["place"]
     fields = [
@@ -150,16 +153,16 @@ class ChunkAdmin(LoggedById, ReadOnlyAdmin):
         ]
         return rows.filter(reduce(or_, matches), index_id__in=best[:MAX_SEARCH_MATCHES].tolist())
 
-    @display(description="chunk", ordering="id")
+    @display(description=gettext_lazy("chunk"), ordering="id")
     def place(self, chunk: Chunk) -> str:
         return f"{chunk.document_id}#{chunk.ordinal}"
 
-    @display(description="text")
+    @display(description=gettext_lazy("text"))
     def excerpt(self, chunk: Any) -> str:
         beginning = " ".join(chunk.beginning.split())
         return f"{beginning}…" if len(chunk.beginning) == EXCERPT_CHARACTERS else beginning
 
-    @display(description="vector", boolean=True)
+    @display(description=gettext_lazy("vector"), boolean=True)
     def has_vector(self, chunk: Any) -> bool:
         return bool(chunk.embedded)
 
@@ -198,12 +201,14 @@ class ChunkEditAdmin(ReadOnlyAdmin):
         "settled_at",
     ]
 
-    @admin.action(description="Undo", permissions=["undo"])
+    @admin.action(description=gettext_lazy("Undo"), permissions=["undo"])
     def undo(self, request: HttpRequest, queryset: QuerySet[ChunkEdit]) -> None:
         """Undo the selected edits, newest first."""
         self._each(request, queryset, services.undo_edit, "undone")
 
-    @admin.action(description="Dismiss those that were not kept", permissions=["undo"])
+    @admin.action(
+        description=gettext_lazy("Dismiss those that were not kept"), permissions=["undo"]
+    )
     def dismiss(self, request: HttpRequest, queryset: QuerySet[ChunkEdit]) -> None:
         """Close conflicts: edits whose text the source no longer contains."""
         self._each(request, queryset, services.dismiss_edit, "dismissed")

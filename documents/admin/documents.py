@@ -12,8 +12,10 @@ from django.contrib import admin, messages
 from django.db.models import F, Func, IntegerField, Q, QuerySet, Sum
 from django.http import FileResponse, HttpRequest, HttpResponseBase
 from django.template.defaultfilters import filesizeformat
+from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.text import slugify
+from django.utils.translation import gettext, gettext_lazy, gettext_noop, ngettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -25,12 +27,12 @@ from common.admin import (
     ReadOnlyAdmin,
     ServiceDeletion,
     choice_column,
+    counted,
     link_column,
     link_to,
     link_to_list,
     requires,
 )
-from common.text import pluralized
 from common.web import errors_as_messages
 from documents import services
 from documents.chunkers import check_options
@@ -96,8 +98,14 @@ def download_export(
     if passages > MAX_EXPORTED_CHUNKS:
         messages.error(
             request,
-            f"{passages:,} passages are too many for a browser. Use: manage.py export --workspace"
-            f" {collection.workspace.slug} --collection {collection.slug}",
+            gettext(
+                "{passages} passages are too many for a browser. Use: manage.py export"
+                " --workspace {workspace_slug} --collection {collection_slug}"
+            ).format(
+                passages=number_format(passages, force_grouping=True),
+                workspace_slug=collection.workspace.slug,
+                collection_slug=collection.slug,
+            ),
         )
         return None
     file = TemporaryFile()  # noqa: SIM115 (the response closes it)
@@ -131,20 +139,22 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         choices=CHUNKER_CHOICES,
         initial="auto",
         widget=UnfoldAdminSelectWidget,
-        help_text="A change holds for documents when they are next ingested.",
+        help_text=gettext_lazy("A change holds for documents when they are next ingested."),
     )
     chunker_options = ChunkerOptionsField(
         max_length=200,
         required=False,
         empty_value="",
         widget=UnfoldAdminTextInputWidget,
-        help_text="Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults.",
+        help_text=gettext_lazy(
+            "Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults."
+        ),
     )
     graph = forms.ChoiceField(
         choices=GRAPH_CHOICES,
         initial=Collection.Graph.RULES,
         widget=UnfoldAdminSelectWidget,
-        help_text="After a change all documents are read again.",
+        help_text=gettext_lazy("After a change all documents are read again."),
     )
     facets = FacetsField(
         max_length=1000,
@@ -154,7 +164,10 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         help_text=Collection._meta.get_field("facets").help_text,
     )
     reranker = forms.ChoiceField(
-        choices=lambda: [("", "The site's own"), *((name, name) for name in rerankers)],
+        choices=lambda: [
+            ("", gettext_lazy("The site's own")),
+            *((name, name) for name in rerankers),
+        ],
         required=False,
         widget=UnfoldAdminSelectWidget,
         help_text=Collection._meta.get_field("reranker").help_text,
@@ -165,8 +178,10 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         required=False,
         empty_value="",
         widget=UnfoldAdminTextInputWidget,
-        help_text="How searches join words and meaning: “method=rrf rrf_k=60”, “method=weighted"
-        " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does.",
+        help_text=gettext_lazy(
+            "How searches join words and meaning: “method=rrf rrf_k=60”, “method=weighted"
+            " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
+        ),
     )
 
     class Meta:
@@ -259,7 +274,7 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
         for row in rows:
             services.delete_collection(collection=row)
 
-    @admin.action(description="Read all documents again", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Read all documents again"), permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
         """Ingest all documents again, as a new chunker or language needs it."""
         for collection in queryset:
@@ -268,39 +283,52 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
             if len(documents) > MAX_REPROCESSED_DOCUMENTS:
                 messages.error(
                     request,
-                    f"{collection} has more than {MAX_REPROCESSED_DOCUMENTS:,} documents."
-                    " Read them again in the list of documents, narrowed by state or words.",
+                    gettext(
+                        "{collection} has more than {limit} documents. Read them again in the"
+                        " list of documents, narrowed by state or words."
+                    ).format(
+                        collection=collection,
+                        limit=number_format(MAX_REPROCESSED_DOCUMENTS, force_grouping=True),
+                    ),
                 )
                 continue
             with errors_as_messages(request, f"{collection}: "):
                 again = services.reingest_documents(documents=documents)
                 (run,) = again.runs
-                told = format_html("{}: the workers are at it, {}.", collection, link_to(run))
+                told = format_html(
+                    gettext("{}: the workers are at it, {}."), collection, link_to(run)
+                )
                 messages.success(request, told)
                 if again.left_out:
                     messages.warning(
                         request,
-                        f"{collection}: {pluralized(again.left_out, 'document')} left out,"
-                        " without a file stored here or leaning on others.",
+                        gettext(
+                            "{collection}: {documents} left out, without a file stored here or"
+                            " leaning on others."
+                        ).format(
+                            collection=collection, documents=counted(Document, again.left_out)
+                        ),
                     )
 
-    @admin.action(description="Embed all passages again", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Embed all passages again"), permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
         """Embed with the same model; another model needs a move to its space."""
         for collection in queryset:
             with errors_as_messages(request):
                 passages = services.reembed_collection(collection=collection)
-                words = f"{collection}: workers embed {pluralized(passages, 'passage')} anew."
+                words = gettext("{collection}: workers embed {passages} anew.").format(
+                    collection=collection, passages=counted(Chunk, passages)
+                )
                 messages.success(request, words)
 
-    @admin.action(description="Export as JSON Lines", permissions=["read"])
+    @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
     def export(
         self, request: HttpRequest, queryset: QuerySet[Collection]
     ) -> HttpResponseBase | None:
         """Download all documents of one collection as JSON Lines."""
         rows = list(queryset.select_related("workspace")[:2])
         if len(rows) > 1:
-            messages.error(request, "Select one collection: an export holds one.")
+            messages.error(request, gettext("Select one collection: an export holds one."))
             return None
         passages = Document.objects.filter(collection=rows[0]).aggregate(all=Sum("chunk_count"))
         return download_export(request, rows[0], passages=passages["all"] or 0)
@@ -308,36 +336,46 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
         return Document.objects.filter(collection__in=rows)
 
-    @display(description="chunks")
+    @display(description=gettext_lazy("chunks"))
     def chunk_count(self, collection: Collection) -> int:
         """From the lexical index, current versions only: counting chunks would take long."""
         return sum(
             each.chunk_count for each in collection.lexical_segments.all() if each.is_current
         )
 
-    @display(description="contents")
+    @display(description=gettext_lazy("contents"))
     def contents(self, collection: Collection) -> str:
-        documents = link_to_list(Document, "documents", collection__id__exact=collection.pk)
-        runs = link_to_list(IngestionRun, "runs", collection__id__exact=collection.pk)
+        documents = link_to_list(
+            Document, gettext("documents"), collection__id__exact=collection.pk
+        )
+        runs = link_to_list(IngestionRun, gettext("runs"), collection__id__exact=collection.pk)
         return format_html("{} · {}", documents, runs)
 
-    @display(description="learnt weights")
+    @display(description=gettext_lazy("learnt weights"))
     def learnt_weights(self, collection: Collection) -> str:
         """The weights learnt from judgements, and the command that learns or resets them."""
         command = f"manage.py evaluate --workspace {collection.workspace.slug}"
         command += f" --collection {collection.slug}"
         record = collection.tuning
         if not record:
-            return f"None. {command} --judgements --tune learns some."
-        if record["space"] != collection.space_id:
-            return (
-                f"Out of use: learnt with another model. {command} --judgements --tune learns anew."
+            return gettext("None. {command} --judgements --tune learns some.").format(
+                command=command
             )
-        return (
-            f"Words {record['lexical']:.2f}, meaning {1 - record['lexical']:.2f}; learnt from"
-            f" {record['questions']:,} judged questions: nDCG@10 {record['ndcg_default']:.3f} →"
-            f" {record['ndcg_tuned']:.3f} on questions that it had not seen. {command} --forget"
-            " goes back to the default."
+        if record["space"] != collection.space_id:
+            return gettext(
+                "Out of use: learnt with another model. {command} --judgements --tune learns anew."
+            ).format(command=command)
+        return gettext(
+            "Words {lexical}, meaning {vector}; learnt from {questions} judged questions: nDCG@10"
+            " {before} → {after} on questions that it had not seen. {command} --forget goes back"
+            " to the default."
+        ).format(
+            lexical=number_format(record["lexical"], 2),
+            vector=number_format(1 - record["lexical"], 2),
+            questions=number_format(record["questions"], force_grouping=True),
+            before=number_format(record["ndcg_default"], 3),
+            after=number_format(record["ndcg_tuned"], 3),
+            command=command,
         )
 
 
@@ -350,21 +388,21 @@ STATUS_COLOURS = {
 
 
 class VersionFilter(ConditionFilter):
-    title = "version"
+    title = gettext_lazy("version")
     parameter_name = "versions"
     conditions = {
-        "": ("Current", Q(is_current=True)),
-        "superseded": ("Superseded or waiting", Q(is_current=False)),
-        "all": ("All", Q()),
+        "": (gettext_noop("Current"), Q(is_current=True)),
+        "superseded": (gettext_noop("Superseded or waiting"), Q(is_current=False)),
+        "all": (gettext_noop("All"), Q()),
     }
 
 
 class OcrFilter(ConditionFilter):
-    title = "OCR"
+    title = gettext_lazy("OCR")
     parameter_name = "ocr"
     conditions = {
-        "hard": ("Hard to read", Q(metadata__ocr__hard_to_read=True)),
-        "read": ("Read by OCR", Q(metadata__has_key="ocr")),
+        "hard": (gettext_noop("Hard to read"), Q(metadata__ocr__hard_to_read=True)),
+        "read": (gettext_noop("Read by OCR"), Q(metadata__has_key="ocr")),
     }
 
 
@@ -388,7 +426,7 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             {"fields": ["title", "key", "collection_link", "workspace", "contents"]},
         ),
         (
-            "Ingestion",
+            gettext_lazy("Ingestion"),
             {
                 "fields": [
                     "status",
@@ -401,7 +439,7 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             },
         ),
         (
-            "Source",
+            gettext_lazy("Source"),
             {
                 "fields": [
                     "source",
@@ -420,7 +458,7 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             },
         ),
         (
-            "Text",
+            gettext_lazy("Text"),
             {
                 "fields": [
                     "chunk_count",
@@ -443,35 +481,51 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
         same = [Q(collection=row.collection_id, key=row.key) for row in rows]
         return Document.objects.filter(reduce(or_, same, Q(pk__in=[])))
 
-    @admin.action(description="Read again from the stored files", permissions=["operate"])
+    @admin.action(
+        description=gettext_lazy("Read again from the stored files"), permissions=["operate"]
+    )
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Process the stored files again; chunks that do not change keep their vectors."""
         with errors_as_messages(request):
             again = services.reingest_documents(documents=list(queryset))
             links = format_html_join(
-                ", ", "{}", [(link_to(run, f"run {run.pk}"),) for run in again.runs]
+                ", ",
+                "{}",
+                [
+                    (link_to(run, gettext("run {run_pk}").format(run_pk=run.pk)),)
+                    for run in again.runs
+                ],
             )
-            messages.success(request, format_html("The workers are at it: {}.", links))
+            messages.success(request, format_html(gettext("The workers are at it: {}."), links))
             if again.left_out:
                 messages.warning(
                     request,
-                    f"{again.left_out:,} are left out: their files are not stored here, or they"
-                    " are superseded or lean on another document.",
+                    gettext(
+                        "{left_out} are left out: their files are not stored here, or they are"
+                        " superseded or lean on another document."
+                    ).format(left_out=number_format(again.left_out, force_grouping=True)),
                 )
 
-    @admin.action(description="Embed again", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Embed again"), permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Embed all passages again with the same model."""
         with errors_as_messages(request):
             passages = services.reembed_documents(documents=list(queryset))
-            messages.success(request, f"A worker embeds {pluralized(passages, 'passage')} anew.")
+            messages.success(
+                request,
+                gettext("A worker embeds {passages} anew.").format(
+                    passages=counted(Chunk, passages)
+                ),
+            )
 
-    @admin.action(description="Export as JSON Lines", permissions=["read"])
+    @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
     def export(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponseBase | None:
         """Text and metadata of one collection's documents, to be imported elsewhere."""
         rows = list(queryset.select_related("collection__workspace"))
         if len({row.collection_id for row in rows}) > 1:
-            messages.error(request, "Select documents of one collection: an export holds one.")
+            messages.error(
+                request, gettext("Select documents of one collection: an export holds one.")
+            )
             return None
         return download_export(
             request,
@@ -480,26 +534,33 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             only=[row.pk for row in rows],
         )
 
-    @admin.action(description="Remove superseded versions", permissions=["delete"])
+    @admin.action(description=gettext_lazy("Remove superseded versions"), permissions=["delete"])
     def prune_versions(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Delete all but the current version of each document."""
         removed = sum(services.prune_versions(document=row, keep=1) for row in queryset)
-        self.message_user(request, f"Removed {pluralized(removed, 'superseded version')}.")
+        self.message_user(
+            request,
+            ngettext(
+                "Removed {number} superseded version.",
+                "Removed {number} superseded versions.",
+                removed,
+            ).format(number=number_format(removed, force_grouping=True)),
+        )
 
-    @display(description="document", ordering="key")
+    @display(description=gettext_lazy("document"), ordering="key")
     def name(self, document: Document) -> str:
         return str(document)
 
-    @display(description="size")
+    @display(description=gettext_lazy("size"))
     def stored_size(self, document: Document) -> str:
         return str(filesizeformat(document.size))
 
-    @display(description="contents")
+    @display(description=gettext_lazy("contents"))
     def contents(self, document: Document) -> str:
         chunks = link_to_list(
-            Chunk, pluralized(document.chunk_count, "chunk"), document__id__exact=document.pk
+            Chunk, counted(Chunk, document.chunk_count), document__id__exact=document.pk
         )
-        runs = link_to_list(IngestionItem, "runs", document__id__exact=document.pk)
+        runs = link_to_list(IngestionItem, gettext("runs"), document__id__exact=document.pk)
         return format_html("{} · {}", chunks, runs)
 
 
@@ -520,7 +581,7 @@ class StagedDocumentAdmin(ReadOnlyAdmin):
         rows: QuerySet[StagedDocument] = super().get_queryset(request)
         return rows.annotate(octets=octets)
 
-    @display(description="payload", ordering="octets")
+    @display(description=gettext_lazy("payload"), ordering="octets")
     def payload_size(self, staged: Any) -> str:
         return str(filesizeformat(staged.octets))
 

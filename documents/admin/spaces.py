@@ -6,6 +6,9 @@ from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
+from django.utils.formats import number_format
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 from unfold.widgets import (
@@ -18,6 +21,7 @@ from common.admin import (
     LargeTableAdmin,
     ReadOnlyAdmin,
     choice_column,
+    counted,
     link_column,
     link_to,
     link_to_list,
@@ -25,10 +29,9 @@ from common.admin import (
     run_submit_action,
 )
 from common.errors import ExplainedError
-from common.text import pluralized
 from common.web import errors_as_messages
 from documents import services
-from documents.models import Collection, EmbeddingSpace, Reembedding
+from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
 from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS, checked_index
 from inference.model_registry import embedders
 
@@ -41,14 +44,19 @@ STATE_COLOURS = {
 }
 
 
-def _option_field(name: str, meaning: str) -> forms.IntegerField:
+def _option_field(name: str, meaning: Any) -> forms.IntegerField:
     least, most = OPTION_BOUNDS[name]
     return forms.IntegerField(
         required=False,
         min_value=least,
         max_value=most,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text=f"{meaning}, {least} to {most:,}. Empty: what suits the size of the index.",
+        help_text=format_lazy(
+            gettext_lazy("{meaning}, {least} to {most}. Empty: what suits the size of the index."),
+            meaning=meaning,
+            least=least,
+            most=number_format(most, force_grouping=True),
+        ),
     )
 
 
@@ -63,22 +71,31 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
     embedder = forms.ChoiceField(
         choices=lambda: [(alias, alias) for alias in embedders],
         widget=UnfoldAdminSelectWidget,
-        help_text="Its alias: “default”, or one of EMBEDDERS.",
+        help_text=gettext_lazy("Its alias: “default”, or one of EMBEDDERS."),
     )
     precision = forms.ChoiceField(
-        choices=[("", "Finest that can be indexed"), *EmbeddingSpace.Precision.choices],
+        choices=[
+            ("", gettext_lazy("Finest that can be indexed")),
+            *EmbeddingSpace.Precision.choices,
+        ],
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="Of the index. Vectors are stored in full, and hits are ranked by them.",
+        help_text=gettext_lazy(
+            "Of the index. Vectors are stored in full, and hits are ranked by them."
+        ),
     )
     query_instruction = forms.CharField(
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="What queries tell a model to find that heeds instructions. Empty: its own.",
+        help_text=gettext_lazy(
+            "What queries tell a model to find that heeds instructions. Empty: its own."
+        ),
     )
 
-    ef_search = _option_field("ef_search", "HNSW: how many candidates a search looks at")
-    probes = _option_field("probes", "IVFFlat: how many lists a search looks at")
+    ef_search = _option_field(
+        "ef_search", gettext_lazy("HNSW: how many candidates a search looks at")
+    )
+    probes = _option_field("probes", gettext_lazy("IVFFlat: how many lists a search looks at"))
 
     class Meta:
         model = EmbeddingSpace
@@ -184,37 +201,39 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
         for remark in remarks:
             messages.info(request, remark)
 
-    @display(description="index")
+    @display(description=gettext_lazy("index"))
     def index(self, space: EmbeddingSpace) -> str:
         (report,) = services.space_reports(name=space.name, count=False)
         if space.index_type == EmbeddingSpace.IndexType.NONE:
-            return "none (exact)"
+            return gettext("none (exact)")
         kind = f"{space.get_index_type_display()}, {space.get_precision_display().lower()}"
         if report.index is None:
-            return f"{kind}, not built"
-        return f"{kind}, {filesizeformat(report.index.bytes) if report.index.valid else 'broken'}"
+            return gettext("{kind}, not built").format(kind=kind)
+        size = filesizeformat(report.index.bytes) if report.index.valid else gettext("broken")
+        return f"{kind}, {size}"
 
-    @display(description="used by")
+    @display(description=gettext_lazy("used by"))
     def users(self, space: EmbeddingSpace) -> str:
-        return link_to_list(Collection, "collections", space__id__exact=space.pk)
+        return link_to_list(Collection, gettext("collections"), space__id__exact=space.pk)
 
-    @display(description="moves")
+    @display(description=gettext_lazy("moves"))
     def moves(self, space: EmbeddingSpace) -> str:
-        return link_to_list(Reembedding, "re-embeddings", target__id__exact=space.pk)
+        return link_to_list(Reembedding, gettext("re-embeddings"), target__id__exact=space.pk)
 
-    @action(description="Re-embed everything into it", permissions=["change"])
+    @action(description=gettext_lazy("Re-embed everything into it"), permissions=["change"])
     def reembed(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
         with errors_as_messages(request):
             services.queue_reembedding(target=obj, user=request.user)
             messages.success(
-                request, "The embedding workers are at it. Searches find everything meanwhile."
+                request,
+                gettext("The embedding workers are at it. Searches find everything meanwhile."),
             )
 
-    @action(description="Build its index", permissions=["change"])
+    @action(description=gettext_lazy("Build its index"), permissions=["change"])
     def build_index(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
         with errors_as_messages(request):
             services.queue_space_index(space=obj)
-            messages.success(request, "A worker builds the index.")
+            messages.success(request, gettext("A worker builds the index."))
 
 
 @admin.register(Reembedding)
@@ -240,7 +259,7 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     readonly_fields = fields
     actions_submit_line = ["stop", "go_on"]
     state_label = choice_column("state", STATE_COLOURS)
-    target_link = link_column("target", "into")
+    target_link = link_column("target", gettext_noop("into"))
 
     #: Nothing can be edited, but whoever may change spaces may stop a move.
     has_change_permission = requires("documents.change_embeddingspace")
@@ -271,38 +290,43 @@ class ReembeddingAdmin(ReadOnlyAdmin):
         )
         return answer
 
-    @display(description="move", ordering="id")
+    @display(description=gettext_lazy("move"), ordering="id")
     def name(self, row: Reembedding) -> str:
         return f"{row.pk}: {row}"
 
-    @display(description="state")
+    @display(description=gettext_lazy("state"))
     def state_in_words(self, row: Reembedding) -> str:
         return str(row.get_state_display())
 
-    @display(description="progress")
+    @display(description=gettext_lazy("progress"))
     def progress(self, row: Reembedding) -> str:
-        refused = f", {len(row.refused):,} refused" if row.refused else ""
-        return (
-            f"{row.done:,} of {pluralized(row.total, 'chunk')} ({100 * row.share:.0f} %){refused}"
+        progress = gettext("{done} of {chunks} ({percent} %)").format(
+            done=number_format(row.done, force_grouping=True),
+            chunks=counted(Chunk, row.total),
+            percent=f"{100 * row.share:.0f}",
         )
+        if not row.refused:
+            return progress
+        refused = number_format(len(row.refused), force_grouping=True)
+        return f"{progress}, {gettext('{number} refused').format(number=refused)}"
 
-    @display(description="what")
+    @display(description=gettext_lazy("what"))
     def what(self, row: Reembedding) -> str:
-        return link_to(row.collection) if row.collection else "all collections"
+        return link_to(row.collection) if row.collection else gettext("all collections")
 
-    @action(description="Stop", permissions=["change"])
+    @action(description=gettext_lazy("Stop"), permissions=["change"])
     def stop(self, request: HttpRequest, obj: Reembedding) -> None:
         if services.cancel_reembedding(target=obj.target):
             messages.success(
-                request, "Stopped. Both spaces are searched until it goes on or goes back."
+                request, gettext("Stopped. Both spaces are searched until it goes on or goes back.")
             )
         else:
-            messages.info(request, "It is not running.")
+            messages.info(request, gettext("It is not running."))
 
-    @action(description="Go on", permissions=["change"])
+    @action(description=gettext_lazy("Go on"), permissions=["change"])
     def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
         with errors_as_messages(request):
             services.queue_reembedding(
                 target=obj.target, collection=obj.collection, user=request.user
             )
-            messages.success(request, "The embedding workers go on with it.")
+            messages.success(request, gettext("The embedding workers go on with it."))

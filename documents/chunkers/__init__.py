@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from common.translation import gettext_noop
 from documents.chunkers.atoms import measure_for
 from documents.chunkers.base import ChunkerError, Embed, Option, Span, TokenCounter, checked_options
 from documents.chunkers.splitter import Chunker, Strategy, pack_atoms, split_document
@@ -59,36 +60,38 @@ class ChunkerKind:
 CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
     {
         "auto": ChunkerKind(
-            "What suits the file: markdown, code or recursive.",
+            gettext_noop("What suits the file: markdown, code or recursive."),
             split_by_type,
         ),
         "recursive": ChunkerKind(
-            "At headings, else paragraphs, else sentences, else words. For any text.",
+            gettext_noop("At headings, else paragraphs, else sentences, else words. For any text."),
             split_document,
         ),
         "markdown": ChunkerKind(
-            "Like recursive, with code blocks and tables kept whole.",
+            gettext_noop("Like recursive, with code blocks and tables kept whole."),
             split_markdown,
         ),
         "code": ChunkerKind(
-            "Source code, with functions and classes kept whole.",
+            gettext_noop("Source code, with functions and classes kept whole."),
             split_code,
         ),
         "sentence": ChunkerKind(
-            "As many whole sentences as fit.",
+            gettext_noop("As many whole sentences as fit."),
             partial(split_document, weigh=sentence_worths),
         ),
         "paragraph": ChunkerKind(
-            "As many whole paragraphs as fit.",
+            gettext_noop("As many whole paragraphs as fit."),
             partial(split_document, weigh=paragraph_worths),
             (_max_tokens(), _overlap(0)),
         ),
         "fixed": ChunkerKind(
-            "Always as many words as fit, wherever that cuts.",
+            gettext_noop("Always as many words as fit, wherever that cuts."),
             partial(split_document, weigh=equal_worths, arrange=partial(pack_atoms, share=False)),
         ),
         "window": ChunkerKind(
-            "A few sentences that slide over the text, so that neighbours share some.",
+            gettext_noop(
+                "A few sentences that slide over the text, so that neighbours share some."
+            ),
             split_windows,
             (
                 Option("size", 6, 1, 100, "Sentences of a window, if they fit."),
@@ -97,7 +100,7 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
             ),
         ),
         "semantic": ChunkerKind(
-            "Where the meaning changes. The model reads every sentence for it: slow.",
+            gettext_noop("Where the meaning changes. The model reads every sentence for it: slow."),
             split_by_meaning,
             (
                 _max_tokens(),
@@ -108,7 +111,7 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
             ),
         ),
         PARENT_CHILD: ChunkerKind(
-            "Small chunks are searched, the larger passage around them is shown.",
+            gettext_noop("Small chunks are searched, the larger passage around them is shown."),
             split_parents,
             (
                 _max_tokens(120),
@@ -117,7 +120,9 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
             ),
         ),
         "none": ChunkerKind(
-            "Each document is one chunk. Fails for one that the model cannot read at once.",
+            gettext_noop(
+                "Each document is one chunk. Fails for one that the model cannot read at once."
+            ),
             split_nothing,
             (),
         ),

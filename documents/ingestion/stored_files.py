@@ -12,6 +12,7 @@ from django.core.files import File
 from django.core.files.storage import Storage
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from common.errors import RagsiteError
 from common.leases import database_now
@@ -45,8 +46,11 @@ def store_file(document: Document, content: BinaryIO) -> str:
         field.storage.delete(name)
         if isinstance(error, OSError) and error.errno in _STORAGE_FULL_ERRORS:
             raise StorageFull(
-                "There is no room left for uploaded files, and nothing of this upload was kept."
-                " Whoever runs the site must make room where MEDIA_ROOT lies; then send it again."
+                gettext(
+                    "There is no room left for uploaded files, and nothing of this upload"
+                    " was kept. Whoever runs the site must make room where MEDIA_ROOT lies;"
+                    " then send it again."
+                )
             ) from error
         raise
     return str(document.file.name)

@@ -8,6 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
+from django.utils.translation import gettext_lazy
 from pgvector.django import VectorField
 
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
@@ -56,18 +57,24 @@ class Chunk(models.Model):
     heading_path = ArrayField(models.TextField(), default=list, blank=True)
     summary = models.TextField(blank=True)
     token_count = models.PositiveIntegerField(default=0)
-    start = models.PositiveBigIntegerField(help_text="Offset of the first character.")
-    end = models.PositiveBigIntegerField(help_text="Offset behind the last character.")
+    start = models.PositiveBigIntegerField(help_text=gettext_lazy("Offset of the first character."))
+    end = models.PositiveBigIntegerField(
+        help_text=gettext_lazy("Offset behind the last character.")
+    )
     page = models.PositiveIntegerField(null=True, blank=True)
     parent = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="Chunks of a document with the same number are parts of one larger passage.",
+        help_text=gettext_lazy(
+            "Chunks of a document with the same number are parts of one larger passage."
+        ),
     )
     is_current = models.BooleanField(
         default=True,
         db_default=True,
-        help_text="False for a superseded version: readable, and searched only when asked for.",
+        help_text=gettext_lazy(
+            "False for a superseded version: readable, and searched only when asked for."
+        ),
     )
     media_type = models.CharField(max_length=100, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
@@ -79,7 +86,9 @@ class Chunk(models.Model):
     index_id = models.BigIntegerField(
         editable=False,
         db_default=NextIndexId(),
-        help_text="What the lexical index knows these words by: another one once they change.",
+        help_text=gettext_lazy(
+            "What the lexical index knows these words by: another one once they change."
+        ),
     )
     embedding = VectorField(null=True, blank=True)
     content_sha256 = models.CharField(max_length=64)
@@ -137,15 +146,19 @@ class ChunkEdit(models.Model):
     """
 
     class State(models.TextChoices):
-        APPLIED = "applied"
-        CONFLICT = "conflict", "not applied: the source has changed there"
-        UNDONE = "undone"
-        CLOSED = "closed"
+        APPLIED = "applied", gettext_lazy("Applied")
+        CONFLICT = "conflict", gettext_lazy("not applied: the source has changed there")
+        UNDONE = "undone", gettext_lazy("Undone")
+        CLOSED = "closed", gettext_lazy("Closed")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     document = models.ForeignKey(Document, models.CASCADE, related_name="edits")
-    chunk = models.BigIntegerField(help_text="Id of the passage; it may be gone since.")
-    start = models.PositiveBigIntegerField(help_text="Offset of the passage when it was changed.")
+    chunk = models.BigIntegerField(
+        help_text=gettext_lazy("Id of the passage; it may be gone since.")
+    )
+    start = models.PositiveBigIntegerField(
+        help_text=gettext_lazy("Offset of the passage when it was changed.")
+    )
     before = models.TextField()
     after = models.TextField()
     state = models.CharField(max_length=8, choices=State, default=State.APPLIED)
@@ -157,7 +170,7 @@ class ChunkEdit(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Who undid or dismissed it.",
+        help_text=gettext_lazy("Who undid or dismissed it."),
     )
     settled_at = models.DateTimeField(null=True, blank=True)
 
@@ -182,16 +195,20 @@ class LexicalSegment(models.Model):
     language = RegConfigField(max_length=63)
     is_current = models.BooleanField()
     chunk_count = models.PositiveIntegerField(
-        help_text="Chunks with words, those since removed among them."
+        help_text=gettext_lazy("Chunks with words, those since removed among them.")
     )
-    wordless_count = models.PositiveIntegerField(help_text="Chunks without: vectors alone.")
-    total_length = models.PositiveBigIntegerField(help_text="Sum of the chunks' lengths.")
+    wordless_count = models.PositiveIntegerField(
+        help_text=gettext_lazy("Chunks without: vectors alone.")
+    )
+    total_length = models.PositiveBigIntegerField(
+        help_text=gettext_lazy("Sum of the chunks' lengths.")
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = WorkspaceOwnedQuerySet["LexicalSegment"].as_manager()
 
     class Meta:
-        verbose_name = "search index segment"
+        verbose_name = gettext_lazy("search index segment")
 
     def __str__(self) -> str:
         return f"{self.collection} · {self.language} · {self.pk}"
@@ -209,7 +226,9 @@ class Posting(models.Model):  # noqa: DJ008 (no page shows one)
     )
     segment_id = models.BigIntegerField()
     lexeme = LexemeField()
-    base = models.BigIntegerField(help_text="Index id of the block's beginning, by 65,536.")
+    base = models.BigIntegerField(
+        help_text=gettext_lazy("Index id of the block's beginning, by 65,536.")
+    )
     data = models.BinaryField()
 
 

@@ -3,6 +3,7 @@ which model made a vector, and how the vectors are indexed."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
@@ -18,27 +19,29 @@ class EmbeddingSpace(TimestampedModel):
     """
 
     class Metric(models.TextChoices):
-        COSINE = "cosine", "Cosine"
+        COSINE = "cosine", gettext_lazy("Cosine")
         L2 = "l2", "L2"
-        INNER_PRODUCT = "ip", "Inner product"
+        INNER_PRODUCT = "ip", gettext_lazy("Inner product")
 
     class IndexType(models.TextChoices):
         HNSW = "hnsw", "HNSW"
         IVFFLAT = "ivfflat", "IVFFlat"
-        NONE = "none", "None (exact)"
+        NONE = "none", gettext_lazy("None (exact)")
 
     class Precision(models.TextChoices):
-        FULL = "full"
-        HALF = "half"
-        BINARY = "binary"
+        FULL = "full", gettext_lazy("Full")
+        HALF = "half", gettext_lazy("Half")
+        BINARY = "binary", gettext_lazy("Binary")
 
     class State(models.TextChoices):
-        LIVE = "live"
-        RETIRED = "retired"
+        LIVE = "live", gettext_lazy("Live")
+        RETIRED = "retired", gettext_lazy("Retired")
 
     name = models.SlugField(max_length=63)
     embedder = models.CharField(
-        max_length=63, default="default", help_text="Its alias: “default”, or one of EMBEDDERS."
+        max_length=63,
+        default="default",
+        help_text=gettext_lazy("Its alias: “default”, or one of EMBEDDERS."),
     )
     model_name = models.CharField(max_length=200)
     dimensions = models.PositiveIntegerField()
@@ -49,7 +52,7 @@ class EmbeddingSpace(TimestampedModel):
     precision = models.CharField(max_length=10, choices=Precision, default=Precision.FULL)
     state = models.CharField(max_length=10, choices=State, default=State.LIVE)
     is_default = models.BooleanField(
-        default=False, verbose_name="default", help_text="New collections use it."
+        default=False, verbose_name="default", help_text=gettext_lazy("New collections use it.")
     )
 
     class Meta:
@@ -88,9 +91,9 @@ class Collection(TimestampedModel):
     class Graph(models.TextChoices):
         """How its documents are read for the knowledge graph."""
 
-        OFF = "off"
-        RULES = "rules", "by rules"
-        LLM = "llm", "by the chat model"
+        OFF = "off", gettext_lazy("Off")
+        RULES = "rules", gettext_lazy("by rules")
+        LLM = "llm", gettext_lazy("by the chat model")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="collections")
     slug = models.SlugField(max_length=63)
@@ -102,47 +105,62 @@ class Collection(TimestampedModel):
         default=list,
         blank=True,
         editable=False,
-        help_text="Spaces that still hold chunks of it while it is re-embedded: searched too.",
+        help_text=gettext_lazy(
+            "Spaces that still hold chunks of it while it is re-embedded: searched too."
+        ),
     )
     chunker = models.CharField(max_length=20, default="auto")
     chunker_options = models.JSONField(default=dict, blank=True)
     default_language = models.CharField(
         max_length=20,
         blank=True,
-        help_text="ISO code, such as “de”. Empty: each document's language is detected.",
+        help_text=gettext_lazy(
+            "ISO code, such as “de”. Empty: each document's language is detected."
+        ),
     )
     graph = models.CharField(
         max_length=5,
         choices=Graph,
         default=Graph.RULES,
-        help_text="How documents are read for what they mention and how it is related.",
+        help_text=gettext_lazy(
+            "How documents are read for what they mention and how it is related."
+        ),
     )
     reranker = models.CharField(
         max_length=63,
         blank=True,
-        help_text="An entry of RERANKERS that reads the best hits again. Empty: the site's own.",
+        help_text=gettext_lazy(
+            "An entry of RERANKERS that reads the best hits again. Empty: the site's own."
+        ),
     )
     rerank_instruction = models.TextField(
-        blank=True, help_text="What the reranker is to look for. Empty: what it was trained on."
+        blank=True,
+        help_text=gettext_lazy("What the reranker is to look for. Empty: what it was trained on."),
     )
     fusion = models.JSONField(
         default=dict,
         blank=True,
-        help_text="How searches join words and meaning, such as {“method”: “rrf”, “rrf_k”: 60}."
-        " Empty: as the site does.",
+        help_text=gettext_lazy(
+            "How searches join words and meaning, such as {“method”: “rrf”, “rrf_k”: 60}."
+            " Empty: as the site does."
+        ),
     )
     facets = ArrayField(
         models.CharField(max_length=200),
         default=list,
         blank=True,
-        help_text="Fields of the metadata, such as “author” or “topic.area”, whose values are"
-        " counted beside the results. Empty: those that tell the found passages apart best.",
+        help_text=gettext_lazy(
+            "Fields of the metadata, such as “author” or “topic.area”, whose values are"
+            " counted beside the results. Empty: those that tell the found passages apart best."
+        ),
     )
     tuning = models.JSONField(
         null=True,
         blank=True,
         editable=False,
-        help_text="Weights learnt from judgements, with what they gained. Empty: the defaults.",
+        help_text=gettext_lazy(
+            "Weights learnt from judgements, with what they gained. Empty: the defaults."
+        ),
     )
 
     objects = WorkspaceOwnedQuerySet["Collection"].as_manager()

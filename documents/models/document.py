@@ -3,6 +3,7 @@
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
@@ -19,14 +20,16 @@ class Document(TimestampedModel):
     """
 
     class Status(models.TextChoices):
-        QUEUED = "queued"
-        PROCESSING = "processing"
-        READY = "ready"
-        FAILED = "failed"
+        QUEUED = "queued", gettext_lazy("Queued")
+        PROCESSING = "processing", gettext_lazy("Processing")
+        READY = "ready", gettext_lazy("Ready")
+        FAILED = "failed", gettext_lazy("Failed")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="documents")
-    key = models.CharField(max_length=1024, help_text="The caller's id, or the source's path.")
+    key = models.CharField(
+        max_length=1024, help_text=gettext_lazy("The caller's id, or the source's path.")
+    )
     version = models.PositiveIntegerField(default=1)
     is_current = models.BooleanField(default=True)
     title = models.CharField(max_length=500, blank=True)
@@ -34,20 +37,24 @@ class Document(TimestampedModel):
     url = models.URLField(max_length=2000, blank=True)
     media_type = models.CharField(max_length=100, blank=True)
     rendering = models.CharField(max_length=10, default="plain")
-    language = models.CharField(max_length=20, blank=True, help_text="ISO code.")
+    language = models.CharField(max_length=20, blank=True, help_text=gettext_lazy("ISO code."))
     metadata = models.JSONField(default=dict, blank=True)
     declared = models.JSONField(
-        default=dict, blank=True, help_text="What the caller said of it; goes before the file."
+        default=dict,
+        blank=True,
+        help_text=gettext_lazy("What the caller said of it; goes before the file."),
     )
     corrections = models.JSONField(
         default=dict,
         blank=True,
-        help_text="What people set here: `title`, `metadata`, `without`. It goes before all that"
-        " a source says, also when that is ingested again.",
+        help_text=gettext_lazy(
+            "What people set here: `title`, `metadata`, `without`. It goes before all that"
+            " a source says, also when that is ingested again."
+        ),
     )
     access = ArrayField(models.CharField(max_length=80), null=True, blank=True)
     file = models.FileField(upload_to="documents/%Y/%m/", max_length=300, blank=True)
-    size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the source.")
+    size = models.PositiveBigIntegerField(default=0, help_text=gettext_lazy("Bytes of the source."))
 
     source_sha256 = models.CharField(max_length=64, blank=True)
     duplicate_of = models.ForeignKey(
@@ -56,11 +63,13 @@ class Document(TimestampedModel):
         null=True,
         blank=True,
         related_name="duplicates",
-        help_text="The first document of the collection with the same bytes.",
+        help_text=gettext_lazy("The first document of the collection with the same bytes."),
     )
     content_sha256 = models.CharField(max_length=64, blank=True)
     recipe = models.CharField(
-        max_length=64, blank=True, help_text="Hash of how the text was cut and embedded."
+        max_length=64,
+        blank=True,
+        help_text=gettext_lazy("Hash of how the text was cut and embedded."),
     )
     chunk_count = models.PositiveIntegerField(default=0)
     token_count = models.PositiveBigIntegerField(default=0)
@@ -171,17 +180,19 @@ class ScannedPage(models.Model):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     document = models.ForeignKey(Document, models.CASCADE, related_name="scanned_pages")
     source_sha256 = models.CharField(max_length=64)
-    page = models.PositiveIntegerField(help_text="From 1.")
+    page = models.PositiveIntegerField(help_text=gettext_lazy("From 1."))
     engine = models.CharField(max_length=40)
     text = models.TextField(blank=True)
     lines = models.JSONField(
         default=list,
-        help_text="In reading order: `box` (left, top, right, bottom as fractions of the shown"
-        " page), `confidence`, and `words`, each a text and the four numbers of its box.",
+        help_text=gettext_lazy(
+            "In reading order: `box` (left, top, right, bottom as fractions of the shown"
+            " page), `confidence`, and `words`, each a text and the four numbers of its box."
+        ),
     )
-    confidence = models.FloatField(help_text="Mean over its characters, 0 to 1.")
+    confidence = models.FloatField(help_text=gettext_lazy("Mean over its characters, 0 to 1."))
     rotation = models.PositiveSmallIntegerField(
-        default=0, help_text="Degrees clockwise that set the page upright."
+        default=0, help_text=gettext_lazy("Degrees clockwise that set the page upright.")
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
@@ -17,24 +18,27 @@ class IngestionRun(TimestampedModel):
     rows, so that they are correct after any crash."""
 
     class State(models.TextChoices):
-        RUNNING = "running"
-        SUCCEEDED = "succeeded"
-        PARTIAL = "partial", "some failed"
-        FAILED = "failed"
-        CANCELLED = "cancelled"
+        RUNNING = "running", gettext_lazy("Running")
+        SUCCEEDED = "succeeded", gettext_lazy("Succeeded")
+        PARTIAL = "partial", gettext_lazy("some failed")
+        FAILED = "failed", gettext_lazy("Failed")
+        CANCELLED = "cancelled", gettext_lazy("Cancelled")
 
     class Policy(models.TextChoices):
-        SKIP_IF_UNCHANGED = "skip_if_unchanged"
-        OVERWRITE = "overwrite"
-        NEW_VERSION = "new_version"
+        SKIP_IF_UNCHANGED = "skip_if_unchanged", gettext_lazy("Skip If Unchanged")
+        OVERWRITE = "overwrite", gettext_lazy("Overwrite")
+        NEW_VERSION = "new_version", gettext_lazy("New Version")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="runs")
     user = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
-    source = models.CharField(max_length=1024, blank=True, help_text="What was asked for.")
+    source = models.CharField(
+        max_length=1024, blank=True, help_text=gettext_lazy("What was asked for.")
+    )
     policy = models.CharField(max_length=20, choices=Policy, default=Policy.SKIP_IF_UNCHANGED)
     store_once = models.BooleanField(
-        default=False, help_text="A file with the bytes of another document becomes a link to it."
+        default=False,
+        help_text=gettext_lazy("A file with the bytes of another document becomes a link to it."),
     )
     state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
@@ -47,19 +51,22 @@ class IngestionRun(TimestampedModel):
     failed = models.PositiveIntegerField(default=0)
     cancelled = models.PositiveIntegerField(default=0)
     duplicates = models.PositiveIntegerField(
-        default=0, help_text="Files with the bytes of another document of the collection."
+        default=0,
+        help_text=gettext_lazy("Files with the bytes of another document of the collection."),
     )
     bytes = models.PositiveBigIntegerField(default=0)
     chunks = models.PositiveBigIntegerField(default=0)
-    embedded = models.PositiveBigIntegerField(default=0, help_text="Chunks that were embedded.")
+    embedded = models.PositiveBigIntegerField(
+        default=0, help_text=gettext_lazy("Chunks that were embedded.")
+    )
     tokens = models.PositiveBigIntegerField(default=0)
     mentions = models.PositiveBigIntegerField(
-        default=0, help_text="What its passages name, as the graph knows it."
+        default=0, help_text=gettext_lazy("What its passages name, as the graph knows it.")
     )
     relations = models.PositiveBigIntegerField(
-        default=0, help_text="Relations that its passages tell of."
+        default=0, help_text=gettext_lazy("Relations that its passages tell of.")
     )
-    timings = models.JSONField(default=dict, blank=True, help_text="Seconds a stage.")
+    timings = models.JSONField(default=dict, blank=True, help_text=gettext_lazy("Seconds a stage."))
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 
@@ -86,13 +93,13 @@ class IngestionItem(models.Model):
     """One file of a run."""
 
     class State(models.TextChoices):
-        WAITING = "waiting"
-        PARSING = "parsing"
-        EMBEDDING = "embedding"
-        READY = "ready"
+        WAITING = "waiting", gettext_lazy("Waiting")
+        PARSING = "parsing", gettext_lazy("Parsing")
+        EMBEDDING = "embedding", gettext_lazy("Embedding")
+        READY = "ready", gettext_lazy("Ready")
         SKIPPED = "skipped", "unchanged"
-        FAILED = "failed"
-        CANCELLED = "cancelled"
+        FAILED = "failed", gettext_lazy("Failed")
+        CANCELLED = "cancelled", gettext_lazy("Cancelled")
 
     ACTIVE = (State.WAITING, State.PARSING, State.EMBEDDING)
 
@@ -107,10 +114,10 @@ class IngestionItem(models.Model):
     error_code = models.CharField(max_length=40, blank=True)
     error = models.TextField(blank=True)
     pages_read = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Pages that OCR has read."
+        default=0, db_default=0, help_text=gettext_lazy("Pages that OCR has read.")
     )
     pages_to_read = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Pages for OCR, all in all."
+        default=0, db_default=0, help_text=gettext_lazy("Pages for OCR, all in all.")
     )
 
     objects = ItemQuerySet["IngestionItem"].as_manager()
@@ -136,30 +143,39 @@ class Reembedding(TimestampedModel):
     """
 
     class State(models.TextChoices):
-        RUNNING = "running"
-        STOPPED = "stopped"
-        FAILED = "failed"
-        DONE = "done"
+        RUNNING = "running", gettext_lazy("Running")
+        STOPPED = "stopped", gettext_lazy("Stopped")
+        FAILED = "failed", gettext_lazy("Failed")
+        DONE = "done", gettext_lazy("Done")
 
     target = models.ForeignKey(EmbeddingSpace, models.CASCADE, related_name="reembeddings")
     collection = models.ForeignKey(
-        Collection, models.CASCADE, null=True, blank=True, related_name="+", help_text="Empty: all."
+        Collection,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text=gettext_lazy("Empty: all."),
     )
     state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
-    total = models.PositiveBigIntegerField(default=0, help_text="Chunks to move, at the start.")
-    done = models.PositiveBigIntegerField(default=0, help_text="Chunks moved since then.")
+    total = models.PositiveBigIntegerField(
+        default=0, help_text=gettext_lazy("Chunks to move, at the start.")
+    )
+    done = models.PositiveBigIntegerField(
+        default=0, help_text=gettext_lazy("Chunks moved since then.")
+    )
     sources = ArrayField(
         models.BigIntegerField(),
         default=list,
         blank=True,
-        help_text="Spaces that chunks came from.",
+        help_text=gettext_lazy("Spaces that chunks came from."),
     )
     refused = ArrayField(
         models.BigIntegerField(),
         default=list,
         blank=True,
         editable=False,
-        help_text="Chunks whose text the model gives no usable vector for.",
+        help_text=gettext_lazy("Chunks whose text the model gives no usable vector for."),
     )
     error = models.TextField(blank=True)
     # Of its worker: one that was presumed dead and comes back changes nothing.

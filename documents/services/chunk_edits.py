@@ -10,6 +10,8 @@ import numpy as np
 from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 from numpy.typing import NDArray
 
 from accounts.audit import Action
@@ -118,14 +120,19 @@ def edit_chunk(*, chunk: Chunk, text: str, user: Any = None, expected: str = "")
     inner = normalise_text(text).strip()
     if not chunk.text.strip():
         raise InvalidInput(
-            "This passage has a vector and no text: bring it again with what it should be.",
+            gettext(
+                "This passage has a vector and no text: bring it again with what it should be."
+            ),
             field="text",
         )
     if not inner:
-        raise InvalidInput("A passage needs a text. Or delete its document.", field="text")
+        raise InvalidInput(gettext("A passage needs a text. Or delete its document."), field="text")
     if len(inner) > MAX_PASSAGE_CHARACTERS:
         raise InvalidInput(
-            f"A passage may have {MAX_PASSAGE_CHARACTERS:,} characters, not {len(inner):,}.",
+            gettext("A passage may have {limit} characters, not {length}.").format(
+                limit=number_format(MAX_PASSAGE_CHARACTERS, force_grouping=True),
+                length=number_format(len(inner), force_grouping=True),
+            ),
             field="text",
         )
     old = chunk.text
@@ -136,11 +143,16 @@ def edit_chunk(*, chunk: Chunk, text: str, user: Any = None, expected: str = "")
     def make_change(chunks: Sequence[Chunk]) -> tuple[TextChange, int]:
         place = next((at for at, each in enumerate(chunks) if each.pk == chunk.pk), None)
         if place is None:
-            raise NotFound("The passage is gone: its document was ingested again. Reload it.")
+            raise NotFound(
+                gettext("The passage is gone: its document was ingested again. Reload it.")
+            )
         there = chunks[place]
         if there.content_sha256 != seen:
             raise StaleText(
-                "Somebody changed this passage meanwhile. Reload it, and change what it says now."
+                gettext(
+                    "Somebody changed this passage meanwhile. Reload it, and change what it"
+                    " says now."
+                )
             )
         return change_between(there.text, wanted_text, start=there.start), place
 
@@ -166,7 +178,9 @@ def undo_edit(*, edit: ChunkEdit, user: Any = None) -> EditResult:
                 owner = own
         if change is None or owner is None:
             raise Conflict(
-                "The passage was changed again since. Undo the later change first, or edit it."
+                gettext(
+                    "The passage was changed again since. Undo the later change first, or edit it."
+                )
             )
         return change, owner
 
@@ -175,7 +189,7 @@ def undo_edit(*, edit: ChunkEdit, user: Any = None) -> EditResult:
             pk=edit.pk, state=ChunkEdit.State.APPLIED
         )
         if not held:
-            raise Conflict("This change is undone already, or does not apply any more.")
+            raise Conflict(gettext("This change is undone already, or does not apply any more."))
         _settle_edit(held[0], ChunkEdit.State.UNDONE, user)
 
     return _apply_edit(document, make_change, finish=finish)
@@ -189,7 +203,7 @@ def dismiss_edit(*, edit: ChunkEdit, user: Any = None) -> None:
             pk=edit.pk, state=ChunkEdit.State.CONFLICT
         )
         if not held:
-            raise Conflict("Only a change that could not be kept can be dismissed.")
+            raise Conflict(gettext("Only a change that could not be kept can be dismissed."))
         _settle_edit(held[0], ChunkEdit.State.CLOSED, user)
 
 
@@ -208,9 +222,9 @@ def current_document(document_id: int) -> Document:
     """The document; raises NotFound if it was deleted, Conflict if it is superseded."""
     document = Document.objects.select_related("collection__space").filter(pk=document_id).first()
     if document is None:
-        raise NotFound("The document was deleted meanwhile.")
+        raise NotFound(gettext("The document was deleted meanwhile."))
     if not document.is_current:
-        raise Conflict("This is a superseded version. Change the current one.")
+        raise Conflict(gettext("This is a superseded version. Change the current one."))
     return document
 
 
@@ -233,7 +247,9 @@ def _apply_edit(
         if (edited := retry_on_deadlock(store)) is not None:
             return edited
         document = current_document(document.pk)
-    raise Conflict("Others change the same document again and again. Try again in a moment.")
+    raise Conflict(
+        gettext("Others change the same document again and again. Try again in a moment.")
+    )
 
 
 def _plan_edit(document: Document, make_change: ChangeRequest) -> _EditPlan:
@@ -250,12 +266,15 @@ def _plan_edit(document: Document, make_change: ChangeRequest) -> _EditPlan:
     held = extents[owner]
     assert held is not None
     if not held.text.strip():
-        raise InvalidInput("A passage needs a text. Or delete its document.", field="text")
+        raise InvalidInput(gettext("A passage needs a text. Or delete its document."), field="text")
     if not fits(owner, held.text):
         used = counter.count(embedding_text(chunks[owner].context, held.text))
         raise InvalidInput(
-            f"With its title and headings the passage would have {used} tokens; the model reads"
-            f" {counter.max_tokens} at once, and the rest would not be found. Shorten it.",
+            gettext(
+                "With its title and headings the passage would have {used} tokens; the"
+                " model reads {limit} at once, and the rest would not be found. Shorten"
+                " it."
+            ).format(used=used, limit=counter.max_tokens),
             field="text",
         )
     return _EditPlan(chunks, extents, owner, change)
@@ -284,7 +303,8 @@ def embed_chunk_texts(collection: Collection, texts: Mapping[int, str]) -> Vecto
         checked = check_vectors(array, dimensions=space.dimensions)
     except (InvalidVector, EmptyText) as error:
         raise InvalidInput(
-            f"The model has no vector for this text: {error}", field="text"
+            gettext("The model has no vector for this text: {error}").format(error=error),
+            field="text",
         ) from error
     except InferenceError as error:
         raise _unavailable(error) from error

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from accounts.models import Workspace
@@ -41,15 +42,19 @@ def checked_facets(paths: Iterable[str]) -> list[str]:
     checked = list(dict.fromkeys(path.strip() for path in paths if path.strip()))
     if len(checked) > MAX_FACETS:
         raise InvalidInput(
-            f"A collection may choose {MAX_FACETS} facets. Leave some out.", field="facets"
+            gettext("A collection may choose {limit} facets. Leave some out.").format(
+                limit=MAX_FACETS
+            ),
+            field="facets",
         )
     for path in checked:
         if len(path) > MAX_FACET_CHARACTERS or not _PATH.fullmatch(path):
             raise InvalidInput(
-                f"“{path[:MAX_FACET_CHARACTERS]}” is no field of the metadata. Write names"
-                " with single"
-                " dots between them, as in “author” or “topic.area”; a dot that belongs to a name"
-                " has a backslash before it.",
+                gettext(
+                    "“{path}” is no field of the metadata. Write names with single dots"
+                    " between them, as in “author” or “topic.area”; a dot that belongs to a"
+                    " name has a backslash before it."
+                ).format(path=path[:MAX_FACET_CHARACTERS]),
                 field="facets",
             )
     return checked
@@ -65,8 +70,11 @@ def get_collection(*, workspace: Workspace, slug: str) -> Collection:
     )
     if collection is None:
         slugs = list(workspace.collections.order_by("slug").values_list("slug", flat=True)[:20])
-        known = f"There are: {', '.join(slugs)}." if slugs else "There is none yet."
-        raise NotFound(f"There is no collection “{slug}”. {known}")
+        known = gettext("There are: {names}.") if slugs else gettext("There is none yet.")
+        known = known.format(names=", ".join(slugs))
+        raise NotFound(
+            gettext("There is no collection “{slug}”. {known}").format(slug=slug, known=known)
+        )
     return collection
 
 
@@ -89,17 +97,22 @@ def create_collection(
     name = name.strip()
     slug = slug or slugify(name.casefold())[:MAX_SLUG_CHARACTERS].strip("-_")
     if not name:
-        raise InvalidInput("A collection needs a name.", field="name")
+        raise InvalidInput(gettext("A collection needs a name."), field="name")
     if not slug:
         raise InvalidInput(
-            "Nothing of this name can stand in an address. Give one beside it (the slug):"
-            f" lower-case letters from a to z, digits and hyphens, at most {MAX_SLUG_CHARACTERS}.",
+            gettext(
+                "Nothing of this name can stand in an address. Give one beside it (the"
+                " slug): lower-case letters from a to z, digits and hyphens, at most"
+                " {limit}."
+            ).format(limit=MAX_SLUG_CHARACTERS),
             field="slug",
         )
     if slug != slugify(slug) or len(slug) > MAX_SLUG_CHARACTERS:
         raise InvalidInput(
-            "The slug is what stands in the address: lower-case letters, digits and hyphens,"
-            f" at most {MAX_SLUG_CHARACTERS}.",
+            gettext(
+                "The slug is what stands in the address: lower-case letters, digits and"
+                " hyphens, at most {limit}."
+            ).format(limit=MAX_SLUG_CHARACTERS),
             field="slug",
         )
     _check_values(language=language, chunker=chunker, chunker_options=chunker_options, graph=graph)
@@ -120,7 +133,11 @@ def create_collection(
             record(Action.MADE, made)
             return made
     except IntegrityError as error:
-        raise Conflict(f"There is a collection “{slug}” already. Choose another name.") from error
+        raise Conflict(
+            gettext("There is a collection “{slug}” already. Choose another name.").format(
+                slug=slug
+            )
+        ) from error
 
 
 def get_or_create_collection(
@@ -146,8 +163,10 @@ def _check_values(
     if language and language not in CONFIGURATIONS and language not in DETECTED_ONLY:
         known = ", ".join(sorted(CONFIGURATIONS))
         raise InvalidInput(
-            f"“{language}” is no language code known here. Use one of {known}, or leave it empty"
-            " to detect each document's language.",
+            gettext(
+                "“{language}” is no language code known here. Use one of {known}, or"
+                " leave it empty to detect each document's language."
+            ).format(language=language, known=known),
             field="language",
         )
     if chunker is not None:
@@ -158,11 +177,17 @@ def _check_values(
             raise InvalidInput(str(error), field=field) from error
     if graph is not None and graph not in Collection.Graph.values:
         known = ", ".join(Collection.Graph.values)
-        raise InvalidInput(f"graph is one of {known}, not “{graph}”.", field="graph")
+        raise InvalidInput(
+            gettext("graph is one of {known}, not “{graph}”.").format(known=known, graph=graph),
+            field="graph",
+        )
     if reranker and reranker not in rerankers:
         known = ", ".join(rerankers) or "none"
         raise InvalidInput(
-            f"There is no reranker “{reranker}”. RERANKERS has: {known}.", field="reranker"
+            gettext("There is no reranker “{reranker}”. RERANKERS has: {known}.").format(
+                reranker=reranker, known=known
+            ),
+            field="reranker",
         )
 
 
@@ -196,7 +221,7 @@ def update_collection(
             chunker_options = collection.chunker_options if same else {}
         chunker = chunker or collection.chunker
     if name is not None and not name.strip():
-        raise InvalidInput("A collection needs a name.", field="name")
+        raise InvalidInput(gettext("A collection needs a name."), field="name")
     _check_values(
         language=language,
         chunker=chunker,
@@ -225,7 +250,7 @@ def update_collection(
         rows = Collection.objects.select_for_update().filter(pk=collection.pk)
         before = rows.values(*given).first()
         if before is None:
-            raise NotFound(f"The collection “{collection.slug}” is gone.")
+            raise NotFound(gettext("The collection “{slug}” is gone.").format(slug=collection.slug))
         collection.save(update_fields=[*given, "updated_at"])
         changed = [field for field in given if before[field] != getattr(collection, field)]
         if "graph" in changed:

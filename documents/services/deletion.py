@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext
 
 from accounts.audit import Action
 from accounts.models import IdempotencyRecord
@@ -163,8 +164,10 @@ def delete_versions(*, documents: Sequence[Document]) -> None:
         held = _lock_documents({document.pk for document in documents})
         if any(document.is_current for document in held):
             raise InvalidInput(
-                "The current version cannot be removed alone. Delete the document with all its"
-                " versions.",
+                gettext(
+                    "The current version cannot be removed alone. Delete the document with"
+                    " all its versions."
+                ),
                 field="versions",
             )
         run_ids = _remove_documents(held)
@@ -176,7 +179,7 @@ def prune_versions(*, document: Document, keep: int) -> int:
     """Delete all but the current version and the `keep` newest ones; returns how many were
     deleted."""
     if keep < 1:
-        raise InvalidInput("At least one version must be kept.", field="keep")
+        raise InvalidInput(gettext("At least one version must be kept."), field="keep")
     old = [row for row in document.versions[keep:] if not row.is_current]
     if old:
         delete_versions(documents=old)

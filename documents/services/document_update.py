@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 from psycopg.types.json import Jsonb
 
 from accounts.audit import Action
@@ -60,10 +62,12 @@ def update_document(
     if title is not None:
         title = " ".join(title.replace("\x00", "").split())
         if not title:
-            raise InvalidInput("A document needs a title.", field="title")
+            raise InvalidInput(gettext("A document needs a title."), field="title")
         if len(title) > MAX_TITLE_CHARACTERS:
             raise InvalidInput(
-                f"A title may have {MAX_TITLE_CHARACTERS} characters, not {len(title)}.",
+                gettext("A title may have {limit} characters, not {length}.").format(
+                    limit=MAX_TITLE_CHARACTERS, length=len(title)
+                ),
                 field="title",
             )
     if metadata is not None:
@@ -89,7 +93,9 @@ def update_document(
                     if attachment.access == current.access != access:
                         update_document(document=attachment, access=access, user=user)
             return document
-    raise Conflict("Others change the same document again and again. Try again in a moment.")
+    raise Conflict(
+        gettext("Others change the same document again and again. Try again in a moment.")
+    )
 
 
 # --- the title in the passages -------------------------------------------------------------------
@@ -101,9 +107,14 @@ def _changed_contexts(document: Document, title: str) -> list[tuple[Chunk, str]]
         return []
     if document.chunk_count > MAX_TITLED_CHUNKS:
         raise InvalidInput(
-            f"All of its {document.chunk_count:,} passages carry the title and would be embedded"
-            f" anew; {MAX_TITLED_CHUNKS:,} at once are allowed. Bring the document again under its"
-            " new title.",
+            gettext(
+                "All of its {chunk_count} passages carry the title and would be embedded"
+                " anew; {limit} at once are allowed. Bring the document again under its"
+                " new title."
+            ).format(
+                chunk_count=number_format(document.chunk_count, force_grouping=True),
+                limit=number_format(MAX_TITLED_CHUNKS, force_grouping=True),
+            ),
             field="title",
         )
     counter = collection_token_counter(document.collection)

@@ -16,6 +16,8 @@ from django.core.files.base import File
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import IntegrityError
 from django.http import FileResponse
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from accounts.audit import Action
 from accounts.models import Membership
@@ -62,8 +64,10 @@ def checked_access(
     names = sorted(set(access))
     if not names:
         raise InvalidInput(
-            "An empty list would hide it from everybody. Give null for everybody in the"
-            " workspace, or delete the document.",
+            gettext(
+                "An empty list would hide it from everybody. Give null for everybody in"
+                " the workspace, or delete the document."
+            ),
             field="access",
         )
     for name in names:
@@ -76,13 +80,17 @@ def checked_access(
                 exists = Membership.objects.filter(workspace=workspace_id, user=pk).exists()
         if not exists:
             raise InvalidInput(
-                f"“{name}” is nobody here. Name members of the workspace as user:ID and groups as"
-                " group:ID.",
+                gettext(
+                    "“{name}” is nobody here. Name members of the workspace as user:ID and"
+                    " groups as group:ID."
+                ).format(name=name),
                 field="access",
             )
     if user is not None and not set(names) & set(principals(user)):
         raise InvalidInput(
-            f"You could not see the document any more yourself. Add user:{user.pk}.",
+            gettext("You could not see the document any more yourself. Add user:{pk}.").format(
+                pk=user.pk
+            ),
             field="access",
         )
     return names
@@ -117,15 +125,20 @@ def ingest_text(
     suffixes = {"text/plain": ".txt", "text/markdown": ".md", "text/html": ".html"}
     if media_type not in suffixes:
         raise InvalidInput(
-            f"Text may be {', '.join(suffixes)}, not {media_type}. Send other types as files.",
+            gettext("Text may be {names}, not {media_type}. Send other types as files.").format(
+                names=", ".join(suffixes), media_type=media_type
+            ),
             field="media_type",
         )
     if not 0 < len(key) <= MAX_KEY_CHARACTERS:
         raise InvalidInput(
-            f"The key must have 1 to {MAX_KEY_CHARACTERS:,} characters.", field="key"
+            gettext("The key must have 1 to {limit} characters.").format(
+                limit=number_format(MAX_KEY_CHARACTERS, force_grouping=True)
+            ),
+            field="key",
         )
     if not text.strip():
-        raise InvalidInput("The text is empty.", field="text")
+        raise InvalidInput(gettext("The text is empty."), field="text")
     declared = {
         "title": title,
         "metadata": checked_metadata(metadata or {}),
@@ -225,7 +238,7 @@ def _with_access(access: Sequence[str] | None, sources: Iterable[Entry]) -> Iter
 
 def _require_collection(collection: Collection) -> None:
     if not Collection.objects.filter(pk=collection.pk).exists():
-        raise NotFound(f"The collection “{collection.slug}” is gone.")
+        raise NotFound(gettext("The collection “{slug}” is gone.").format(slug=collection.slug))
 
 
 def queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | None:
@@ -302,7 +315,7 @@ def ingest_uploads(
     """Store the files and queue them; returns at once with the run. `options` are those of
     `ingest_sources`."""
     if not uploads:
-        raise InvalidInput("No file was sent. Choose at least one.", field="files")
+        raise InvalidInput(gettext("No file was sent. Choose at least one."), field="files")
     return ingest_sources(
         collection=collection,
         # In one order: two uploads of the same files cannot wait for each other.
@@ -353,8 +366,10 @@ def require_urls(urls: Sequence[str]) -> None:
     """Raise Forbidden if fetching is disabled, and InvalidInput for an invalid URL."""
     if not settings.URL_INGESTION:
         raise Forbidden(
-            "Nothing is fetched from the web here. Upload the page, or ask the operator to set"
-            " RAGSITE_URL_INGESTION=true."
+            gettext(
+                "Nothing is fetched from the web here. Upload the page, or ask the"
+                " operator to set RAGSITE_URL_INGESTION=true."
+            )
         )
     from documents.web_fetch import FetchError, checked_url  # noqa: PLC0415 (loads HTTPX)
 
@@ -446,8 +461,10 @@ def original_response(document: Document) -> FileResponse:
         file: Any = document.file.open("rb")
     except OSError as error:
         raise NotFound(
-            "The original file of this document is not stored here: it was brought as text, or by a"
-            " command. Its text is here."
+            gettext(
+                "The original file of this document is not stored here: it was brought"
+                " as text, or by a command. Its text is here."
+            )
         ) from error
     answer = FileResponse(
         file,

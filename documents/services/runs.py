@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from accounts.audit import Action
 from accounts.services import require_editor
@@ -45,8 +47,9 @@ def cancel_run(*, run: IngestionRun, user: Any = None) -> IngestionRun:
     run.refresh_from_db()
     if run.cancel_requested_at is None:
         raise Conflict(
-            f"Run {run.pk} has ended already: {run.get_state_display().lower()}. Nothing is left to"
-            " cancel."
+            gettext("Run {pk} has ended already: {state}. Nothing is left to cancel.").format(
+                pk=run.pk, state=run.get_state_display().lower()
+            )
         )
     return run
 
@@ -71,17 +74,21 @@ def retry_failed(*, run: IngestionRun, user: Any = None) -> RetryResult:
         left_out = tuple(names.values_list("name", flat=True)[:MAX_LISTED_NAMES])
         if not documents and left_out:
             raise Conflict(
-                f"The failed files of run {run.pk} are not stored here:"
-                f" {summarize_names(left_out)}. Run the command again, or upload them again: what"
-                " is ready is skipped."
+                gettext(
+                    "The failed files of run {pk} are not stored here: {names}."
+                    " Run the command again, or upload them again: what is ready is skipped."
+                ).format(pk=run.pk, names=summarize_names(left_out))
             )
         if not documents:
             why = (
-                f"The failed files of run {run.pk} were brought again or deleted meanwhile."
+                gettext(
+                    "The failed files of run {pk} were brought again or deleted meanwhile."
+                    " Nothing is left to retry."
+                )
                 if run.failed
-                else f"No file of run {run.pk} has failed."
+                else gettext("No file of run {pk} has failed. Nothing is left to retry.")
             )
-            raise Conflict(f"{why} Nothing is left to retry.")
+            raise Conflict(why.format(pk=run.pk))
         again = IngestionRun.objects.create(
             workspace_id=run.workspace_id,
             collection_id=run.collection_id,
@@ -119,7 +126,11 @@ def retryable(run: IngestionRun) -> QuerySet[Document]:
 def summarize_names(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     more = len(names) - NAMED_IN_MESSAGE
-    return ", ".join(names[:NAMED_IN_MESSAGE]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(names[:NAMED_IN_MESSAGE]) + (
+        gettext(" and {number} more").format(number=number_format(more, force_grouping=True))
+        if more > 0
+        else ""
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +161,10 @@ def reingest_documents(*, documents: Sequence[Document], user: Any = None) -> Re
         held = list(stored.select_for_update(of=("self",)).order_by("id"))
         if not held:
             raise Conflict(
-                "The files of these documents are not stored here. Upload them again, or run the"
-                " command again that read them."
+                gettext(
+                    "The files of these documents are not stored here. Upload them again, or"
+                    " run the command again that read them."
+                )
             )
         collections = Collection.objects.in_bulk({document.collection_id for document in held})
         runs: list[IngestionRun] = []

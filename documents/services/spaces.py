@@ -7,6 +7,7 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 from django.db.models import PROTECT, ForeignObjectRel
 from django.utils.text import slugify
+from django.utils.translation import gettext
 
 from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound
@@ -41,7 +42,11 @@ def get_space(name: str) -> EmbeddingSpace:
     space = EmbeddingSpace.objects.filter(name=name).first()
     if space is None:
         names = ", ".join(EmbeddingSpace.objects.values_list("name", flat=True)) or "none yet"
-        raise NotFound(f"There is no embedding space “{name}”. There are: {names}.")
+        raise NotFound(
+            gettext("There is no embedding space “{name}”. There are: {names}.").format(
+                name=name, names=names
+            )
+        )
     return space
 
 
@@ -60,7 +65,7 @@ def default_space() -> EmbeddingSpace:
     """
     space = EmbeddingSpace.objects.filter(is_default=True).first()
     if space is None:
-        raise NotFound("There is no default embedding space. Run `manage.py migrate`.")
+        raise NotFound(gettext("There is no default embedding space. Run `manage.py migrate`."))
     if Chunk.objects.exists():
         return space
     try:
@@ -107,7 +112,8 @@ def add_space(
     """
     if not name or name != slugify(name) or len(name) > 63:
         raise InvalidInput(
-            "A space's name has lower-case letters, digits and hyphens, at most 63.", field="name"
+            gettext("A space's name has lower-case letters, digits and hyphens, at most 63."),
+            field="name",
         )
     metric = resolve_metric(metric)
     for field, value, known in (
@@ -116,7 +122,12 @@ def add_space(
     ):
         if value not in known:
             names = ", ".join(filter(None, known))
-            raise InvalidInput(f"There is no {field} “{value}”. Use {names}.", field=field)
+            raise InvalidInput(
+                gettext("There is no {field} “{value}”. Use {names}.").format(
+                    field=field, value=value, names=names
+                ),
+                field=field,
+            )
     model = embedders[embedder]
     index_type, chosen, remarks = checked_index(
         dimensions=model.dimensions,
@@ -140,7 +151,9 @@ def add_space(
             )
             record(Action.MADE, space)
     except IntegrityError as error:
-        raise Conflict(f"There is a space “{name}” already. Choose another name.") from error
+        raise Conflict(
+            gettext("There is a space “{name}” already. Choose another name.").format(name=name)
+        ) from error
     return space, remarks
 
 
@@ -175,7 +188,11 @@ def queue_space_index(*, space: EmbeddingSpace) -> None:
 
 def _refuse_unindexed(space: EmbeddingSpace) -> None:
     if space.index_type == EmbeddingSpace.IndexType.NONE:
-        raise InvalidInput(f"Space {space.name} is searched exactly: it has no index to build.")
+        raise InvalidInput(
+            gettext("Space {name} is searched exactly: it has no index to build.").format(
+                name=space.name
+            )
+        )
 
 
 def change_instruction(*, space: EmbeddingSpace, instruction: str) -> None:
@@ -210,8 +227,10 @@ def drop_space(*, space: EmbeddingSpace) -> None:
     """Delete a space that nobody uses, with its index. Raises Conflict if it is in use."""
     if reembed.is_space_in_use(space):
         raise Conflict(
-            f"Space {space.name} is in use. Re-embed into another one first:"
-            " `manage.py reembed --to NAME`."
+            gettext(
+                "Space {name} is in use. Re-embed into another one first: `manage.py"
+                " reembed --to NAME`."
+            ).format(name=space.name)
         )
     # Kinds of rows in other apps that refer to the space; found through the database, because this
     # app must not import them.
@@ -227,9 +246,11 @@ def drop_space(*, space: EmbeddingSpace) -> None:
     )
     if held := kinds_in_other_apps:
         raise Conflict(
-            f"Space {space.name} still holds vectors of {', '.join(held)}. They move to the default"
-            " space by themselves within minutes, while a worker and the scheduler run."
-            " `manage.py memory embed` moves memories now."
+            gettext(
+                "Space {name} still holds vectors of {names}. They move to the default"
+                " space by themselves within minutes, while a worker and the scheduler"
+                " run. `manage.py memory embed` moves memories now."
+            ).format(name=space.name, names=", ".join(held))
         )
     drop_index(space)
     record(Action.DELETED, space)

@@ -3,6 +3,8 @@
 import re
 
 from django import template
+from django.utils.formats import number_format
+from django.utils.translation import gettext, gettext_noop
 
 from documents.code_languages import LANGUAGES
 from documents.languages import language_name
@@ -18,34 +20,34 @@ _SIGNS = re.compile(r"(?<!\S)(?:#{1,6}|[-*>|+]|\|?[-:|]{3,})(?!\S)|[`*|]+")
 
 MEDIA_TYPES = {
     "application/pdf": "PDF",
-    "image/png": "PNG picture",
-    "image/jpeg": "JPEG picture",
-    "image/tiff": "TIFF picture",
-    "image/webp": "WebP picture",
-    "image/gif": "GIF picture",
-    "image/bmp": "BMP picture",
-    "image/avif": "AVIF picture",
+    "image/png": gettext_noop("PNG picture"),
+    "image/jpeg": gettext_noop("JPEG picture"),
+    "image/tiff": gettext_noop("TIFF picture"),
+    "image/webp": gettext_noop("WebP picture"),
+    "image/gif": gettext_noop("GIF picture"),
+    "image/bmp": gettext_noop("BMP picture"),
+    "image/avif": gettext_noop("AVIF picture"),
     "application/epub+zip": "EPUB",
     "application/json": "JSON",
     "application/rtf": "RTF",
-    "application/vnd.oasis.opendocument.presentation": "OpenDocument slides",
-    "application/vnd.oasis.opendocument.spreadsheet": "OpenDocument sheet",
-    "application/vnd.oasis.opendocument.text": "OpenDocument text",
-    "application/x-subrip": "Subtitles",
+    "application/vnd.oasis.opendocument.presentation": gettext_noop("OpenDocument slides"),
+    "application/vnd.oasis.opendocument.spreadsheet": gettext_noop("OpenDocument sheet"),
+    "application/vnd.oasis.opendocument.text": gettext_noop("OpenDocument text"),
+    "application/x-subrip": gettext_noop("Subtitles"),
     "application/xhtml+xml": "HTML",
-    "application/zip": "ZIP archive",
+    "application/zip": gettext_noop("ZIP archive"),
     "application/vnd.ragsite.chunk+json": "Chunk JSON",
     "application/x-ndjson": "JSON Lines",
-    "application/vnd.ms-outlook": "Outlook mail",
+    "application/vnd.ms-outlook": gettext_noop("Outlook mail"),
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
-    "message/rfc822": "Mail",
+    "message/rfc822": gettext_noop("Mail"),
     "text/csv": "CSV",
     "text/html": "HTML",
     "text/markdown": "Markdown",
-    "text/plain": "Text",
-    "text/vtt": "Subtitles",
+    "text/plain": gettext_noop("Text"),
+    "text/vtt": gettext_noop("Subtitles"),
     "text/x-rst": "reStructuredText",
     **{language.media_type: language.label for language in LANGUAGES},
 }
@@ -65,7 +67,9 @@ TONES = {
 @register.filter
 def media_label(media_type: str) -> str:
     """`application/pdf` → “PDF”; an unknown type by the part behind the slash."""
-    return MEDIA_TYPES.get(media_type) or media_type.rpartition("/")[2] or "Unknown"
+    if media_type in MEDIA_TYPES:
+        return gettext(MEDIA_TYPES[media_type])
+    return media_type.rpartition("/")[2] or gettext("Unknown")
 
 
 @register.filter
@@ -89,7 +93,7 @@ def duration(seconds: float | None) -> str:
     if 0 < seconds < 0.095:
         return f"{max(1, round(seconds * 1000))} ms"
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return f"{number_format(seconds, 1)} s"
     if whole < 60:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
@@ -98,12 +102,35 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+#: Thing and whether it is counted by the second, otherwise by the minute → text.
+RATES = {
+    ("file", True): gettext_noop("{number} files a second"),
+    ("file", False): gettext_noop("{number} files a minute"),
+    ("passage", True): gettext_noop("{number} passages a second"),
+    ("passage", False): gettext_noop("{number} passages a minute"),
+    ("token", True): gettext_noop("{number} tokens a second"),
+    ("token", False): gettext_noop("{number} tokens a minute"),
+}
+
+
 @register.filter
 def rate(per_second: float, thing: str) -> str:
     """How many things a second, or a minute where they are slow: “2.3 passages a second”."""
-    number, unit = (per_second, "second") if per_second >= 1 else (per_second * 60, "minute")
-    shown = f"{number:,.1f}" if number < 10 else f"{number:,.0f}"
-    return f"{shown} {thing}s a {unit}"
+    is_quick = per_second >= 1
+    number = per_second if is_quick else per_second * 60
+    shown = number_format(number, 1 if number < 10 else 0, force_grouping=True)
+    return gettext(RATES[thing, is_quick]).format(number=shown)
+
+
+@register.filter
+def place_label(location: str) -> str:
+    """`page 3` and `row 7` in the language of the page; other locations as they are."""
+    kind, _, label = location.partition(" ")
+    if kind == "page" and label:
+        return gettext("page {label}").format(label=label)
+    if kind == "row" and label.isdigit():
+        return gettext("row {label}").format(label=label)
+    return location
 
 
 @register.filter

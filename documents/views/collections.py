@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -31,9 +32,11 @@ from documents.services import (
 
 PREVIEWED_DOCUMENTS = 10
 GRAPH_CHANGE_MESSAGES: dict[str, str] = {
-    Collection.Graph.RULES: "All its documents are being read for the graph.",
-    Collection.Graph.LLM: "The chat model is reading all its documents for the graph.",
-    Collection.Graph.OFF: "What the graph knew from its documents is forgotten.",
+    Collection.Graph.RULES: gettext_noop("All its documents are being read for the graph."),
+    Collection.Graph.LLM: gettext_noop(
+        "The chat model is reading all its documents for the graph."
+    ),
+    Collection.Graph.OFF: gettext_noop("What the graph knew from its documents is forgotten."),
 }
 
 
@@ -49,7 +52,12 @@ def index(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             with errors_in_form(form, "name"):
                 collection = create_collection(workspace=workspace, **form.cleaned_data)
-                messages.success(request, f"“{collection}” is there. Now put files into it.")
+                messages.success(
+                    request,
+                    gettext("“{collection}” is there. Now put files into it.").format(
+                        collection=collection
+                    ),
+                )
                 return redirect("upload", slug=collection.slug)
     documents = Document.objects.current().filter(collection=OuterRef("pk"))
     collections = (
@@ -98,11 +106,13 @@ def change(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         with errors_in_form(form, "name"):
             update_collection(collection=collection, **form.cleaned_data)
-            kept = "Documents that are there stay as they are until they are ingested again."
-            told = [f"“{collection}” is changed."]
+            kept = gettext(
+                "Documents that are there stay as they are until they are ingested again."
+            )
+            told = [gettext("“{collection}” is changed.").format(collection=collection)]
             told += [kept] if _chunking_settings(collection) != before else []
             told += (
-                [GRAPH_CHANGE_MESSAGES[collection.graph]]
+                [gettext(GRAPH_CHANGE_MESSAGES[collection.graph])]
                 if collection.graph != graph_before
                 else []
             )
@@ -127,7 +137,12 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     form = DeleteCollectionForm(request.POST if posted else None, expected=collection.name)
     if posted and form.is_valid():
         delete_collection(collection=collection)
-        messages.success(request, f"“{collection}” and everything in it is deleted.")
+        messages.success(
+            request,
+            gettext("“{collection}” and everything in it is deleted.").format(
+                collection=collection
+            ),
+        )
         return redirect("collections")
     documents = collection.documents.filter(is_current=True)
     context = {

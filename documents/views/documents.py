@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -74,8 +75,10 @@ def find_document(request: HttpRequest, slug: str, pk: int) -> Document:
     )
     if document is None:
         raise NotFound(
-            f"There is no such document in “{collection}”. It may have been deleted:"
-            " look for it in the collection, or search again."
+            gettext(
+                "There is no such document in “{collection}”. It may have been deleted: look for"
+                " it in the collection, or search again."
+            ).format(collection=collection)
         )
     return document
 
@@ -220,7 +223,7 @@ def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     document = find_editable_document(request, slug, pk)
     if request.method == "POST":
         delete_document(document=document)
-        messages.success(request, f"“{document}” is deleted.")
+        messages.success(request, gettext("“{document}” is deleted.").format(document=document))
         return redirect("collection", slug=slug)
     versions = document.versions
     context = {
@@ -271,7 +274,7 @@ def compare(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     document = find_document(request, slug, pk)
     asked = request.GET.get("with", "")
     if asked and _number(asked) is None:
-        raise NotFound("There is no other version to compare this one with.")
+        raise NotFound(gettext("There is no other version to compare this one with."))
     other = other_document(document, _number(asked), user=request.user)
     find_document(request, other.collection.slug, other.pk)
     there = [row for row in document.versions if row.has_text]
@@ -331,8 +334,11 @@ def edit_passage(request: HttpRequest, slug: str, pk: int, chunk_pk: int) -> Htt
     chunk = rows.filter(pk=chunk_pk).first()
     if chunk is None:
         raise NotFound(
-            "This passage is no longer there: the document has changed since. Open the document and"
-            " choose another."
+            gettext(
+                "This passage is no longer there: the document has changed since. Open the"
+                " document and"
+                " choose another."
+            )
         )
     form = PassageForm(
         request.POST or None, initial={"text": chunk.text, "expected": chunk.content_sha256}
@@ -373,7 +379,7 @@ def change_document(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         except RagsiteError as error:
             form.add_error(form.field_of(error), str(error))
         else:
-            messages.success(request, "Saved. Searches find it so from now on.")
+            messages.success(request, gettext("Saved. Searches find it so from now on."))
             return redirect("document", slug=slug, pk=pk)
     context = {"document": document, "collection": document.collection, "form": form}
     status = 400 if form.errors else 200
@@ -412,7 +418,9 @@ def undo_passage_edit(request: HttpRequest, slug: str, pk: int, edit_pk: int) ->
     edit = get_object_or_404(ChunkEdit, pk=edit_pk, document=document.text_id)
     with errors_as_messages(request):
         edited = undo_edit(edit=edit, user=request.user)
-        messages.success(request, f"Undone. {_saved_message(edited.embedded)}")
+        messages.success(
+            request, gettext("Undone. {embedded}").format(embedded=_saved_message(edited.embedded))
+        )
         return redirect(_passage_url(document, edited.chunk.pk))
     return redirect("document_edits", slug=slug, pk=pk)
 
@@ -435,11 +443,14 @@ def _passage_url(document: Document, chunk_pk: int) -> str:
 
 def _saved_message(embedded: int) -> str:
     if not embedded:
-        return "Nothing changed."
+        return gettext("Nothing changed.")
     if embedded == 1:
-        return "The passage is found by its new words from now on. No other was touched."
+        return gettext("The passage is found by its new words from now on. No other was touched.")
     others = embedded - 1
-    return (
-        f"The passage is found by its new words from now on, with {others}"
-        f" neighbour{'s' if others > 1 else ''} that share{'' if others > 1 else 's'} them."
-    )
+    return ngettext(
+        "The passage is found by its new words from now on, with {number} neighbour that shares"
+        " them.",
+        "The passage is found by its new words from now on, with {number} neighbours that share"
+        " them.",
+        others,
+    ).format(number=others)

@@ -5,6 +5,8 @@ from django.db.models import Case, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
+from django.utils.formats import number_format
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -12,7 +14,6 @@ from accounts.services import require_editor
 from common.errors import NotFound
 from common.pagination import newest_first
 from common.sse import TooManyStreams, stream_response
-from common.text import pluralized
 from common.web import login_required_page
 from documents import services
 from documents.models import IngestionItem, IngestionRun
@@ -91,8 +92,13 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     require_editor(user=request.user, workspace=run.workspace)
     if request.method == "POST":
         ended = services.cancel_run(run=run, user=request.user)
-        told = (
-            f"The run is cancelled: {ended.ready:,} of {pluralized(ended.total, 'file')} are ready."
+        told = ngettext(
+            "The run is cancelled: {ready} of {total} file are ready.",
+            "The run is cancelled: {ready} of {total} files are ready.",
+            ended.total,
+        ).format(
+            ready=number_format(ended.ready, force_grouping=True),
+            total=number_format(ended.total, force_grouping=True),
         )
         messages.success(request, told)
     elif not run.is_finished:
@@ -109,7 +115,9 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     if retried.left_out:
         named = services.summarize_names(retried.left_out)
         messages.warning(
-            request, f"Not stored here, to be uploaded again: {named}.", extra_tags="warn"
+            request,
+            gettext("Not stored here, to be uploaded again: {named}.").format(named=named),
+            extra_tags="warn",
         )
     return redirect("run", pk=retried.run.pk)
 
@@ -117,7 +125,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
 def _get_run(request: HttpRequest, pk: int) -> IngestionRun:
     run = _visible_runs(request).filter(pk=pk).first()
     if run is None:
-        raise NotFound("There is no such run. It may have gone with its collection.")
+        raise NotFound(gettext("There is no such run. It may have gone with its collection."))
     return run
 
 

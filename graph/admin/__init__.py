@@ -7,7 +7,9 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
+from django.utils.formats import number_format
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
@@ -88,25 +90,36 @@ class ExtractionAdmin(ReadOnlyAdmin):
 
     has_operate_permission = requires("graph.change_extraction")
 
-    @admin.action(description="Try again what was given up", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Try again what was given up"), permissions=["operate"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
         number = retry_extractions(extraction_ids=ids)
-        messages.success(request, f"{number:,} of {len(ids):,} are in the queue again.")
+        messages.success(
+            request,
+            gettext("{number} of {ids} are in the queue again.").format(
+                number=number_format(number, force_grouping=True),
+                ids=number_format(len(ids), force_grouping=True),
+            ),
+        )
 
-    @admin.action(description="Read again", permissions=["operate"])
+    @admin.action(description=gettext_lazy("Read again"), permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
         ids = list(queryset.values_list("document_id", flat=True))
         number = repeat_extraction(document_ids=ids)
         messages.success(
             request,
-            f"{number:,} of {len(ids):,} are in the queue. What is known of them stays until then.",
+            gettext(
+                "{number} of {ids} are in the queue. What is known of them stays until then."
+            ).format(
+                number=number_format(number, force_grouping=True),
+                ids=number_format(len(ids), force_grouping=True),
+            ),
         )
 
-    @display(description="document", ordering="id")
+    @display(description=gettext_lazy("document"), ordering="id")
     def name(self, row: Extraction) -> SafeString:
         return excerpt(str(row.document)[:EXCERPT_CHARACTERS])
 
-    @display(description="error")
+    @display(description=gettext_lazy("error"))
     def problem(self, row: Any) -> SafeString:
         return excerpt(row.beginning)

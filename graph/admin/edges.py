@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
@@ -42,7 +43,7 @@ class AliasAdmin(GraphAdmin):
     list_select_related = ["node", "workspace"]
     list_heavy_fields = ("node__props",)
     search_fields = ["form"]
-    search_help_text = "The whole name, however it is written."
+    search_help_text = gettext_lazy("The whole name, however it is written.")
     ordering = ["-id"]
     sortable_by = ["name"]
     autocomplete_fields = ["node"]
@@ -63,13 +64,15 @@ class AliasAdmin(GraphAdmin):
     def delete_rows(self, rows: Iterable[Alias]) -> None:
         remove_aliases(alias_ids=[row.pk for row in rows])
 
-    @display(description="name", ordering="form")
+    @display(description=gettext_lazy("name"), ordering="form")
     def name(self, row: Alias) -> SafeString:
         """The normalised name; for a merged node, its former id."""
         is_id = is_retired_id_form(row.form)
-        return bidi_isolated(f"former id {row.form[1:]}" if is_id else row.form)
+        return bidi_isolated(
+            gettext("former id {value}").format(value=row.form[1:]) if is_id else row.form
+        )
 
-    @display(description="means")
+    @display(description=gettext_lazy("means"))
     def node_name(self, row: Alias) -> SafeString:
         return node_label(row.node)
 
@@ -89,7 +92,7 @@ class EdgeAdmin(GraphAdmin):
     list_select_related = ["workspace", "source", "target"]
     list_heavy_fields = ("props", "source__props", "target__props")
     search_fields = ["source__name"]
-    search_help_text = "One of its nodes: letters of the name, or the whole id."
+    search_help_text = gettext_lazy("One of its nodes: letters of the name, or the whole id.")
     ordering = ["-id"]
     sortable_by = ["rel_name"]
     list_display_links = ["rel_name"]
@@ -139,24 +142,24 @@ class EdgeAdmin(GraphAdmin):
 
     def deletion_counts(self, rows: list[Edge]) -> dict[str, int]:
         evidence = Evidence.objects.filter(edge__in=[row.pk for row in rows])
-        return {**super().deletion_counts(rows), "pieces of evidence": evidence.count()}
+        return {**super().deletion_counts(rows), gettext("pieces of evidence"): evidence.count()}
 
     def deletion_name(self, row: Edge) -> str:
         return f"{row.source} {row.rel} {row.target}"
 
-    @display(description="from")
+    @display(description=gettext_lazy("from"))
     def source_name(self, row: Edge) -> SafeString:
         return node_label(row.source)
 
-    @display(description="relation", ordering="rel")
+    @display(description=gettext_lazy("relation"), ordering="rel")
     def rel_name(self, row: Edge) -> SafeString:
         return bidi_isolated(row.rel)
 
-    @display(description="to")
+    @display(description=gettext_lazy("to"))
     def target_name(self, row: Edge) -> SafeString:
         return node_label(row.target)
 
-    @display(description="passages that say so")
+    @display(description=gettext_lazy("passages that say so"))
     @cached_per_row
     def evidence_list(self, row: Edge) -> SafeString:
         evidence = Evidence.objects.filter(edge=row).order_by("chunk_id")
@@ -177,7 +180,7 @@ class EdgeAdmin(GraphAdmin):
         )
         listed = format_html_join("", "<div>{}: <bdi>{}</bdi></div>", lines)
         return (
-            format_html("{}{} in all", listed, bounded_count(evidence))
+            format_html(gettext("{}{} in all"), listed, bounded_count(evidence))
             if listed
-            else format_html("none")
+            else format_html("{}", gettext("none"))
         )

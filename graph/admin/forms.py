@@ -11,7 +11,9 @@ from typing import Any
 from django import forms
 from django.db.models import F, Lookup, Q, QuerySet, Value
 from django.http import HttpRequest
+from django.utils.formats import number_format
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import TextFilter
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
@@ -90,7 +92,13 @@ def node_label(node: Node) -> SafeString:
 def bounded_count(rows: QuerySet[Any]) -> str:
     """The count, bounded: “more than N” for large ones."""
     number = rows.order_by().values("workspace")[: COUNTED_ROWS + 1].count()
-    return f"{number:,}" if number <= COUNTED_ROWS else f"more than {COUNTED_ROWS:,}"
+    return (
+        f"{number:,}"
+        if number <= COUNTED_ROWS
+        else gettext("more than {number}").format(
+            number=number_format(COUNTED_ROWS, force_grouping=True)
+        )
+    )
 
 
 def matches_node(words: str) -> Q:
@@ -116,7 +124,7 @@ def matching_node_ids(words: str) -> list[int]:
 class RelationFilter(TextFilter):
     """Filter by the exact name of a relation."""
 
-    title = "relation"
+    title = gettext_lazy("relation")
     parameter_name = "rel"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -126,7 +134,7 @@ class RelationFilter(TextFilter):
 class LabelFilter(TextFilter):
     """Filter by one exact label."""
 
-    title = "label"
+    title = gettext_lazy("label")
     parameter_name = "label"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -150,7 +158,7 @@ class PropertiesField(forms.JSONField):
 
     def __init__(self, **kwargs: Any) -> None:
         widget = UnfoldAdminTextareaWidget(attrs={"rows": 6, "spellcheck": "false"})
-        help_text = 'A JSON object, such as {"born": 1815}. Empty: none.'
+        help_text = gettext_lazy('A JSON object, such as {"born": 1815}. Empty: none.')
         super().__init__(
             required=False,
             widget=widget,
@@ -175,7 +183,7 @@ class LabelsField(forms.CharField):
         super().__init__(
             required=False,
             widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-            help_text="One a line, such as “Person”.",
+            help_text=gettext_lazy("One a line, such as “Person”."),
             validators=[checked_by(inputs.check_labels)],
             **kwargs,
         )
@@ -195,14 +203,17 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     """Name, labels and properties of a node; its id cannot change."""
 
     name = forms.CharField(
+        label=gettext_lazy("Name"),
         required=False,
         max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
-        help_text="As people read it; texts that say it mean the node. Empty: its id.",
+        help_text=gettext_lazy(
+            "As people read it; texts that say it mean the node. Empty: its id."
+        ),
         validators=[checked_by(inputs.check_name)],
     )
-    labels = LabelsField()
-    props = PropertiesField(label="Properties")
+    labels = LabelsField(label=gettext_lazy("Labels"))
+    props = PropertiesField(label=gettext_lazy("Properties"))
 
     class Meta:
         model = Node
@@ -213,10 +224,10 @@ class NewNodeForm(NodeForm):
     """A node with an id that is not in use."""
 
     key = forms.CharField(
-        label="Id",
+        label=gettext_lazy("Id"),
         strip=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Stays for ever. Usual: “ent:person:ada lovelace”, “src:crm:4711”.",
+        help_text=gettext_lazy("Stays for ever. Usual: “ent:person:ada lovelace”, “src:crm:4711”."),
         validators=[checked_by(check_id)],
     )
 
@@ -228,7 +239,9 @@ class NewNodeForm(NodeForm):
         key: str = self.cleaned_data["key"]
         if is_content_id(key):
             raise forms.ValidationError(
-                "Documents and passages are nodes by themselves. Let the id begin otherwise."
+                gettext(
+                    "Documents and passages are nodes by themselves. Let the id begin otherwise."
+                )
             )
         return key
 
@@ -240,7 +253,12 @@ class NewNodeForm(NodeForm):
             there = get_node(scope=row_scope(Node(workspace=workspace)), id=key)
             if there is not None:
                 name = f"“{there.name}”" + ("" if there.id == key else f" ({there.id})")
-                self.add_error("key", f"This id is that of {name}. Change that node instead.")
+                self.add_error(
+                    "key",
+                    gettext("This id is that of {name}. Change that node instead.").format(
+                        name=name
+                    ),
+                )
         return given
 
 
@@ -250,10 +268,10 @@ class EdgeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     weight = forms.FloatField(
         initial=1,
         widget=UnfoldAdminDecimalFieldWidget,
-        help_text="How much it counts: 1 is usual, 0 nothing.",
+        help_text=gettext_lazy("How much it counts: 1 is usual, 0 nothing."),
         validators=[checked_by(inputs.check_weight)],
     )
-    props = PropertiesField(label="Properties")
+    props = PropertiesField(label=gettext_lazy("Properties"))
 
     class Meta:
         model = Edge
@@ -264,9 +282,9 @@ class NewEdgeForm(EdgeForm):
     """An edge that does not exist yet, between two nodes of one workspace."""
 
     rel = forms.CharField(
-        label="Relation",
+        label=gettext_lazy("Relation"),
         widget=UnfoldAdminTextInputWidget,
-        help_text="Such as WORKS_AT. What leads from one node to the other.",
+        help_text=gettext_lazy("Such as WORKS_AT. What leads from one node to the other."),
         validators=[checked_by(check_rel)],
     )
 
@@ -280,9 +298,14 @@ class NewEdgeForm(EdgeForm):
         if source is None or target is None or rel is None:
             return given
         if source.workspace_id != target.workspace_id:
-            self.add_error("target", f"This node is in another workspace than “{source}”.")
+            self.add_error(
+                "target",
+                gettext("This node is in another workspace than “{source}”.").format(source=source),
+            )
         elif Edge.objects.filter(source=source, rel=rel, target=target).exists():
-            self.add_error("rel", "This edge is there already. Change it in the list of edges.")
+            self.add_error(
+                "rel", gettext("This edge is there already. Change it in the list of edges.")
+            )
         else:
             try:
                 check_writable(source.key, rel, target.key)
@@ -295,10 +318,12 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
     """An alias: a name by which texts and questions mean a node."""
 
     form = forms.CharField(
-        label="Name",
+        label=gettext_lazy("Name"),
         max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
-        help_text="However it is written: case, accents, “the” and “’s” make no difference.",
+        help_text=gettext_lazy(
+            "However it is written: case, accents, “the” and “’s” make no difference."
+        ),
         validators=[checked_by(check_alias)],
     )
 
@@ -315,8 +340,10 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
             if (taken := there.select_related("node").first()) is not None:
                 self.add_error(
                     "form",
-                    f"“{taken.form}” means “{taken.node}” already. Remove that name first, or"
-                    " merge the two nodes.",
+                    gettext(
+                        "“{form}” means “{node}” already. Remove that name first, or merge the"
+                        " two nodes."
+                    ).format(form=taken.form, node=taken.node),
                 )
         return given
 

@@ -18,6 +18,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -25,6 +26,7 @@ from unfold.decorators import display
 from common.admin import (
     EXCERPT_CHARACTERS,
     bidi_isolated,
+    counted,
     excerpt,
     link_to,
     link_to_list,
@@ -78,7 +80,7 @@ def mentions_page(model_admin: ModelAdmin, request: HttpRequest, pk: int) -> Htt
     )
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": f"Passages that mention {node}",
+        "title": gettext("Passages that mention {node}").format(node=node),
         "opts": model_admin.opts,
         "node": node,
         "rows": [(row, row.chunk.text[row.start : row.end]) for row in rows[:MENTIONS_PER_PAGE]],
@@ -103,7 +105,7 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     nodes = list(Node.objects.filter(pk__in=wanted).defer("props").order_by("pk"))
     back = reverse("admin:graph_node_changelist")
     if len(nodes) < 2 or len({node.workspace_id for node in nodes}) > 1:
-        messages.error(request, "Select at least two nodes of one workspace to merge.")
+        messages.error(request, gettext("Select at least two nodes of one workspace to merge."))
         return HttpResponseRedirect(back)
     asked = (request.POST if request.method == "POST" else request.GET).get("keep")
     # A given node, or else the oldest.
@@ -120,9 +122,11 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
             )
             messages.success(
                 request,
-                f"{pluralized(done.nodes + 1, 'node')} are one, with"
-                f" {pluralized(done.edges, 'edge')} and"
-                f" {pluralized(done.mentions, 'mention')} more than before.",
+                gettext("{nodes} are one, with {edges} and {mentions} more than before.").format(
+                    nodes=counted(Node, done.nodes + 1),
+                    edges=counted(Edge, done.edges),
+                    mentions=counted(Mention, done.mentions),
+                ),
             )
             return HttpResponseRedirect(reverse("admin:graph_node_change", args=[kept.pk]))
         preview = services.merge_preview(scope=row_scope(kept), **names)
@@ -131,14 +135,15 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(back)
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": "Merge nodes",
+        "title": gettext("Merge nodes"),
         "opts": model_admin.opts,
         "kept": kept,
         "candidates": [
             {
                 "node": node,
-                "edges": f"{bounded_count(node.outgoing.all())} out,"
-                f" {bounded_count(node.incoming.all())} in",
+                "edges": gettext("{all} out, {all_2} in").format(
+                    all=bounded_count(node.outgoing.all()), all_2=bounded_count(node.incoming.all())
+                ),
                 "mentions": bounded_count(Mention.objects.filter(node=node)),
                 "is_kept": node == kept,
             }
@@ -156,8 +161,14 @@ MAX_EDGES = 20
 MAX_MENTIONS = 10
 MAX_NAMES = 50
 #: In the order of `graph.services.Deletion`.
-DELETED_KINDS = ("nodes", "edges", "mentions", "names in texts", "nodes that nobody described")
-RETURNS_NOTE = ": comes back when a document is read again that names it"
+DELETED_KINDS = (
+    gettext_noop("nodes"),
+    gettext_noop("edges"),
+    gettext_noop("mentions"),
+    gettext_noop("names in texts"),
+    gettext_noop("nodes that nobody described"),
+)
+RETURNS_NOTE = gettext_lazy(": comes back when a document is read again that names it")
 
 
 @admin.register(Node)
@@ -180,7 +191,9 @@ class NodeAdmin(GraphAdmin):
     list_select_related = ["workspace"]
     list_heavy_fields = ("props",)
     search_fields = ["name"]
-    search_help_text = "Letters of its name, or the whole of another name or of its id."
+    search_help_text = gettext_lazy(
+        "Letters of its name, or the whole of another name or of its id."
+    )
     ordering = ["-id"]
     sortable_by = ["name_label"]
     autocomplete_fields = ["workspace"]
@@ -252,7 +265,7 @@ class NodeAdmin(GraphAdmin):
                 scope=row_scope(group[0]), ids=[row.key for row in group]
             )
             gone.update(dict(zip(DELETED_KINDS, astuple(deleted), strict=True)))
-        return {name: number for name, number in gone.items() if number}
+        return {gettext(name): number for name, number in gone.items() if number}
 
     def deletion_name(self, row: Node) -> str:
         return f"{row}{RETURNS_NOTE if row.origin == Origin.EXTRACTED else ''}"
@@ -265,42 +278,45 @@ class NodeAdmin(GraphAdmin):
         own = [row for row in rows if not _is_content_node(row)]
         shown, counts, missing, _ = super().get_deleted_objects(own, request)
         content = [
-            f"{row}: goes with its document, or with its edges"
+            gettext("{row}: goes with its document, or with its edges").format(row=row)
             for row in rows
             if _is_content_node(row)
         ]
         return shown, counts, missing, content
 
-    @admin.action(description="Merge selected nodes…", permissions=["merge"])
+    @admin.action(description=gettext_lazy("Merge selected nodes…"), permissions=["merge"])
     def merge_selected(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
         ids = list(queryset.values_list("pk", flat=True)[: MAX_MERGED + 1])
         if not 2 <= len(ids) <= MAX_MERGED:
-            messages.error(request, f"Select 2 to {MAX_MERGED} nodes to merge.")
+            messages.error(
+                request,
+                gettext("Select 2 to {limit} nodes to merge.").format(limit=MAX_MERGED),
+            )
             return None
         address = reverse("admin:graph_node_merge")
         return HttpResponseRedirect(f"{address}?{urlencode({'ids': ','.join(map(str, ids))})}")
 
-    @display(description="node", ordering="id")
+    @display(description=gettext_lazy("node"), ordering="id")
     def name_label(self, row: Node) -> SafeString:
         return node_label(row)
 
-    @display(description="id")
+    @display(description=gettext_lazy("id"))
     def id_label(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
 
-    @display(description="labels")
+    @display(description=gettext_lazy("labels"))
     def labels_text(self, row: Node) -> SafeString:
         return bidi_isolated(", ".join(row.labels))
 
-    @display(description="stands for")
+    @display(description=gettext_lazy("stands for"))
     def described(self, row: Node) -> str:
         if row.document_id:
             return link_to(row.document)
         if row.chunk_id:
             return link_to(Chunk.objects.only("document_id", "ordinal").get(pk=row.chunk_id))
-        return "nobody described it yet" if row.is_stub else "itself"
+        return gettext("nobody described it yet") if row.is_stub else "itself"
 
-    @display(description="names in texts")
+    @display(description=gettext_lazy("names in texts"))
     @cached_per_row
     def names(self, row: Node) -> SafeString:
         rows = row.aliases.order_by("form")[:MAX_NAMES]
@@ -309,17 +325,17 @@ class NodeAdmin(GraphAdmin):
         link = link_to_list(Alias, "all", node__id__exact=row.pk)
         return format_html("{} · {}", parts, link) if shown else format_html("none · {}", link)
 
-    @display(description="outgoing edges")
+    @display(description=gettext_lazy("outgoing edges"))
     @cached_per_row
     def outgoing(self, row: Node) -> SafeString:
         return _edge_list(row, "source", "target")
 
-    @display(description="incoming edges")
+    @display(description=gettext_lazy("incoming edges"))
     @cached_per_row
     def incoming(self, row: Node) -> SafeString:
         return _edge_list(row, "target", "source")
 
-    @display(description="mentioned in")
+    @display(description=gettext_lazy("mentioned in"))
     @cached_per_row
     def mentioned(self, row: Node) -> SafeString:
         mentions = Mention.objects.filter(node=row).order_by("chunk_id")
@@ -332,12 +348,13 @@ class NodeAdmin(GraphAdmin):
         )
         listed = format_html_join("", "<div>{} · {} ×</div>", lines)
         if not listed:
-            return format_html("no passage")
+            return format_html(gettext("no passage"))
         address = reverse("admin:graph_node_mentions", args=[row.pk])
         return format_html(
-            '{}<a class="underline" href="{}">all passages ({})</a>',
+            '{}<a class="underline" href="{}">{} ({})</a>',
             listed,
             address,
+            gettext("all passages"),
             bounded_count(mentions),
         )
 
@@ -352,7 +369,11 @@ def _edge_list(node: Node, end: str, other: str) -> SafeString:
         return format_html("nothing")
     every = {f"{end}__id__exact": node.pk}
     return format_html(
-        "{}{}", listed, link_to_list(Edge, f"all edges ({bounded_count(edges)})", **every)
+        "{}{}",
+        listed,
+        link_to_list(
+            Edge, gettext("all edges ({edges})").format(edges=bounded_count(edges)), **every
+        ),
     )
 
 

@@ -11,6 +11,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
+from django.utils.formats import number_format
+from django.utils.translation import gettext
+
 from common.errors import InvalidInput, NotFound
 from graph.models import Mention
 from graph.reading.results import Link
@@ -386,7 +389,11 @@ def require_vertex(
     vertex = resolve(seen, [node_id], props=props).get(node_id)
     if vertex is None:
         shown = node_id if len(node_id) <= 100 else f"{node_id[:100]}…"
-        raise NotFound(f"There is no “{shown}” in the graph ({field}). Look for it by its name.")
+        raise NotFound(
+            gettext(
+                "There is no “{shown}” in the graph ({field}). Look for it by its name."
+            ).format(shown=shown, field=field)
+        )
     return vertex
 
 
@@ -414,7 +421,10 @@ def checked_names(names: str | Sequence[str], *, field: str) -> tuple[str, ...]:
     if isinstance(names, str):
         names = [names] if names else []
     if len(names) > MAX_NAMES:
-        raise InvalidInput(f"{field} has at most {MAX_NAMES} names.", field=field)
+        raise InvalidInput(
+            gettext("{field} has at most {limit} names.").format(field=field, limit=MAX_NAMES),
+            field=field,
+        )
     # one that no row can have is followed by nothing
     return tuple(name.replace("\0", "\ufffd").encode(errors="replace").decode() for name in names)
 
@@ -422,7 +432,12 @@ def checked_names(names: str | Sequence[str], *, field: str) -> tuple[str, ...]:
 def check_range(value: int, most: int, *, field: str, least: int = 1) -> None:
     """Raises InvalidInput unless the value is in the range."""
     if not least <= value <= most:
-        raise InvalidInput(f"{field} is from {least} to {most:,}.", field=field)
+        raise InvalidInput(
+            gettext("{field} is from {least} to {most}.").format(
+                field=field, least=least, most=number_format(most, force_grouping=True)
+            ),
+            field=field,
+        )
 
 
 def check_choice(values: Sequence[str], possible: Sequence[str], *, field: str) -> None:
@@ -430,5 +445,8 @@ def check_choice(values: Sequence[str], possible: Sequence[str], *, field: str) 
     for value in values:
         if value not in possible:
             raise InvalidInput(
-                f"There is no {field} “{value}”. Use {', '.join(possible)}.", field=field
+                gettext("There is no {field} “{value}”. Use {names}.").format(
+                    field=field, value=value, names=", ".join(possible)
+                ),
+                field=field,
             )

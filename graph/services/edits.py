@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from common.errors import Conflict, InvalidInput, NotFound
@@ -129,8 +130,10 @@ def _deletable_rows(scope: GraphScope, ids: Iterable[str]) -> list[int]:
     vertices = resolve(AccessFilter(scope), ids)
     if content := next((each for each in vertices.values() if each.kind != "node"), None):
         raise InvalidInput(
-            f"“{content.id}” is a {content.kind} and goes with its document. Delete that, or the"
-            " edges that hang on it.",
+            gettext(
+                "“{name}” is a {kind} and goes with its document. Delete that, or the"
+                " edges that hang on it."
+            ).format(name=content.id, kind=content.kind),
             field="id",
         )
     return [vertex.pk for vertex in vertices.values()]
@@ -179,7 +182,7 @@ def check_alias(name: str) -> str:
     """The normalised name. Raises InvalidInput without letter or digit."""
     normal = normalize_name(inputs.check_name(name, field="form"))
     if not normal:
-        raise InvalidInput("A name has at least one letter or digit.", field="form")
+        raise InvalidInput(gettext("A name has at least one letter or digit."), field="form")
     return normal
 
 
@@ -193,7 +196,7 @@ def add_alias(*, node: Node, name: str) -> Alias:
     with transaction.atomic():
         held = Node.objects.select_for_update(no_key=True).filter(pk=node.pk).first()
         if held is None:
-            raise NotFound("The node has just been removed. Look again which there are.")
+            raise NotFound(gettext("The node has just been removed. Look again which there are."))
         alias, is_new = Alias.objects.select_related("node").get_or_create(
             workspace_id=held.workspace_id, form=normal, defaults={"node": held}
         )
@@ -201,8 +204,10 @@ def add_alias(*, node: Node, name: str) -> Alias:
             _record_by_workspace(Action.MADE, Kind.ALIAS, [(alias.workspace_id, alias.pk)])
     if alias.node_id != held.pk:
         raise Conflict(
-            f"“{normal}” means the node “{alias.node}” already. Remove it there first, or merge"
-            " the two."
+            gettext(
+                "“{normal}” means the node “{node}” already. Remove it there first, or"
+                " merge the two."
+            ).format(normal=normal, node=alias.node)
         )
     return alias
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from common.errors import InvalidInput, NotFound
@@ -216,19 +217,23 @@ def _resolve_merge(seen: AccessFilter, keep: str, others: Iterable[str]) -> tupl
     """Rows of the kept node and of the others."""
     ids = [check_id(node_id, field="others") for node_id in dict.fromkeys(others)]
     if not ids:
-        raise InvalidInput("Name at least one node that is to go into it.", field="others")
+        raise InvalidInput(gettext("Name at least one node that is to go into it."), field="others")
     found = resolve(seen, [check_id(keep, field="keep"), *ids])
     if missing := [node_id for node_id in (keep, *ids) if node_id not in found]:
         names = ", ".join(f"“{node_id}”" for node_id in missing[:5])
-        raise NotFound(f"There is no node {names}. Look again which there are.")
+        raise NotFound(
+            gettext("There is no node {names}. Look again which there are.").format(names=names)
+        )
     if content := next((each for each in found.values() if each.kind != "node"), None):
         raise InvalidInput(
-            f"“{content.id}” is a {content.kind}: it stays what it is. Merge nodes only.",
+            gettext("“{name}” is a {kind}: it stays what it is. Merge nodes only.").format(
+                name=content.id, kind=content.kind
+            ),
             field="others",
         )
     kept, rest = found[keep].pk, list(dict.fromkeys(found[node_id].pk for node_id in ids))
     if kept in rest:
-        raise InvalidInput("A node cannot be merged with itself.", field="others")
+        raise InvalidInput(gettext("A node cannot be merged with itself."), field="others")
     return kept, rest
 
 
@@ -246,7 +251,9 @@ def _merge_locked(
         cursor.execute(_LOCK_NODES_SQL, parameters)
         keys = dict(cursor.fetchall())
         if len(keys) != len(others) + 1:
-            raise NotFound("One of the nodes has just been removed. Look again which there are.")
+            raise NotFound(
+                gettext("One of the nodes has just been removed. Look again which there are.")
+            )
         done = _preview(seen, keep, others)
         # Unites labels and properties; the kept node's take precedence. Values of extracted nodes
         # are not copied into given ones, which others can see.

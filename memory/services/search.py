@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.replicas import reads_from_replica
@@ -85,9 +87,17 @@ def search_memory(
     question = checked_query(query)
     least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
     if not 1 <= max_results <= MAX_RESULTS:
-        raise InvalidInput(f"max_results is from 1 to {MAX_RESULTS}.", field="max_results")
+        raise InvalidInput(
+            gettext("max_results is from 1 to {limit}.").format(limit=MAX_RESULTS),
+            field="max_results",
+        )
     if mode not in MODES:
-        raise InvalidInput(f"There is no mode “{mode}”. Use {', '.join(MODES)}.", field="mode")
+        raise InvalidInput(
+            gettext("There is no mode “{mode}”. Use {names}.").format(
+                mode=mode, names=", ".join(MODES)
+            ),
+            field="mode",
+        )
     now = now or timezone.now()
     found = find(CONTEXTS, question, scope=scope, now=now, mode=mode)
     ranked = _rank(question, found, recency=recency, mode=mode, now=now)
@@ -122,11 +132,16 @@ def checked_query(query: str) -> str:
     """The query without characters that PostgreSQL cannot store. Raises InvalidInput."""
     question = query.replace("\0", " ").encode(errors="replace").decode().strip()
     if not question:
-        raise InvalidInput("Type a question or some words.", field="query")
+        raise InvalidInput(gettext("Type a question or some words."), field="query")
     if len(question) > MAX_QUERY_CHARACTERS:
         raise InvalidInput(
-            f"The query has {len(question):,} characters; {MAX_QUERY_CHARACTERS:,} are allowed."
-            " Ask with the part that matters.",
+            gettext(
+                "The query has {length} characters; {limit} are allowed. Ask with the"
+                " part that matters."
+            ).format(
+                length=number_format(len(question), force_grouping=True),
+                limit=number_format(MAX_QUERY_CHARACTERS, force_grouping=True),
+            ),
             field="query",
         )
     return question
@@ -136,7 +151,7 @@ def checked_fraction(value: float | None, default: float, *, field: str) -> floa
     """`value`, or the default for None. Raises InvalidInput unless it is from 0 to 1."""
     share = default if value is None else value
     if not 0 <= share <= 1:
-        raise InvalidInput(f"{field} is from 0 to 1.", field=field)
+        raise InvalidInput(gettext("{field} is from 0 to 1.").format(field=field), field=field)
     return share
 
 
@@ -223,9 +238,13 @@ def inject(
         ("max_facts", max_facts, MAX_FACTS),
     ):
         if not 0 <= value <= most:
-            raise InvalidInput(f"{field} is from 0 to {most}.", field=field)
+            raise InvalidInput(
+                gettext("{field} is from 0 to {most}.").format(field=field, most=most), field=field
+            )
     if max_tokens is not None and max_tokens < 0:
-        raise InvalidInput("max_tokens is at least 0; 0 puts nothing there.", field="max_tokens")
+        raise InvalidInput(
+            gettext("max_tokens is at least 0; 0 puts nothing there."), field="max_tokens"
+        )
     least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
     wanted = settings.MEMORY_INJECTION if enabled is None else enabled
     own = strip_injected(messages=messages)

@@ -12,6 +12,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
+from django.utils.translation import gettext, gettext_noop
 
 register = template.Library()
 
@@ -21,7 +22,12 @@ _BIDI_MARKS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: Unicode categories: controls, formats, private use, separators of lines and paragraphs.
 _INVISIBLE_CATEGORIES = {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"}
 
-STATE_LABELS = {"waiting": "Waiting", "running": "Being read", "dead": "Given up", "idle": "Read"}
+STATE_LABELS = {
+    "waiting": gettext_noop("Waiting"),
+    "running": gettext_noop("Being read"),
+    "dead": gettext_noop("Given up"),
+    "idle": gettext_noop("Read"),
+}
 
 
 @register.simple_tag(takes_context=True)
@@ -62,13 +68,13 @@ def reading_tone(state: str) -> str:
 
 @register.filter
 def reading_label(state: str) -> str:
-    return STATE_LABELS.get(state, state)
+    return gettext(STATE_LABELS.get(state, state))
 
 
 @register.simple_tag
 def day(moment: datetime) -> SafeString:
     """A date, with the exact time on hover."""
-    return _time_element(moment, "j M Y")
+    return _time_element(moment, gettext("j M Y"))
 
 
 @register.simple_tag
@@ -82,6 +88,6 @@ def _time_element(moment: datetime, text: str) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         moment.isoformat(),
-        date_format(local, "j F Y, H:i:s T"),
+        date_format(local, gettext("j F Y, H:i:s T")),
         date_format(local, text),
     )

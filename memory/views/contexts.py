@@ -5,6 +5,8 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.formats import number_format
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from common.errors import NotFound, RagsiteError
@@ -86,7 +88,7 @@ def find_and_forget(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
     rows = Context.objects.of(owner.scope).filter(user_message__startswith=begins)
     turn = rows.order_by("-created_at", "-pk").values_list("pk", flat=True).first()
     if not begins or turn is None:
-        raise NotFound("That is not remembered any more. It was forgotten, or pruned.")
+        raise NotFound(gettext("That is not remembered any more. It was forgotten, or pruned."))
     return redirect(owner.url("memory_context_forget", turn))
 
 
@@ -102,7 +104,10 @@ def forget_context(request: HttpRequest, owner: MemoryOwner, pk: int) -> HttpRes
         else:
             removed = services.forget_contexts(scope=owner.scope, ids=[turn.pk])
         messages.success(
-            request, f"{removed:,} turn{' is' if removed == 1 else 's are'} forgotten."
+            request,
+            ngettext(
+                "{number} turn is forgotten.", "{number} turns are forgotten.", removed
+            ).format(number=number_format(removed, force_grouping=True)),
         )
         return redirect(owner.url("memory_contexts"))
     context = {
@@ -117,7 +122,7 @@ def _get_context(owner: MemoryOwner, pk: int) -> Context:
     rows = Context.objects.of(owner.scope).defer("embedding", "search_vector")
     turn = rows.filter(pk=pk).first()
     if turn is None:
-        raise NotFound("There is no such turn. It may have been forgotten, or pruned.")
+        raise NotFound(gettext("There is no such turn. It may have been forgotten, or pruned."))
     return turn
 
 

@@ -11,6 +11,8 @@ from django.db.models.functions import RowNumber
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.formats import number_format
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from common.errors import NotFound, RagsiteError
@@ -171,10 +173,14 @@ def fact_detail(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpRespo
 def end_fact(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpResponse:
     """End the fact and keep its history."""
     if services.clear_fact(scope=owner.scope, key=key):
-        told = f"“{label(fact_key(key))}” is true no longer. Its history keeps what it was."
+        told = gettext("“{key}” is true no longer. Its history keeps what it was.").format(
+            key=label(fact_key(key))
+        )
         messages.success(request, told)
     else:
-        messages.success(request, f"“{label(fact_key(key))}” was not true any more.")
+        messages.success(
+            request, gettext("“{key}” was not true any more.").format(key=label(fact_key(key)))
+        )
     return redirect(owner.url("memory"))
 
 
@@ -184,8 +190,15 @@ def forget_fact(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpRespo
     """Confirmation; on POST delete the fact with its history."""
     if request.method == "POST":
         removed = services.forget_fact(scope=owner.scope, key=key)
-        values = f"{removed:,} value{'' if removed == 1 else 's'}"
-        messages.success(request, f"“{label(fact_key(key))}” is forgotten, with {values}.")
+        values = ngettext("{number} value", "{number} values", removed).format(
+            number=number_format(removed, force_grouping=True)
+        )
+        messages.success(
+            request,
+            gettext("“{key}” is forgotten, with {values}.").format(
+                key=label(fact_key(key)), values=values
+            ),
+        )
         return redirect(owner.url("memory"))
     rows = _history(owner, key)
     context = {"key": rows[0].key, "rows": rows[:MAX_PREVIEWED], "count": len(rows)}
@@ -197,7 +210,9 @@ def _history(owner: MemoryOwner, key: str) -> list[Fact]:
     rows = services.history(scope=owner.scope, key=key)
     if not rows:
         raise NotFound(
-            f"Nothing is remembered under “{label(fact_key(key))}”. It may have been forgotten."
+            gettext("Nothing is remembered under “{key}”. It may have been forgotten.").format(
+                key=label(fact_key(key))
+            )
         )
     return rows
 
@@ -218,11 +233,15 @@ def _change_message(change: FactChange) -> str:
     fact, before = change.fact, change.superseded
     name, value = label(fact.key), _shorten(fact.value)
     if not change.changed:
-        return f"“{name}” is “{value}”, as it was."
+        return gettext("“{name}” is “{value}”, as it was.").format(name=name, value=value)
     if fact.valid_to is not None:
-        return f"“{name}” was “{value}” then. What is true now stays."
+        return gettext("“{name}” was “{value}” then. What is true now stays.").format(
+            name=name, value=value
+        )
     if before is not None:
-        return f"“{name}” is “{value}” now; “{_shorten(before.value)}” is in its history."
+        return gettext("“{name}” is “{value}” now; “{value_2}” is in its history.").format(
+            name=name, value=value, value_2=_shorten(before.value)
+        )
     return f"“{name}” is “{value}”."
 
 

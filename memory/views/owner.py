@@ -9,18 +9,19 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Case, Count, Max, Q, Sum, Value, When
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
 from accounts.models import Workspace
 from common.errors import NotFound
-from common.text import pluralized
 from common.web import View, login_required_page
 from memory import services
 from memory.forms import ERASE_WORD, EraseForm
@@ -64,8 +65,11 @@ def memory_page(view: Callable[..., HttpResponseBase]) -> View:
         scope = scope_of(user=request.user, workspace=workspace, user_id=request.GET.get("user_id"))
         if scope is None:
             raise NotFound(
-                "Nothing is ever remembered of nobody, or of a user called “unknown”. Name a user,"
-                " or open Memory for your own."
+                gettext(
+                    "Nothing is ever remembered of nobody, or of a user called “unknown”. Name a"
+                    " user,"
+                    " or open Memory for your own."
+                )
             )
         is_own = scope.user_id == account_id(request.user)
         owner = MemoryOwner(scope, workspace, "" if is_own else scope.user_id)
@@ -139,12 +143,18 @@ def retry_conversation(request: HttpRequest, owner: MemoryOwner, pk: int) -> Htt
     """Put a dead conversation back into the queue."""
     conversation = ExtractionItem.objects.of(owner.scope).filter(pk=pk).first()
     if conversation is None:
-        raise NotFound("There is no such conversation. It may have been erased.")
+        raise NotFound(gettext("There is no such conversation. It may have been erased."))
     name = plain(conversation.key)
     if retry_extractions(item_ids=[pk]):
-        messages.success(request, f"“{name}” is read again, as soon as a worker is free.")
+        messages.success(
+            request,
+            gettext("“{name}” is read again, as soon as a worker is free.").format(name=name),
+        )
     else:
-        messages.success(request, f"“{name}” had not been given up. It is tried by itself.")
+        messages.success(
+            request,
+            gettext("“{name}” had not been given up. It is tried by itself.").format(name=name),
+        )
     return redirect(owner.url("memory_reading"))
 
 
@@ -154,9 +164,9 @@ def storage_page(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
     """Usage of the quotas, prunings, and links to export and erase."""
     used = services.usage(scope=owner.scope)
     parts = [
-        ("Turns of conversations", used.rows, used.max_rows, False),
-        ("Their size", used.bytes, used.max_bytes, True),
-        ("Facts, former values included", used.facts, used.max_facts, False),
+        (gettext("Turns of conversations"), used.rows, used.max_rows, False),
+        (gettext("Their size"), used.bytes, used.max_bytes, True),
+        (gettext("Facts, former values included"), used.facts, used.max_facts, False),
     ]
     quota_meters = [
         {
@@ -192,12 +202,14 @@ def erase_page(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
     form = EraseForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         erased = services.erase_memory(scope=owner.scope)
-        erased_message = (
-            f"Everything is erased: {pluralized(erased.facts, 'fact')} with their former values,"
-            f" {pluralized(erased.contexts, 'turn')},"
-            f" {pluralized(erased.conversations, 'conversation')}"
-            " in the queue and"
-            f" {pluralized(erased.prunings, 'record')} of pruning."
+        erased_message = gettext(
+            "Everything is erased. Facts: {facts}; turns: {contexts}; conversations in the queue:"
+            " {conversations}; records of pruning: {prunings}."
+        ).format(
+            facts=intcomma(erased.facts),
+            contexts=intcomma(erased.contexts),
+            conversations=intcomma(erased.conversations),
+            prunings=intcomma(erased.prunings),
         )
         messages.success(request, erased_message)
         return redirect(owner.url("memory"))

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from common.translation import gettext
 from rag.pipelines.definition import MAX_CONDITION_CHARACTERS
 
 #: Longest output, in characters, that is parsed as JSON.
@@ -148,7 +149,9 @@ def parse_condition(text: str) -> tuple[Condition, frozenset[str]]:
     and the names it refers to. Raises ConditionError."""
     if len(text) > MAX_CONDITION_CHARACTERS:
         raise ConditionError(
-            f"A condition has at most {MAX_CONDITION_CHARACTERS} characters. Split it over gates."
+            gettext("A condition has at most {limit} characters. Split it over gates.").format(
+                limit=MAX_CONDITION_CHARACTERS
+            )
         )
     reader = _ConditionParser(list(_tokens(text)))
     holds = reader.parse_all()
@@ -162,8 +165,10 @@ def _tokens(text: str) -> Iterator[_Token]:
         if match is None:
             start = len(text) - len(text[at:].lstrip())
             raise ConditionError(
-                f"At character {start + 1}: “{text[start : start + 10]}” cannot be read. Texts"
-                ' stand in quotes, as in output contains "yes".'
+                gettext(
+                    "At character {position}: “{text}” cannot be read. Texts stand in"
+                    ' quotes, as in output contains "yes".'
+                ).format(position=start + 1, text=text[start : start + 10])
             )
         kind = str(match.lastgroup)
         yield _Token(kind, match[kind], match.start(kind))
@@ -183,8 +188,9 @@ class _ConditionParser:
         found = self._any()
         if token := self._peek():
             raise ConditionError(
-                f"At character {token.at + 1}: “{token.text}” is not expected. Join conditions by"
-                " and, or."
+                gettext(
+                    "At character {position}: “{text}” is not expected. Join conditions by and, or."
+                ).format(position=token.at + 1, text=token.text)
             )
         return found
 
@@ -203,7 +209,11 @@ class _ConditionParser:
     def _part(self) -> Condition:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise ConditionError(f"It is nested more than {MAX_DEPTH} deep. Split it over gates.")
+            raise ConditionError(
+                gettext("It is nested more than {limit} deep. Split it over gates.").format(
+                    limit=MAX_DEPTH
+                )
+            )
         try:
             if self._take("not"):
                 part = self._part()
@@ -227,7 +237,7 @@ class _ConditionParser:
     def _value(self) -> Condition:
         token = self._peek()
         if token is None:
-            raise ConditionError("It ends too early: a value is missing.")
+            raise ConditionError(gettext("It ends too early: a value is missing."))
         self._next += 1
         if token.kind == "text":
             return _constant(
@@ -246,19 +256,23 @@ class _ConditionParser:
             self.names.add(token.text)
             return self._fields(token.text)
         raise ConditionError(
-            f"At character {token.at + 1}: “{token.text}” is no value. Known names are"
-            f" {', '.join(NAMES)}; texts stand in quotes."
+            gettext(
+                "At character {position}: “{text}” is no value. Known names are {names};"
+                " texts stand in quotes."
+            ).format(position=token.at + 1, text=token.text, names=", ".join(NAMES))
         )
 
     def _fields(self, name: str) -> Condition:
         path: list[str | int] = []
         while True:
             if self._take("."):
-                path.append(self._expect_kind("word", "the name of a field"))
+                path.append(self._expect_kind("word", gettext(gettext("the name of a field"))))
             elif self._take("["):
-                index = self._expect_kind("number", "a position such as 0")
+                index = self._expect_kind("number", gettext(gettext("a position such as 0")))
                 if not index.isdigit():
-                    raise ConditionError(f"[{index}] is no position. They count from 0.")
+                    raise ConditionError(
+                        gettext("[{index}] is no position. They count from 0.").format(index=index)
+                    )
                 path.append(int(index))
                 self._expect("]")
             else:
@@ -266,7 +280,9 @@ class _ConditionParser:
         if not path:
             return lambda facts: facts.get(name)
         if name != "output":
-            raise ConditionError(f"Only output has fields, {name} has none.")
+            raise ConditionError(
+                gettext("Only output has fields, {name} has none.").format(name=name)
+            )
         return lambda facts: json_at_path(facts.get(name), path)
 
     def _peek(self) -> _Token | None:
@@ -283,15 +299,21 @@ class _ConditionParser:
         if not self._take(text):
             token = self._peek()
             raise ConditionError(
-                f"At character {token.at + 1}: “{text}” is missing."
+                gettext("At character {position}: “{text}” is missing.").format(
+                    position=token.at + 1, text=text
+                )
                 if token
-                else f"It ends too early: “{text}” is missing."
+                else gettext("It ends too early: “{text}” is missing.").format(text=text)
             )
 
     def _expect_kind(self, kind: str, what: str) -> str:
         token = self._peek()
         if token is None or token.kind != kind:
-            raise ConditionError(f"{what} is missing after “{self._tokens[self._next - 1].text}”.")
+            raise ConditionError(
+                gettext("{what} is missing after “{text}”.").format(
+                    what=what, text=self._tokens[self._next - 1].text
+                )
+            )
         self._next += 1
         return token.text
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from common.errors import RagsiteError
+from common.translation import gettext_noop
 
 MAX_NODES = 50
 MAX_EDGES = 200
@@ -123,19 +124,27 @@ class NodeType:
 _MAX_TASKS_OPTION = NodeOption("max_tasks", "integer", "Sub-tasks, at most.", 5, 1, 20)
 
 _NODE_TYPES = (
-    NodeType("llm", "Asks the chat model once; its words are the output.", "if there is one"),
+    NodeType(
+        "llm",
+        gettext_noop("Asks the chat model once; its words are the output."),
+        "if there is one",
+    ),
     NodeType(
         "worker",
-        "Lets the chat model call tools until it answers, for `max_iter` turns at most; one last"
-        " turn without tools then answers.",
+        gettext_noop(
+            "Lets the chat model call tools until it answers, for `max_iter` turns at most; one"
+            " last turn without tools then answers."
+        ),
         "if there is one",
         tools=True,
         turns=10,
     ),
-    NodeType("router", "Lets the chat model choose one of its edges by name.", "always"),
+    NodeType(
+        "router", gettext_noop("Lets the chat model choose one of its edges by name."), "always"
+    ),
     NodeType(
         "gate",
-        "Lets pass what meets its condition.",
+        gettext_noop("Lets pass what meets its condition."),
         "never",
         prompt=False,
         options=(
@@ -144,14 +153,16 @@ _NODE_TYPES = (
     ),
     NodeType(
         "aggregator",
-        "Joins what its parents hand over.",
+        gettext_noop("Joins what its parents hand over."),
         "never",
         prompt=False,
         options=(NodeOption("separator", "text", "Between two of them.", "\n\n", high=200),),
     ),
     NodeType(
         "orchestrator",
-        "Plans sub-tasks and has them done at the same time, none knowing of the others.",
+        gettext_noop(
+            "Plans sub-tasks and has them done at the same time, none knowing of the others."
+        ),
         "always",
         tools=True,
         turns=5,
@@ -159,7 +170,9 @@ _NODE_TYPES = (
     ),
     NodeType(
         "evaluator",
-        "Scores what it is given from 0 to 1; below `threshold` its loop edge leads back.",
+        gettext_noop(
+            "Scores what it is given from 0 to 1; below `threshold` its loop edge leads back."
+        ),
         "always",
         turns=DEFAULT_ROUNDS,
         options=(
@@ -182,13 +195,15 @@ _NODE_TYPES = (
     ),
     NodeType(
         "synthesizer",
-        "Makes one answer with citations of what its parents hand over.",
+        gettext_noop("Makes one answer with citations of what its parents hand over."),
         "if there is one",
     ),
     NodeType(
         "coordinator",
-        "Assigns steps to its workers and has them done one after the other, each knowing what"
-        " came of those before.",
+        gettext_noop(
+            "Assigns steps to its workers and has them done one after the other, each knowing what"
+            " came of those before."
+        ),
         "always",
         turns=5,
         options=(
@@ -198,7 +213,10 @@ _NODE_TYPES = (
     ),
     NodeType(
         "sql",
-        "Answers from a catalogued database: writes a query and checks it against the catalogue.",
+        gettext_noop(
+            "Answers from a catalogued database: writes a query and checks it against the"
+            " catalogue."
+        ),
         "always",
         turns=2,
         options=(

@@ -13,6 +13,7 @@ from typing import Any, cast
 from common import bounded_json
 from common.errors import InvalidInput
 from common.text import truncated
+from common.translation import format_number, gettext, gettext_noop
 from rag.pipelines.conditions import NODE_TYPES_WITH_NAME, ConditionError, parse_condition
 from rag.pipelines.definition import (
     DEFAULT_MAX_TOKENS,
@@ -47,8 +48,9 @@ from rag.pipelines.definition import (
 
 _NODE_ID_PATTERN = re.compile(rf"[A-Za-z][A-Za-z0-9_-]{{0,{MAX_ID_CHARACTERS - 1}}}")
 _SLUG_PATTERN = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{MAX_ID_CHARACTERS - 1}}}")
-NODE_ID_FORMAT = f"a letter, then letters, digits, _ and -, at most {MAX_ID_CHARACTERS} together"
-SLUG_FORMAT = f"small letters, digits and -, at most {MAX_ID_CHARACTERS} together"
+#: Formats of ids, with {limit}.
+NODE_ID_FORMAT = gettext_noop("a letter, then letters, digits, _ and -, at most {limit} together")
+SLUG_FORMAT = gettext_noop("small letters, digits and -, at most {limit} together")
 
 
 def is_node_id(value: Any) -> bool:
@@ -74,12 +76,14 @@ class FieldReader:
         self._faults = faults
         self._values: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
         if not isinstance(value, Mapping):
-            faults.add(path, f"This must be an object with {', '.join(known)}.")
+            faults.add(
+                path, gettext("This must be an object with {names}.").format(names=", ".join(known))
+            )
         for name in self._values:
             if name not in known:
-                message = (
-                    f"This field is not known here. Known are: {', '.join(known)}. {cure(name)}"
-                )
+                message = gettext(
+                    "This field is not known here. Known are: {known}. {cure}"
+                ).format(known=", ".join(known), cure=cure(name))
                 self.fault(name, message.rstrip())
 
     def at(self, name: str) -> str:
@@ -103,12 +107,18 @@ class FieldReader:
         if value is None:
             value = default
         if not isinstance(value, str):
-            self.fault(name, "This must be a text.")
+            self.fault(name, gettext("This must be a text."))
             return default
         if required and not value.strip():
-            self.fault(name, "This is missing.")
+            self.fault(name, gettext("This is missing."))
         if len(value) > most:
-            self.fault(name, f"At most {most:,} characters, and here are {len(value):,}.")
+            self.fault(
+                name,
+                gettext("At most {most} characters, and here are {length}.").format(
+                    most=format_number(most),
+                    length=format_number(len(value)),
+                ),
+            )
         return value
 
     def choice(self, name: str, choices: Sequence[str], *, default: str) -> str:
@@ -118,7 +128,10 @@ class FieldReader:
             return default
         if value not in choices:
             text = truncated(value if isinstance(value, str) else repr(value), 60)
-            self.fault(name, f"“{text}” is none of {', '.join(choices)}.")
+            self.fault(
+                name,
+                gettext("“{text}” is none of {names}.").format(text=text, names=", ".join(choices)),
+            )
             return default
         return str(value)
 
@@ -131,8 +144,15 @@ class FieldReader:
             return default
         is_number = isinstance(value, int if integer else int | float)
         if not is_number or isinstance(value, bool) or not low <= value <= high:
-            kind = "whole number" if integer else "number"
-            self.fault(name, f"This must be a {kind} from {low:g} to {high:g}.")
+            text = (
+                gettext("This must be a whole number from {low} to {high}.")
+                if integer
+                else gettext("This must be a number from {low} to {high}.")
+            )
+            self.fault(
+                name,
+                text.format(low=format(low, "g"), high=format(high, "g")),
+            )
             return default
         return value if integer else float(value)
 
@@ -142,10 +162,15 @@ class FieldReader:
         if value is None:
             return []
         if not isinstance(value, list):
-            self.fault(name, "This must be a list.")
+            self.fault(name, gettext("This must be a list."))
             return []
         if len(value) > most:
-            self.fault(name, f"At most {most}, and here are {len(value)}.")
+            self.fault(
+                name,
+                gettext("At most {most}, and here are {length}.").format(
+                    most=most, length=len(value)
+                ),
+            )
         return value[:most]
 
 
@@ -164,18 +189,28 @@ def read_edges(definition: FieldReader, types: Mapping[str, str], faults: FaultL
         if ends in taken:
             faults.add(
                 f"edges.{at}",
-                f"Another edge leads from “{edge.source}” to “{edge.target}”. Join their conditions"
-                " by “or”.",
+                gettext(
+                    "Another edge leads from “{source}” to “{target}”. Join their conditions"
+                    " by “or”."
+                ).format(source=edge.source, target=edge.target),
             )
         taken.add(ends)
         if types.get(edge.source) == "router":
             if (edge.source, edge.route) in routes:
-                reader.fault("name", f"The router has another edge called “{edge.route}”.")
+                reader.fault(
+                    "name",
+                    gettext("The router has another edge called “{route}”.").format(
+                        route=edge.route
+                    ),
+                )
             routes.add((edge.source, edge.route))
         edges.append(edge)
     for at, (id, type) in enumerate(types.items()):
         if type == "router" and not any(edge.source == id for edge in edges):
-            faults.add(f"nodes.{at}", f"The router “{id}” has no edge to choose. Add some.")
+            faults.add(
+                f"nodes.{at}",
+                gettext("The router “{name}” has no edge to choose. Add some.").format(name=id),
+            )
     return edges
 
 
@@ -184,7 +219,12 @@ def _read_edge(reader: FieldReader, types: Mapping[str, str]) -> Edge:
         id = reader.text(end, most=MAX_ID_CHARACTERS, required=True)
         if id and id not in types:
             known = ", ".join(types) or "none"
-            reader.fault(end, f"There is no node “{id}”. There are: {known}.")
+            reader.fault(
+                end,
+                gettext("There is no node “{name}”. There are: {known}.").format(
+                    name=id, known=known
+                ),
+            )
     edge = Edge(
         source=_text_or_empty(reader, "from"),
         target=_text_or_empty(reader, "to"),
@@ -195,7 +235,9 @@ def _read_edge(reader: FieldReader, types: Mapping[str, str]) -> Edge:
     )
     _check_edge_condition(reader, edge, types.get(edge.source, ""))
     if edge.type != "loop" and edge.max_iter is not None:
-        reader.fault("max_iter", "Only loops have rounds. Leave it out, or make it a loop.")
+        reader.fault(
+            "max_iter", gettext("Only loops have rounds. Leave it out, or make it a loop.")
+        )
     return edge
 
 
@@ -207,22 +249,32 @@ def _text_or_empty(reader: FieldReader, name: str) -> str:
 def _check_edge_condition(reader: FieldReader, edge: Edge, type: str) -> None:
     if type == "router":
         if edge.type == "loop":
-            reader.fault("type", "A router does not lead back. Let a gate or an evaluator do it.")
+            reader.fault(
+                "type", gettext("A router does not lead back. Let a gate or an evaluator do it.")
+            )
         elif edge.condition:
-            reader.fault("condition", "A router chooses by name: give the edge a name instead.")
+            reader.fault(
+                "condition", gettext("A router chooses by name: give the edge a name instead.")
+            )
         return
     if edge.name:
-        reader.fault("name", "Only the edges of a router have names. Leave it out.")
+        reader.fault("name", gettext("Only the edges of a router have names. Leave it out."))
     if edge.type == "conditional" and not edge.condition:
-        reader.fault("condition", "A conditional edge needs one, such as: output contains “yes”.")
+        reader.fault(
+            "condition", gettext("A conditional edge needs one, such as: output contains “yes”.")
+        )
     if edge.type == "direct" and edge.condition:
-        reader.fault("condition", "A direct edge has none. Make the edge conditional.")
+        reader.fault("condition", gettext("A direct edge has none. Make the edge conditional."))
     for name in sorted(_condition_names(reader, "condition", edge.condition)):
         if type not in NODE_TYPES_WITH_NAME.get(name, (type,)):
             reader.fault(
                 "condition",
-                f"A node of type {type} has no {name}. Put a node of type"
-                f" {' or '.join(NODE_TYPES_WITH_NAME[name])} before this edge.",
+                gettext(
+                    "A node of type {type} has no {name}. Put a node of type {names} before"
+                    " this edge."
+                ).format(
+                    type=type, name=name, names=gettext(" or ").join(NODE_TYPES_WITH_NAME[name])
+                ),
             )
 
 
@@ -260,23 +312,36 @@ def parse_definition(value: Any, *, site: SiteCapabilities = ANY_SITE) -> Defini
     reader = FieldReader(value, "", faults, known=DEFINITION_FIELDS)
     id = reader.text("id", most=MAX_ID_CHARACTERS, required=True)
     if reader.has("id") and not _SLUG_PATTERN.fullmatch(id):
-        reader.fault("id", f"An id is {SLUG_FORMAT}.")
+        reader.fault(
+            "id",
+            gettext("An id is {format}.").format(
+                format=gettext(SLUG_FORMAT).format(limit=MAX_ID_CHARACTERS)
+            ),
+        )
     nodes = [
         read_node(node, f"nodes.{at}", faults, site)
         for at, node in enumerate(reader.items("nodes", most=MAX_NODES))
     ]
     if not nodes:
-        reader.fault("nodes", "A pipeline has one node at least.")
+        reader.fault("nodes", gettext("A pipeline has one node at least."))
     types: dict[str, str] = {}
     for at, node in enumerate(nodes):
         if node.id in types:
-            faults.add(f"nodes.{at}.id", f"There is another node “{node.id}”. Name one otherwise.")
+            faults.add(
+                f"nodes.{at}.id",
+                gettext("There is another node “{name}”. Name one otherwise.").format(name=node.id),
+            )
         types.setdefault(node.id, node.type)
     edges = read_edges(reader, types, faults)
     entry = reader.text("entry_node", most=MAX_ID_CHARACTERS, required=True)
     if entry and entry not in types:
         known = ", ".join(types) or "none"
-        reader.fault("entry_node", f"There is no node “{entry}”. There are: {known}.")
+        reader.fault(
+            "entry_node",
+            gettext("There is no node “{entry}”. There are: {known}.").format(
+                entry=entry, known=known
+            ),
+        )
     timeout = reader.number("timeout", 1, MAX_TIMEOUT, default=None)
     name = reader.text("name", most=MAX_NAME_CHARACTERS, default=id)
     description = reader.text("description", most=MAX_DESCRIPTION_CHARACTERS)
@@ -306,15 +371,29 @@ def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) 
 
     def types_with_field(name: str) -> str:
         takers = [kind.name for kind in NODE_TYPES.values() if name in kind.fields]
-        return f"It belongs to a node of type {' or '.join(takers)}." if takers else ""
+        if not takers:
+            return ""
+        return gettext("It belongs to a node of type {names}.").format(
+            names=gettext(" or ").join(takers)
+        )
 
     reader = FieldReader(value, path, faults, known=known, cure=types_with_field)
     if not kind.name:
         known_types = ", ".join(NODE_TYPES)
-        reader.fault("type", f"“{type_name}” is no type of node. There are: {known_types}.")
+        reader.fault(
+            "type",
+            gettext("“{type_name}” is no type of node. There are: {known_types}.").format(
+                type_name=type_name, known_types=known_types
+            ),
+        )
     id = reader.text("id", most=MAX_ID_CHARACTERS, required=True)
     if id and not is_node_id(id):
-        reader.fault("id", f"An id is {NODE_ID_FORMAT}.")
+        reader.fault(
+            "id",
+            gettext("An id is {format}.").format(
+                format=gettext(NODE_ID_FORMAT).format(limit=MAX_ID_CHARACTERS)
+            ),
+        )
     model = ModelOptions()
     if "model" in known and reader.has("model"):
         given = FieldReader(reader.raw("model"), reader.at("model"), faults, known=MODEL_FIELDS)
@@ -350,12 +429,17 @@ def _read_tools(reader: FieldReader, site: SiteCapabilities) -> tuple[str, ...]:
     for at, name in enumerate(reader.items("tools", most=MAX_TOOLS)):
         place = f"tools.{at}"
         if not isinstance(name, str):
-            reader.fault(place, "A tool is given by its name.")
+            reader.fault(place, gettext("A tool is given by its name."))
         elif site.tools is not None and name not in site.tools:
             known = ", ".join(sorted(site.tools))
-            reader.fault(place, f"There is no tool “{name[:60]}”. There are: {known}.")
+            reader.fault(
+                place,
+                gettext("There is no tool “{name}”. There are: {known}.").format(
+                    name=name[:60], known=known
+                ),
+            )
         elif name in found:
-            reader.fault(place, f"“{name}” is listed twice.")
+            reader.fault(place, gettext("“{name}” is listed twice.").format(name=name))
         else:
             found.append(name)
     return tuple(found)
@@ -378,20 +462,33 @@ def _read_option(
                 one = FieldReader(value, reader.at(f"{name}.{at}"), faults, known=WORKER_FIELDS)
                 called = one.text("name", most=MAX_ID_CHARACTERS, required=True)
                 if called and not is_node_id(called):
-                    one.fault("name", f"A name is {NODE_ID_FORMAT}.")
+                    one.fault(
+                        "name",
+                        gettext("A name is {format}.").format(
+                            format=gettext(NODE_ID_FORMAT).format(limit=MAX_ID_CHARACTERS)
+                        ),
+                    )
                 if called in found:
-                    one.fault("name", f"There is another worker “{called}”.")
+                    one.fault(
+                        "name", gettext("There is another worker “{called}”.").format(called=called)
+                    )
                 prompt = one.text("prompt", most=MAX_PROMPT_CHARACTERS)
                 found.setdefault(called, Worker(called, prompt, _read_tools(one, site)))
             if not found:
                 reader.fault(
-                    name, "A coordinator has one worker at least: {“name”: …, “tools”: […]}."
+                    name,
+                    gettext("A coordinator has one worker at least: {“name”: …, “tools”: […]}."),
                 )
             return tuple(found.values())
         case "condition":
             text = reader.text(name, most=MAX_CONDITION_CHARACTERS, required=option.required)
             for unknown in sorted(_condition_names(reader, name, text) & {"score", "passed"}):
-                reader.fault(name, f"A gate looks at what it is given, and that has no {unknown}.")
+                reader.fault(
+                    name,
+                    gettext("A gate looks at what it is given, and that has no {unknown}.").format(
+                        unknown=unknown
+                    ),
+                )
             return text
         case _:
             return reader.text(name, most=int(option.high), default=option.default)

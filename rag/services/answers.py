@@ -12,6 +12,8 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput, RagsiteError
 from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
@@ -146,11 +148,16 @@ def validate_question(question: str, *, most: int, field: str) -> str:
     has more than `most` characters."""
     plain = question.replace("\0", " ").strip()
     if not plain:
-        raise InvalidInput("There is no question. Write one.", field=field)
+        raise InvalidInput(gettext("There is no question. Write one."), field=field)
     if len(plain) > most:
         raise InvalidInput(
-            f"A question has at most {most:,} characters, this one has {len(plain):,}. Put long"
-            " texts into a document.",
+            gettext(
+                "A question has at most {most} characters, this one has {length}. Put"
+                " long texts into a document."
+            ).format(
+                most=number_format(most, force_grouping=True),
+                length=number_format(len(plain), force_grouping=True),
+            ),
             field=field,
         )
     return plain
@@ -161,7 +168,10 @@ def checked_language(language: str) -> str:
     plain = language.strip()
     if not re.fullmatch(r"[\w#+. ()-]{0,40}", plain):
         raise InvalidInput(
-            "A language is a name or a code of up to 40 characters, such as German, de or Python.",
+            gettext(
+                "A language is a name or a code of up to 40 characters, such as German,"
+                " de or Python."
+            ),
             field="language",
         )
     return plain
@@ -290,7 +300,7 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
         raise InvalidInput(str(error), field="model") from error
     if question.whole and chat is None:
         raise InvalidInput(
-            "Only a chat model can be given everything, and there is none. Leave it out.",
+            gettext("Only a chat model can be given everything, and there is none. Leave it out."),
             field="whole",
         )
     asked = replace(
@@ -458,9 +468,11 @@ def _whole(request: AnswerRequest) -> list[Passage]:
         request.budget_tokens += most
     elif request.asked.whole:
         raise InvalidInput(
-            f"There is nothing, or more than the {most:,} tokens that may be put before the model"
-            " whole. Name collections or a filter, raise RAGSITE_RAG_WHOLE_TOKENS, or ask without"
-            " `whole`.",
+            gettext(
+                "There is nothing, or more than the {most} tokens that may be put before"
+                " the model whole. Name collections or a filter, raise"
+                " RAGSITE_RAG_WHOLE_TOKENS, or ask without `whole`."
+            ).format(most=number_format(most, force_grouping=True)),
             field="whole",
         )
     return passages

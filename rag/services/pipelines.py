@@ -10,6 +10,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from accounts.services import require_editor
@@ -251,7 +253,11 @@ def node_model(
     finds = node.type == "worker" and search_tools(tools)
     quotes = node.type in ("llm", "synthesizer") and node.id in grounded
     if node.kind.needs_model == "always" or not (finds or quotes):
-        raise NoChatModel(f"The step “{node.id}” of the pipeline “{definition.id}”")
+        raise NoChatModel(
+            gettext("The step “{node}” of the pipeline “{pipeline}”").format(
+                node=node.id, pipeline=definition.id
+            )
+        )
     return None
 
 
@@ -304,7 +310,11 @@ def get_pipeline(*, context: RagContext, id: str) -> Pipeline:
     if id in templates():
         return _template(templates()[id])
     known = ", ".join(each.slug for each in list_pipelines(context=context)[:20])
-    raise NotFound(f"There is no pipeline “{id[:80]}”. There are: {known}.")
+    raise NotFound(
+        gettext("There is no pipeline “{name}”. There are: {known}.").format(
+            name=id[:80], known=known
+        )
+    )
 
 
 def validate_pipeline(*, definition: Any) -> Definition:
@@ -369,7 +379,11 @@ def create_pipeline(*, context: RagContext, definition: Any) -> Pipeline:
     if checked.id in RESERVED_IDS:
         raise PipelineError([Fault("id", f"“{checked.id}” is taken by the site. Choose another.")])
     if _rows(context).count() >= MAX_PIPELINES:
-        raise Conflict(f"The workspace has {MAX_PIPELINES:,} pipelines. Delete some first.")
+        raise Conflict(
+            gettext("The workspace has {limit} pipelines. Delete some first.").format(
+                limit=number_format(MAX_PIPELINES, force_grouping=True)
+            )
+        )
     try:
         with transaction.atomic():
             row = Pipeline.objects.create(
@@ -378,7 +392,9 @@ def create_pipeline(*, context: RagContext, definition: Any) -> Pipeline:
             _audit(Action.MADE, row)
     except IntegrityError as error:
         raise Conflict(
-            f"There is a pipeline “{checked.id}” here. Change that one, or take another id."
+            gettext(
+                "There is a pipeline “{name}” here. Change that one, or take another id."
+            ).format(name=checked.id)
         ) from error
     return row
 
@@ -432,12 +448,18 @@ def _lock_row(context: RagContext, id: str, version: int | None = None) -> Pipel
         row = _rows(context).select_for_update(of=("self",)).filter(slug=id).first()
     if row is None:
         if id in templates():
-            raise Conflict(f"“{id}” is a template, which stays. Keep one of this id of your own.")
-        raise NotFound(f"There is no pipeline “{id[:80]}” here.")
+            raise Conflict(
+                gettext(
+                    "“{name}” is a template, which stays. Keep one of this id of your own."
+                ).format(name=id)
+            )
+        raise NotFound(gettext("There is no pipeline “{name}” here.").format(name=id[:80]))
     if version is not None and version != row.version:
         raise PipelineChanged(
-            f"“{id}” is at version {row.version} by now, not {version}. Read it again, and make"
-            " your change to that."
+            gettext(
+                "“{name}” is at version {version} by now, not {expected}. Read it again,"
+                " and make your change to that."
+            ).format(name=id, version=row.version, expected=version)
         )
     return row
 

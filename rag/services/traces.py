@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Count, F, Q, Sum
 from django.db.models.functions import Extract, Now
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from common.errors import Conflict, NotFound
 from common.fields import Percentile
@@ -233,7 +234,7 @@ def get_trace(*, context: RagContext, id: int) -> Trace:
     context.require("chat")
     found: Trace | None = own_traces(context=context).filter(pk=id).first()
     if found is None:
-        raise NotFound("There is no such run. It may have been deleted, or be too old.")
+        raise NotFound(gettext("There is no such run. It may have been deleted, or be too old."))
     return found
 
 
@@ -253,7 +254,7 @@ def delete_trace(*, context: RagContext, id: int) -> None:
     """Delete one of the user's runs. Raises NotFound, and Conflict if it is running."""
     trace = get_trace(context=context, id=id)
     if trace.state == Trace.State.RUNNING:
-        raise Conflict("The run goes on. Cancel it first.")
+        raise Conflict(gettext("The run goes on. Cancel it first."))
     trace.delete()
 
 
@@ -262,7 +263,9 @@ def cancel_run(*, context: RagContext, id: int) -> Trace:
     NotFound, and NotRunning if it has ended."""
     trace = get_trace(context=context, id=id)
     if trace.state != Trace.State.RUNNING:
-        raise NotRunning(f"The run has ended already: {trace.get_state_display()}.")
+        raise NotRunning(
+            gettext("The run has ended already: {state}.").format(state=trace.get_state_display())
+        )
     seconds = round(settings.RAG_ANSWER_SECONDS * 2)
     cache.set(_CANCEL_KEY.format(id=trace.pk), True, seconds)
     return trace

@@ -1,6 +1,10 @@
 """Template tags of chat, pipelines and traces."""
 
+from typing import Any
+
 from django import template
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
 from rag.models import Trace
 
@@ -13,6 +17,13 @@ _TONE_OF_STATE = {
     Trace.State.TIMED_OUT: "bad",
     Trace.State.CANCELLED: "warn",
 }
+
+
+@register.filter
+def pipeline_text(pipeline: Any, field: str) -> str:
+    """Name or description of a pipeline; that of a template in the language of the page."""
+    text = str(getattr(pipeline, field))
+    return gettext(text) if pipeline.is_template and text else text
 
 
 @register.filter
@@ -29,7 +40,7 @@ def took(milliseconds: float | None) -> str:
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     if milliseconds < 60_000:
-        return f"{milliseconds / 1000:.1f} s"
+        return f"{number_format(milliseconds / 1000, 1)} s"
     minutes, seconds = divmod(round(milliseconds / 1000), 60)
     return f"{minutes} min {seconds} s"
 

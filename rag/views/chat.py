@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -27,7 +28,7 @@ from rag.services import conversations
 from rag.services.answers import Question
 from rag.services.chat import chat
 from rag.services.pipelines import list_pipelines
-from rag.views.turns import DEGRADED, FAILURES, turn_views
+from rag.views.turns import degraded_texts, failure_texts, turn_views
 from search.presentation import example_questions
 
 #: Script modules to preload in parallel.
@@ -72,13 +73,13 @@ def composer_context(request: HttpRequest, conversation: Conversation | None) ->
         uses_memory = request.POST.get("memory") == "1"
     else:
         uses_memory = settings.MEMORY_INJECTION if last is None else last.memory is not None
-    label = names[chosen[0]] if chosen else "All collections"
+    label = names[chosen[0]] if chosen else gettext("All collections")
     if len(chosen) > 1:
-        label += f" and {len(chosen) - 1} more"
+        label = gettext("{name} and {number} more").format(name=label, number=len(chosen) - 1)
     return {
         "names": json.dumps(names),
-        "degraded": json.dumps(DEGRADED),
-        "failures": json.dumps(FAILURES),
+        "degraded": json.dumps(degraded_texts()),
+        "failures": json.dumps(failure_texts()),
         "modules": [*SCRIPT_MODULES, "js/chat/copying.js"],
         "collections": [{"slug": slug, "name": name} for slug, name in names.items()],
         "chosen": chosen,
@@ -154,7 +155,7 @@ def turn(request: HttpRequest, pk: int, message: int) -> HttpResponse:
     conversation = _conversation(request, pk)
     rows = list(conversation.messages.filter(pk__lte=message).order_by("-pk")[:2])[::-1]
     if not rows or rows[-1].pk != message or rows[-1].role != Message.Role.ASSISTANT:
-        raise NotFound("There is no such answer in this conversation.")
+        raise NotFound(gettext("There is no such answer in this conversation."))
     last = conversation.messages.order_by("-pk").values_list("pk", flat=True).first()
     turns = _turns(request, conversation, rows, has_last=last == message)
     return no_store(render(request, "rag/part.html", {"turn": turns[-1]}))
@@ -184,7 +185,7 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     conversation = _conversation(request, pk)
     if request.method == "POST":
         conversations.delete_conversation(conversation=conversation)
-        messages.success(request, f"“{conversation.title}” is deleted.")
+        messages.success(request, gettext("“{title}” is deleted.").format(title=conversation.title))
         return redirect("chat")
     context = {
         "conversation": conversation,
@@ -214,7 +215,7 @@ def _ask(request: HttpRequest, conversation: Conversation | None) -> HttpRespons
         given["question"] = earlier_question
     form = QuestionForm(given)
     if not form.is_valid():
-        return _page(request, conversation, problem="Write a question first.", status=400)
+        return _page(request, conversation, problem=gettext("Write a question first."), status=400)
     try:
         names = collection_names(context_of_request(request))
         context = context_of_request(request, collections=chosen_collections(request.POST, names))

@@ -9,6 +9,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.services import require_editor
@@ -24,7 +25,7 @@ from rag.services import pipelines as services
 from rag.services.traces import own_traces, trace_statistics
 from rag.views.chat import SCRIPT_MODULES, collection_names, context_of_request, no_store
 from rag.views.pipeline_diagram import draw_diagram
-from rag.views.turns import DEGRADED, FAILURES
+from rag.views.turns import degraded_texts, failure_texts
 
 #: Days that the statistics cover.
 STATISTICS_DAYS = 30
@@ -32,8 +33,8 @@ LISTED_RUNS = 5
 PIPELINES_PER_PAGE = 24
 EXAMPLE: Mapping[str, Any] = {
     "id": "my-pipeline",
-    "name": "My pipeline",
-    "description": "What it is for.",
+    "name": gettext_noop("My pipeline"),
+    "description": gettext_noop("What it is for."),
     "nodes": [
         {
             "id": "retriever",
@@ -108,8 +109,8 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         "definition": _pretty_json(pipeline.definition),
         "is_lacking": drawing is not None and needs_model and chat_model() is None,
         "connect_url": reverse("chat_connect"),
-        "degraded": json.dumps(DEGRADED),
-        "failures": json.dumps(FAILURES),
+        "degraded": json.dumps(degraded_texts()),
+        "failures": json.dumps(failure_texts()),
         "modules": SCRIPT_MODULES,
         "names": json.dumps(collection_names(context)),
         "api_url": reverse("api:chat"),
@@ -160,7 +161,9 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     pipeline = services.get_pipeline(context=context, id=slug)
     if request.method == "POST" or pipeline.is_template:
         services.delete_pipeline(context=context, id=slug)
-        messages.success(request, f"“{pipeline.name}” is deleted.")
+        messages.success(
+            request, gettext("“{pipeline_name}” is deleted.").format(pipeline_name=pipeline.name)
+        )
         return redirect("pipelines")
     hidden = {each.slug for each in services.template_pipelines()}
     template_context = {"pipeline": pipeline, "hides_template": slug in hidden}
@@ -197,7 +200,9 @@ def _edit_page(
         except RagsiteError as error:
             form.add_error("definition", str(error))
         else:
-            messages.success(request, f"“{record.name}” is saved.")
+            messages.success(
+                request, gettext("“{record_name}” is saved.").format(record_name=record.name)
+            )
             return redirect("pipeline", slug=record.slug)
     template_context = {
         "pipeline": pipeline,

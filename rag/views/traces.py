@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from common.pagination import newest_first
@@ -198,7 +199,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required_page
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     cancel_run(context=context_of_request(request), id=pk)
-    messages.success(request, "The run ends within a second.")
+    messages.success(request, gettext("The run ends within a second."))
     return redirect("trace", pk=pk)
 
 

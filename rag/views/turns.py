@@ -9,14 +9,16 @@ from urllib.parse import urlencode
 
 import nh3
 from django.urls import reverse
-from django.utils.html import escape
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, gettext_noop
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from common.text import strip_markdown
 from documents.document_html import SafeRenderer
+from documents.templatetags.documents import place_label
 from rag.models import Message
 from rag.services.conversations import VisibleMessage
 
@@ -63,7 +65,9 @@ def source_views(
             {
                 "number": passage["number"],
                 "title": passage["title"] or passage["document_key"],
-                "place": " · ".join(filter(None, (name, " › ".join(path[-MAX_HEADINGS:]), page))),
+                "place": " · ".join(
+                    filter(None, (name, " › ".join(path[-MAX_HEADINGS:]), place_label(page)))
+                ),
                 "url": _quotation_url(passage["url"], start, quotes),
                 "is_cited": bool(quotes),
                 "parts": [
@@ -182,7 +186,9 @@ def render_answer(
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
     html = _parser.renderer.render(tokens, _parser.options, env)
-    html = html.replace(DOUBT_START, '<mark class="doubt" title="No source says this">')
+    html = html.replace(
+        DOUBT_START, format_html('<mark class="doubt" title="{}">', gettext("No source says this"))
+    )
     # Markers are left only in code, which Markdown does not parse.
     html = html.replace(DOUBT_END, "</mark>").replace(CITATION_MARK, "")
     sanitized = nh3.clean(
@@ -197,28 +203,57 @@ def render_answer(
 
 
 DEGRADED = {
-    "vector": "Words only. The model that compares meanings does not answer, so passages that say"
-    " the same in other words are missing.",
-    "rerank": "Not reranked. The model that reads the best passages again does not answer, so"
-    " they stand in the order of words and meaning.",
+    "vector": gettext_noop(
+        "Words only. The model that compares meanings does not answer, so passages that say"
+        " the same in other words are missing."
+    ),
+    "rerank": gettext_noop(
+        "Not reranked. The model that reads the best passages again does not answer, so"
+        " they stand in the order of words and meaning."
+    ),
 }
 #: Texts by error code; for some the error's own message is shown below.
 FAILURES = {
-    "model_unavailable": "The language model does not answer just now. Try again in a moment, or"
-    " choose another model.",
-    "model_refused": "The language model would not answer this. Ask it in other words.",
-    "model_empty": "The language model answered nothing. Try again.",
-    "model_malformed": "The language model answered in a form that cannot be read. Try again; if it"
-    " happens again, tell whoever runs the site.",
-    "model_error": "The language model could not answer. Try again; if it happens again, tell"
-    " whoever runs the site.",
+    "model_unavailable": gettext_noop(
+        "The language model does not answer just now. Try again in a moment, or"
+        " choose another model."
+    ),
+    "model_refused": gettext_noop(
+        "The language model would not answer this. Ask it in other words."
+    ),
+    "model_empty": gettext_noop("The language model answered nothing. Try again."),
+    "model_malformed": gettext_noop(
+        "The language model answered in a form that cannot be read. Try again; if it"
+        " happens again, tell whoever runs the site."
+    ),
+    "model_error": gettext_noop(
+        "The language model could not answer. Try again; if it happens again, tell"
+        " whoever runs the site."
+    ),
 }
 #: Error codes whose own message is shown too.
 SHOW_ERROR_DETAIL = {"model_refused", "model_empty"}
-DEGRADED_DEFAULT = (
+DEGRADED_DEFAULT = gettext_noop(
     "Part of the search did not work ({name}), so something may be missing. Ask again in a minute,"
     " or tell whoever runs the site."
 )
+
+
+def failure_texts() -> dict[str, str]:
+    """`FAILURES` in the language of the page."""
+    return {code: gettext(text) for code, text in FAILURES.items()}
+
+
+def degraded_texts() -> dict[str, str]:
+    """`DEGRADED` in the language of the page."""
+    return {name: gettext(text) for name, text in DEGRADED.items()}
+
+
+def degraded_text(name: str) -> str:
+    """What is missing where this part of the search did not work."""
+    if name in DEGRADED:
+        return gettext(DEGRADED[name])
+    return gettext(DEGRADED_DEFAULT).format(name=name)
 
 
 def turn_views(
@@ -287,7 +322,7 @@ def _turn(
         )
     memory = None if visible.is_withheld else answer.memory
     has_memory = memory and (memory.get("facts") or memory.get("context"))
-    general_error = FAILURES.get(answer.error_code, "")
+    general_error = failure_texts().get(answer.error_code, "")
     shows_detail = general_error and answer.error_code in SHOW_ERROR_DETAIL
     return {
         "pk": answer.pk,
@@ -300,10 +335,8 @@ def _turn(
         "sources": sources,
         "doubts": len(doubts),
         "remembered": memory if has_memory else None,
-        "degraded": [
-            DEGRADED.get(name) or DEGRADED_DEFAULT.format(name=name) for name in answer.degraded
-        ],
-        "answered_by": "Extractive"
+        "degraded": [degraded_text(name) for name in answer.degraded],
+        "answered_by": gettext("Extractive")
         if answer.generator == "extractive"
         else " · ".join(filter(None, (answer.pipeline, answer.model))),
         "seconds": None if answer.elapsed_ms is None else answer.elapsed_ms / 1000,

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from common.translation import gettext
 from search.filters.tree import (
     MAX_CHARACTERS,
     MAX_DEPTH,
@@ -68,7 +69,9 @@ def load_json(text: str) -> Any:
         for key, value in pairs:
             if key in found:
                 raise FilterError(
-                    f"{quote_excerpt(key)} stands twice in one object. Put both under $and."
+                    gettext("{key} stands twice in one object. Put both under $and.").format(
+                        key=quote_excerpt(key)
+                    )
                 )
             found[key] = value
         return found
@@ -79,9 +82,11 @@ def load_json(text: str) -> Any:
         raise too_deep() from error
     except json.JSONDecodeError as error:
         at = f"character {error.pos + 1} of the filter"
-        raise FilterError(f"This is not JSON: {error.msg}.", at=at) from error
+        raise FilterError(
+            gettext("This is not JSON: {msg}.").format(msg=error.msg), at=at
+        ) from error
     except ValueError as error:
-        raise FilterError(f"This is not JSON: {error}.") from error
+        raise FilterError(gettext("This is not JSON: {error}.").format(error=error)) from error
 
 
 def parse_json_filter(value: Any) -> Node:
@@ -99,7 +104,9 @@ class _JsonParser:
         if depth > MAX_DEPTH:
             raise too_deep(at)
         if not isinstance(value, Mapping):
-            raise FilterError('A filter is an object, as in {"year": {"$gte": 2020}}.', at=at)
+            raise FilterError(
+                gettext('A filter is an object, as in {"year": {"$gte": 2020}}.'), at=at
+            )
         return all_of(self._entry(key, part, at, depth) for key, part in value.items())
 
     def _entry(self, key: Any, value: Any, at: str, depth: int) -> Node:
@@ -110,7 +117,10 @@ class _JsonParser:
                 return negate(self.filter(value, here, depth + 1))
             if not isinstance(value, list | tuple):
                 raise FilterError(
-                    f'{key} takes a list of filters, as in {{"{key}": [{{…}}]}}.', at=here
+                    gettext('{key} takes a list of filters, as in {{"{key}": [{{…}}]}}.').format(
+                        key=key
+                    ),
+                    at=here,
                 )
             join = all_of if key == "$and" else any_of
             return join(
@@ -119,20 +129,27 @@ class _JsonParser:
             )
         if key in JSON_OPERATORS:
             raise FilterError(
-                f'{key} belongs under a field, as in {{"year": {{"{key}": …}}}}.', at=here
+                gettext('{key} belongs under a field, as in {{"year": {{"{key}": …}}}}.').format(
+                    key=key
+                ),
+                at=here,
             )
         if key.startswith("$"):
             raise FilterError(
-                f"There is no operator {quote_excerpt(key)}. There are {', '.join(LOGIC)},"
-                " and under a"
-                f" field {', '.join(JSON_OPERATORS)}.",
+                gettext(
+                    "There is no operator {key}. There are {names}, and under a field {operators}."
+                ).format(
+                    key=quote_excerpt(key),
+                    names=", ".join(LOGIC),
+                    operators=", ".join(JSON_OPERATORS),
+                ),
                 at=here,
             )
         return self._field(parse_field(key, at=here), value, here, depth)
 
     def _step(self, key: Any, at: str) -> str:
         if not isinstance(key, str):
-            raise FilterError("The names in a filter are text.", at=at)
+            raise FilterError(gettext("The names in a filter are text."), at=at)
         self._budget.characters(key, at)
         name = key if len(key) <= MAX_PATH_CHARACTERS else quote_excerpt(key)
         return f"{at}.{name}" if at else name
@@ -145,10 +162,15 @@ class _JsonParser:
             # containment.
             if field.kind not in (Kind.ANY, Kind.TEXTS):
                 raise FilterError(
-                    f'{field} has one value: {{"$in": […]}} is for one of several.', at=at
+                    gettext('{field} has one value: {{"$in": […]}} is for one of several.').format(
+                        field=field
+                    ),
+                    at=at,
                 )
             if not value:
-                raise FilterError('The list is empty. Write {"$exists": true}, say.', at=at)
+                raise FilterError(
+                    gettext('The list is empty. Write {"$exists": true}, say.'), at=at
+                )
             self._budget.values(len(value), at)
             return all_of(
                 self._comparison(field, "$eq", part, here)
@@ -160,7 +182,9 @@ class _JsonParser:
         if not isinstance(value, Mapping):
             return self._comparison(field, "$eq", value, at)
         if not value:
-            raise FilterError('There is no operator in it. Write {"$exists": true}, say.', at=at)
+            raise FilterError(
+                gettext('There is no operator in it. Write {"$exists": true}, say.'), at=at
+            )
         if field.name == METADATA and not any(str(key).startswith("$") for key in value):
             return all_of(
                 self._field(metadata_field((*field.keys, key), at=here), part, here, depth + 1)
@@ -174,18 +198,23 @@ class _JsonParser:
         if key == "$not":
             self._budget.condition(here)
             if not isinstance(value, Mapping):
-                raise FilterError('Under a field, $not takes operators: {"$not": {…}}.', at=here)
+                raise FilterError(
+                    gettext('Under a field, $not takes operators: {"$not": {…}}.'), at=here
+                )
             return negate(self._field(field, value, here, depth + 1))
         if key not in JSON_OPERATORS:
             if key.startswith("$"):
                 raise FilterError(
-                    f"There is no operator {quote_excerpt(key)}. There are"
-                    f" {', '.join(JSON_OPERATORS)} and $not.",
+                    gettext("There is no operator {key}. There are {names} and $not.").format(
+                        key=quote_excerpt(key), names=", ".join(JSON_OPERATORS)
+                    ),
                     at=here,
                 )
             raise FilterError(
-                f"Under a field stand operators such as $gte. For a value within “{field}” write"
-                f' {{"{field}.{quote_excerpt(key)[1:-1]}": …}}.',
+                gettext(
+                    "Under a field stand operators such as $gte. For a value within"
+                    ' “{field}” write {{"{field}.{key}": …}}.'
+                ).format(field=field, key=quote_excerpt(key)[1:-1]),
                 at=here,
             )
         return self._comparison(field, key, value, here)
@@ -197,12 +226,17 @@ class _JsonParser:
         match operator:
             case Operator.EXISTS:
                 if not isinstance(value, bool):
-                    raise FilterError("$exists takes true or false.", at=at)
+                    raise FilterError(gettext("$exists takes true or false."), at=at)
                 node = exists(field) if value else negate(exists(field))
             case Operator.IN:
                 if not isinstance(value, list | tuple):
                     example = f'{{"{key}": [2020, 2021]}}'
-                    raise FilterError(f"{key} takes a list of values, as in {example}.", at=at)
+                    raise FilterError(
+                        gettext("{key} takes a list of values, as in {example}.").format(
+                            key=key, example=example
+                        ),
+                        at=at,
+                    )
                 self._budget.values(len(value), at)
                 node = one_of(
                     field,
@@ -301,7 +335,7 @@ class _TextParser:
     def parse(self) -> Node:
         node = self._filter(0)
         if self._position < len(self._text):
-            raise self._expected("“;” between conditions")
+            raise self._expected(gettext("“;” between conditions"))
         return node
 
     def _filter(self, depth: int) -> Node:
@@ -339,7 +373,7 @@ class _TextParser:
         if name is None:
             match = _NAME.match(self._text, self._position)
             if match is None:
-                raise self._expected("the name of a field, as in “year>=2020”")
+                raise self._expected(gettext("the name of a field, as in “year>=2020”"))
             self._position = match.end()
             name = match[0]
         field = parse_field(name, at=at)
@@ -348,7 +382,10 @@ class _TextParser:
         if symbol is None:
             if field.kind is not Kind.ANY:
                 raise FilterError(
-                    f"What of “{field}”? Give an operator and a value, or {field}=* for any value.",
+                    gettext(
+                        "What of “{field}”? Give an operator and a value, or {field}=* for any"
+                        " value."
+                    ).format(field=field),
                     at=at,
                 )
             flag = True
@@ -368,8 +405,13 @@ class _TextParser:
         values = [self._value(field, operator)]
         while self._take(","):
             if operator is not Operator.EQ:
-                raise FilterError("Only = and != take several values. Put the text in quotes, or"
-                                  " join conditions with “|”.", at=at)  # fmt: skip
+                raise FilterError(
+                    gettext(
+                        "Only = and != take several values. Put the text in quotes, or join"
+                        " conditions with “|”."
+                    ),
+                    at=at,
+                )
             self._budget.values(2 if len(values) == 1 else 1, at)
             values.append(self._value(field, operator))
         if operator is Operator.EQ:
@@ -394,7 +436,7 @@ class _TextParser:
             return None
         quoted = _QUOTED.match(self._text, self._position)
         if quoted is None:
-            raise FilterError("This quote is never closed. Close it.", at=self._here())
+            raise FilterError(gettext("This quote is never closed. Close it."), at=self._here())
         self._position = quoted.end()
         return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL)
 
@@ -402,14 +444,21 @@ class _TextParser:
         bare = _BARE.match(self._text, self._position)
         value = bare[0].strip() if bare else ""
         if not value:
-            raise self._expected("a value, in quotes if it begins with a sign")
+            raise self._expected(gettext("a value, in quotes if it begins with a sign"))
         if value.startswith("*") or value.endswith("*"):
-            raise FilterError("“*” stands alone. Write ^= for a beginning, $= for an end, ~ for a"
-                              " part, or put the value in quotes.", at=self._here())  # fmt: skip
+            raise FilterError(
+                gettext(
+                    "“*” stands alone. Write ^= for a beginning, $= for an end, ~ for a"
+                    " part, or put the value in quotes."
+                ),
+                at=self._here(),
+            )
         self._position = bare.end() if bare else self._position
         behind = self._text[self._position : self._position + 1]
         if (behind and behind in _NOT_BARE) or _NEGATION_WITHIN.search(value):
-            raise self._expected("“;” before the next condition, or quotes round the value")
+            raise self._expected(
+                gettext("“;” before the next condition, or quotes round the value")
+            )
         return value
 
     def _skip_blank(self) -> None:
@@ -423,12 +472,16 @@ class _TextParser:
         return taken
 
     def _here(self) -> str:
-        return f"character {self._position + 1} of the filter"
+        return gettext("character {position} of the filter").format(position=self._position + 1)
 
     def _expected(self, what: str) -> FilterError:
         found = self._text[self._position : self._position + 1]
-        return FilterError(f"There is {f'“{found}”' if found else 'the end'}. Write {what}.",
-                           at=self._here())  # fmt: skip
+        text = (
+            gettext("There is “{found}”. Write {what}.")
+            if found
+            else gettext("There is the end. Write {what}.")
+        )
+        return FilterError(text.format(found=found, what=what), at=self._here())
 
 
 def is_literal(bare: str) -> bool:
@@ -443,7 +496,9 @@ def _parse_literal(bare: str, at: str) -> Scalar | None:
     if number is None:
         return bare
     if len(bare) > _MAX_DIGITS:
-        raise FilterError("The number has too many digits. Put it in quotes if it is text.", at=at)
+        raise FilterError(
+            gettext("The number has too many digits. Put it in quotes if it is text."), at=at
+        )
     return float(bare) if number["rest"] else int(bare)
 
 
@@ -533,7 +588,7 @@ def _contains(keys: tuple[str, ...], value: Any) -> Node:
     check_text(at, at=at)
     match value:
         case Mapping() | list() | tuple() if not value:
-            raise FilterError("There is no value in it. Give one.", at=at)
+            raise FilterError(gettext("There is no value in it. Give one."), at=at)
         case Mapping():
             return all_of(_contains((*keys, key), inner) for key, inner in value.items())
         case list() | tuple():

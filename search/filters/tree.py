@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from common.errors import InvalidInput
+from common.translation import format_number, gettext, gettext_noop
 
 #: `$and`, `$or` and `$not` within one another. An API body of 32 levels has room for it.
 MAX_DEPTH = 12
@@ -53,8 +54,10 @@ class FilterBudget:
         self._conditions += 1
         if self._conditions > MAX_CONDITIONS:
             raise FilterError(
-                f"The filter has more than {MAX_CONDITIONS} conditions."
-                " Join alternatives of one field with $in, or store what they mean as a field.",
+                gettext(
+                    "The filter has more than {limit} conditions. Join alternatives of one"
+                    " field with $in, or store what they mean as a field."
+                ).format(limit=MAX_CONDITIONS),
                 at=at,
             )
 
@@ -63,8 +66,10 @@ class FilterBudget:
         self._values += count
         if self._values > MAX_VALUES:
             raise FilterError(
-                f"The lists of the filter have more than {MAX_VALUES:,} values."
-                " Ask in several searches.",
+                gettext(
+                    "The lists of the filter have more than {limit} values. Ask in several"
+                    " searches."
+                ).format(limit=format_number(MAX_VALUES)),
                 at=at,
             )
 
@@ -78,7 +83,9 @@ class FilterBudget:
 def too_long(at: str = "") -> FilterError:
     """The error for a filter with too many characters."""
     return FilterError(
-        f"The filter has more than {MAX_CHARACTERS:,} characters. Leave out what is not needed.",
+        gettext(
+            "The filter has more than {limit} characters. Leave out what is not needed."
+        ).format(limit=format_number(MAX_CHARACTERS)),
         at=at,
     )
 
@@ -86,7 +93,10 @@ def too_long(at: str = "") -> FilterError:
 def too_deep(at: str = "") -> FilterError:
     """The error for a filter that is nested too deep."""
     return FilterError(
-        f"$and, $or and $not are nested more than {MAX_DEPTH} deep. Flatten the filter.", at=at
+        gettext("$and, $or and $not are nested more than {limit} deep. Flatten the filter.").format(
+            limit=MAX_DEPTH
+        ),
+        at=at,
     )
 
 
@@ -162,8 +172,9 @@ def parse_field(path: str, *, at: str) -> Field:
     """
     if len(path) > MAX_PATH_CHARACTERS:
         raise FilterError(
-            f"The field {quote_excerpt(path)} has more than {MAX_PATH_CHARACTERS} characters."
-            " Give that value a shorter name.",
+            gettext(
+                "The field {path} has more than {limit} characters. Give that value a shorter name."
+            ).format(path=quote_excerpt(path), limit=MAX_PATH_CHARACTERS),
             at=at,
         )
     check_text(path, at=at)
@@ -179,14 +190,17 @@ def parse_field(path: str, *, at: str) -> Field:
             break
     if position != len(path) + 1:
         raise FilterError(
-            f"{quote_excerpt(path)} is no field. Write names with single dots between them, as in"
-            " “author.name”; a dot or backslash that belongs to a name has a backslash before it.",
+            gettext(
+                "{path} is no field. Write names with single dots between them, as in"
+                " “author.name”; a dot or backslash that belongs to a name has a"
+                " backslash before it."
+            ).format(path=quote_excerpt(path)),
             at=at,
         )
     if keys[0] != METADATA:
         return Field(METADATA, keys)
     if len(keys) == 1:
-        raise FilterError("Which metadata? Name a key, as in “metadata.year”.", at=at)
+        raise FilterError(gettext("Which metadata? Name a key, as in “metadata.year”."), at=at)
     return Field(METADATA, keys[1:])
 
 
@@ -200,10 +214,11 @@ def metadata_field(keys: tuple[str, ...], *, at: str) -> Field:
 def check_text(text: str, *, at: str) -> None:
     """Raises FilterError for text that PostgreSQL cannot store."""
     if "\x00" in text:
-        raise FilterError("There is a NUL character (U+0000) in it. Remove it.", at=at)
+        raise FilterError(gettext("There is a NUL character (U+0000) in it. Remove it."), at=at)
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise FilterError(
-            "There is half of a surrogate pair in it. Send whole Unicode characters.", at=at
+            gettext("There is half of a surrogate pair in it. Send whole Unicode characters."),
+            at=at,
         )
 
 
@@ -375,8 +390,9 @@ def check_operator(field: Field, operator: Operator, *, at: str) -> None:
         usable = [each.value for each in Operator if each not in _REFUSED[field.kind]]
         usable = [*usable[:1], "$ne", *usable[1:2], "$nin", *usable[2:]]
         raise FilterError(
-            f"“{field}” is {field.kind.value}, which {operator.value} does not compare."
-            f" Use {', '.join(usable)}.",
+            gettext("“{field}” is {kind}, which {operator} does not compare. Use {names}.").format(
+                field=field, kind=field.kind.value, operator=operator.value, names=", ".join(usable)
+            ),
             at=at,
         )
 
@@ -396,7 +412,8 @@ def check_value(field: Field, operator: Operator, value: Any, *, at: str) -> Sca
         case int() | float():
             if not (isinstance(value, int) or math.isfinite(value)) or abs(value) > MAX_NUMBER:
                 raise FilterError(
-                    "The number is not finite, or above 1.7e308. Give a smaller one.", at=at
+                    gettext("The number is not finite, or above 1.7e308. Give a smaller one."),
+                    at=at,
                 )
             fits = field.kind in {Kind.ANY, Kind.NUMBER}
         case str():
@@ -408,15 +425,20 @@ def check_value(field: Field, operator: Operator, value: Any, *, at: str) -> Sca
         fits = fits and isinstance(value, str)
     if not fits:
         raise FilterError(
-            f"{_value_name(value)} is no value for {operator.value} here."
-            f" Give {_expected_value(field, operator)}.",
+            gettext("{value} is no value for {operator} here. Give {expected}.").format(
+                value=_value_name(value),
+                operator=operator.value,
+                expected=_expected_value(field, operator),
+            ),
             at=at,
         )
     if isinstance(value, str):
         if operator in PATTERNS and len(value) > MAX_PATTERN_CHARACTERS:
             raise FilterError(
-                f"{operator.value} takes up to {MAX_PATTERN_CHARACTERS:,} characters."
-                " Look for a part of that.",
+                gettext("{value} takes up to {limit} characters. Look for a part of that.").format(
+                    value=operator.value,
+                    limit=format_number(MAX_PATTERN_CHARACTERS),
+                ),
                 at=at,
             )
         if field.kind is Kind.TIME:
@@ -424,9 +446,10 @@ def check_value(field: Field, operator: Operator, value: Any, *, at: str) -> Sca
                 time_span(value)
             except ValueError as error:
                 raise FilterError(
-                    f"{quote_excerpt(value)} is no time. Give an ISO date or time, such as"
-                    " “2024”, “2024-05”,"
-                    " “2024-05-31” or “2024-05-31T12:00:00Z”.",
+                    gettext(
+                        "{value} is no time. Give an ISO date or time, such as “2024”,"
+                        " “2024-05”, “2024-05-31” or “2024-05-31T12:00:00Z”."
+                    ).format(value=quote_excerpt(value)),
                     at=at,
                 ) from error
     checked: Scalar = value
@@ -438,29 +461,34 @@ def _value_name(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         return quote_excerpt(value)
-    names = {int: "A number", float: "A number", dict: "An object", list: "A list"}
+    names = {
+        int: gettext("A number"),
+        float: gettext("A number"),
+        dict: gettext("An object"),
+        list: gettext("A list"),
+    }
     return names.get(type(value), f"A {type(value).__name__}")
 
 
 _EXPECTED = {
-    Kind.TEXT: "text",
-    Kind.TEXTS: "text",
-    Kind.NUMBER: "a number",
-    Kind.TIME: "an ISO date or time as text, such as “2024-05-31”",
-    Kind.LANGUAGE: "an ISO code as text, such as “de”",
+    Kind.TEXT: gettext_noop("text"),
+    Kind.TEXTS: gettext_noop("text"),
+    Kind.NUMBER: gettext_noop("a number"),
+    Kind.TIME: gettext_noop("an ISO date or time as text, such as “2024-05-31”"),
+    Kind.LANGUAGE: gettext_noop("an ISO code as text, such as “de”"),
 }
 
 
 def _expected_value(field: Field, operator: Operator) -> str:
     if field.kind in _EXPECTED:
-        return _EXPECTED[field.kind]
+        return gettext(_EXPECTED[field.kind])
     if operator in {Operator.STARTSWITH, Operator.ENDSWITH}:
-        return "text"
+        return gettext("text")
     if operator in ORDERINGS:
-        return "a number or text"
+        return gettext("a number or text")
     if operator is Operator.EQ:
-        return "text, a number, true, false or null; for one of several, {“$in”: […]}"
-    return "text, a number, true or false"
+        return gettext("text, a number, true, false or null; for one of several, {“$in”: […]}")
+    return gettext("text, a number, true or false")
 
 
 def chosen_values(node: Node, field: Field) -> tuple[Scalar, ...]:

@@ -12,13 +12,13 @@
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
-    button.textContent = "Copy";
+    button.textContent = gettext("Copy");
     button.addEventListener("click", async () => {
       try {
         await navigator.clipboard.writeText(block.textContent);
-        button.textContent = "Copied";
+        button.textContent = gettext("Copied");
       } catch {
-        button.textContent = "Copying is not allowed here";
+        button.textContent = gettext("Copying is not allowed here");
       }
     });
     const box = document.createElement("div");

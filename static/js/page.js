@@ -38,7 +38,7 @@
   const setZoom = (large) => {
     paper.classList.toggle("large", large);
     zoom.setAttribute("aria-pressed", String(large));
-    zoom.querySelector("span").textContent = large ? "Fit width" : "Larger";
+    zoom.querySelector("span").textContent = large ? gettext("Fit width") : gettext("Larger");
     paper.querySelector("img").sizes = large ? "100rem" : "(max-width: 75rem) 100vw, 40rem";
     showMark();
   };

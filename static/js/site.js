@@ -26,9 +26,9 @@
     const text = button.dataset.copyText ?? new URL(button.dataset.copy, location.href).href;
     try {
       await navigator.clipboard.writeText(text);
-      button.querySelector("[data-label]").textContent = "Copied";
+      button.querySelector("[data-label]").textContent = gettext("Copied");
     } catch {
-      button.querySelector("[data-label]").textContent = "Copying is not allowed here";
+      button.querySelector("[data-label]").textContent = gettext("Copying is not allowed here");
     }
   };
 

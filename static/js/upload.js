@@ -11,9 +11,10 @@
   let request = null;
 
   const size = (bytes) =>
-    bytes < 1024 ? `${bytes} bytes`
+    bytes < 1024 ? interpolate(ngettext("%(bytes)s byte", "%(bytes)s bytes", bytes), { bytes }, true)
       : bytes < 1024 ** 2 ? `${(bytes / 1024).toFixed(0)} KB`
-        : `${(bytes / 1024 ** 2).toFixed(1)} MB`;
+        : `${new Intl.NumberFormat(document.documentElement.lang, { minimumFractionDigits: 1, maximumFractionDigits: 1, useGrouping: false }).format(bytes / 1024 ** 2)} MB`;
+  const fill = (text, values) => interpolate(text, values, true);
   const duration = (seconds) =>
     seconds < 60 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
   const say = (text) => { find("[data-said]").textContent = text; };
@@ -27,21 +28,21 @@
     const detail = item.appendChild(document.createElement("span"));
     detail.className = file.size > maxBytes ? "why" : "quiet";
     detail.textContent = file.size > maxBytes
-      ? `${size(file.size)}: too large, ${size(maxBytes)} a file are allowed. It is left out.`
+      ? fill(gettext("%(size)s: too large, %(limit)s a file are allowed. It is left out."), { size: size(file.size), limit: size(maxBytes) })
       : size(file.size);
     if (file.size <= maxBytes) {
       const bar = item.appendChild(document.createElement("progress"));
       bar.max = 1;
       bar.value = 0;
       bar.hidden = true;
-      bar.setAttribute("aria-label", `How much of ${path} is sent`);
+      bar.setAttribute("aria-label", fill(gettext("How much of %(path)s is sent"), { path }));
       bars.set(path, { bar, detail, file });
     }
     const remove = item.appendChild(document.createElement("button"));
     remove.type = "button";
     remove.className = "plain";
-    remove.textContent = "Remove";
-    remove.setAttribute("aria-label", `Remove ${path}`);
+    remove.textContent = gettext("Remove");
+    remove.setAttribute("aria-label", fill(gettext("Remove %(path)s"), { path }));
     remove.addEventListener("click", () => { chosen.delete(path); show(); });
     return item;
   };
@@ -49,17 +50,17 @@
   const show = () => {
     const files = sendable();
     const bytes = files.reduce((sum, [, file]) => sum + file.size, 0);
-    const summary = `${files.length} file${files.length === 1 ? "" : "s"}, ${size(bytes)}`;
+    const summary = fill(ngettext("%(count)s file, %(size)s", "%(count)s files, %(size)s", files.length), { count: files.length, size: size(bytes) });
     find("[data-chosen]").hidden = chosen.size === 0;
     find("[data-count]").textContent = summary;
     bars.clear();
     find("[data-files]").replaceChildren(...[...chosen].slice(0, 200).map(([path, file]) => row(path, file)));
     if (chosen.size > 200) {
       const rest = document.createElement("li");
-      rest.textContent = `and ${chosen.size - 200} more`;
+      rest.textContent = fill(gettext("and %(count)s more"), { count: chosen.size - 200 });
       find("[data-files]").append(rest);
     }
-    find("[data-send-label]").textContent = files.length ? `Upload ${summary}` : "Upload";
+    find("[data-send-label]").textContent = files.length ? fill(gettext("Upload %(files)s"), { files: summary }) : gettext("Upload");
     say(chosen.size ? summary : "");
   };
 
@@ -74,7 +75,7 @@
     find("#upload-errors").replaceChildren();
     for (const [path, file] of files) chosen.set(path, file);
     if (chosen.size > maxFiles) {
-      fail(`These are ${chosen.size} files; ${maxFiles} at once are allowed. Remove some, send the rest in parts, or load the folder with “manage.py ingest”.`);
+      fail(fill(gettext("These are %(count)s files; %(limit)s at once are allowed. Remove some, send the rest in parts, or load the folder with “manage.py ingest”."), { count: chosen.size, limit: maxFiles }));
     }
     show();
   };
@@ -128,7 +129,7 @@
     try {
       add(entries.length ? (await Promise.all(entries.map(entriesOf))).flat() : plain);
     } catch {
-      fail("Part of the folder could not be read. Check that you may open it, or choose the files one by one.");
+      fail(gettext("Part of the folder could not be read. Check that you may open it, or choose the files one by one."));
     }
   });
 
@@ -139,7 +140,7 @@
     for (const { bar, detail, file } of bars.values()) {
       bar.hidden = !yes;
       bar.value = 0;
-      detail.textContent = yes ? "waiting" : size(file.size);
+      detail.textContent = yes ? gettext("waiting") : size(file.size);
     }
   };
 
@@ -153,7 +154,9 @@
       if (!row || row.bar.value === 1) continue;
       row.bar.value = share;
       const left = ((1 - share) * file.size) / Math.max(sent / seconds, 1);
-      row.detail.textContent = share >= 1 ? "sent" : share > 0 ? `${Math.floor(share * 100)} % of ${size(file.size)} · ${duration(left)} left` : "waiting";
+      row.detail.textContent = share >= 1 ? gettext("sent") : share > 0
+        ? fill(gettext("%(share)s % of %(size)s · %(left)s left"), { share: Math.floor(share * 100), size: size(file.size), left: duration(left) })
+        : gettext("waiting");
     }
   };
 
@@ -165,8 +168,8 @@
     showEach(event.loaded - (event.total - bytes), Math.max((performance.now() - began) / 1000, 0.1));
     find("#sent").value = event.loaded / event.total;
     find("[data-sent-label]").textContent = event.loaded < event.total
-      ? `Sending ${size(event.loaded)} of ${size(event.total)} · ${size(rate)} a second · ${duration(left)} left`
-      : "Sent. The site is storing the files…";
+      ? fill(gettext("Sending %(sent)s of %(size)s · %(rate)s a second · %(left)s left"), { sent: size(event.loaded), size: size(event.total), rate: size(rate), left: duration(left) })
+      : gettext("Sent. The site is storing the files…");
   };
 
   const finish = () => {
@@ -178,14 +181,14 @@
     const page = new DOMParser().parseFromString(request.responseText, "text/html");
     const notes = page.querySelectorAll("#upload-errors .note, main .blank p:not(.status):not(.actions)");
     fail([...notes].map((note) => note.textContent.trim()).join(" ")
-      || `The site answered ${request.status}. Nothing was stored: try again in a minute.`);
+      || fill(gettext("The site answered %(status)s. Nothing was stored: try again in a minute."), { status: request.status }));
   };
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const files = sendable();
     if (!files.length) {
-      fail("No file is chosen. Choose at least one.");
+      fail(gettext("No file is chosen. Choose at least one."));
       return;
     }
     if (files.length > maxFiles) {
@@ -203,9 +206,9 @@
     request.addEventListener("load", finish);
     request.addEventListener("error", () => {
       sending(false);
-      fail("The connection broke. Nothing was stored: check it, and upload again.");
+      fail(gettext("The connection broke. Nothing was stored: check it, and upload again."));
     });
-    request.addEventListener("abort", () => { sending(false); say("Cancelled. Nothing was stored."); });
+    request.addEventListener("abort", () => { sending(false); say(gettext("Cancelled. Nothing was stored.")); });
     request.open("POST", location.pathname);
     request.send(data);
     sending(true);

@@ -173,6 +173,7 @@ PEOPLE = [
     *_form(MEMBER, "/keys/", {"name": "n", "scopes": "read"}),
     *_form(OWN, "/keys/{key}/revoke/", {}),
     *_doors(MEMBER, ("POST", "/workspaces/choose/", {"workspace": "{workspace}"})),
+    *_doors(LOGGED_IN, ("POST", "/language/", {"language": ""})),
 ]
 OPEN = [
     *_doors(
@@ -181,6 +182,7 @@ OPEN = [
         ("GET", "/docs/search/?q=warden"),
         ("GET", "/docs/images/architecture.svg"),
         ("GET", "/docs/tutorial/"),
+        ("GET", "/texts.js"),
         ("POST", "/logout/"),
     ),
     *_doors(ANYBODY, ("GET", "/admin/login/"), fine=(403,)),

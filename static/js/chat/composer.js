@@ -74,7 +74,7 @@ export class Composer {
     if (!label) return;
     const ticked = [...this.form.querySelectorAll("[name=collection]:checked")];
     const [first] = ticked.map((box) => box.parentElement.textContent.trim());
-    label.textContent = ticked.length > 1 ? `${first} and ${ticked.length - 1} more` : (first ?? label.dataset.all);
+    label.textContent = ticked.length > 1 ? interpolate(gettext("%(first)s and %(count)s more"), { first, count: ticked.length - 1 }, true) : (first ?? label.dataset.all);
   }
 
   #keep(text) {

@@ -4,9 +4,9 @@ export async function copyAnswer(button) {
   const label = button.querySelector("[data-label]");
   try {
     await navigator.clipboard.writeText(asText(button.closest(".turn")));
-    label.textContent = "Copied";
+    label.textContent = gettext("Copied");
   } catch {
-    label.textContent = "Copying is not allowed here";
+    label.textContent = gettext("Copying is not allowed here");
   }
 }
 

@@ -31,7 +31,7 @@ async function ask(question, { replaced = null } = {}) {
   show(turn.element, replaced);
   running = new AbortController();
   composer.busy = true;
-  say("Looking in your documents.");
+  say(gettext("Looking in your documents."));
   try {
     const done = await follow(turn, Number(replaced?.dataset.turn) || 0);
     await settle(turn, done);
@@ -63,7 +63,7 @@ function begun({ conversation }, question) {
   for (const link of chat.querySelectorAll("[data-to]")) link.href = `${location.pathname}${link.dataset.to}/`;
   chat.querySelector("[data-title]").textContent = question.slice(0, 120);
   document.title = `${question.slice(0, 60)} · ragsite`;
-  composer.box.placeholder = "Ask a follow-up question";
+  composer.box.placeholder = gettext("Ask a follow-up question");
   for (const form of chat.querySelectorAll("form[method=post]")) form.action = location.pathname;
 }
 
@@ -85,7 +85,7 @@ async function settle(turn, { message }) {
   const said = turn.live.text.trim().slice(0, SPOKEN);
   if (rendered) {
     put(turn.element, rendered);
-    say(`${rendered.querySelector("[data-said]") ? said : rendered.querySelector(".note")?.textContent.trim()} ${turn.sources.cited} source${turn.sources.cited === 1 ? "" : "s"}.`);
+    say(`${rendered.querySelector("[data-said]") ? said : rendered.querySelector(".note")?.textContent.trim()} ${interpolate(ngettext("%(count)s source.", "%(count)s sources.", turn.sources.cited), { count: turn.sources.cited }, true)}`);
   } else say(said);
 }
 
@@ -116,7 +116,7 @@ function put(live, rendered) {
 
 function stopped(turn) {
   turn.stopped();
-  say("Stopped.");
+  say(gettext("Stopped."));
   retries(turn);
   composer.box.focus();
 }
@@ -124,7 +124,7 @@ function stopped(turn) {
 function failed(turn, error) {
   const isOut = error.status === 401 || (error.status === 403 && error.code === "not_authenticated");
   const login = isOut && `${chat.dataset.login}?next=${encodeURIComponent(location.pathname)}`;
-  const told = isOut ? { message: "You are logged out. Log in and ask again: the question is kept." } : error;
+  const told = isOut ? { message: gettext("You are logged out. Log in and ask again: the question is kept.") } : error;
   turn.failed(told, { login });
   if (isOut || !turn.sources.size) composer.offer(turn.question);
   retries(turn);

@@ -38,7 +38,7 @@ async function run(question) {
   unlight();
   running = new AbortController();
   composer.busy = true;
-  spoken.textContent = "The pipeline runs.";
+  spoken.textContent = gettext("The pipeline runs.");
   try {
     const body = { message: question, pipeline: here.dataset.id, conversation: null };
     for await (const event of stream(here.dataset.api, body, { signal: running.signal, token: composer.token })) {
@@ -49,7 +49,7 @@ async function run(question) {
   } catch (error) {
     if (error.name === "AbortError") turn.stopped();
     else turn.failed(error);
-    spoken.textContent = error.name === "AbortError" ? "Stopped." : "";
+    spoken.textContent = error.name === "AbortError" ? gettext("Stopped.") : "";
     turn.element.querySelector("[data-retry]").addEventListener("click", () => run(question));
     composer.offer(question);
   } finally {
@@ -63,7 +63,7 @@ function ended(turn, { trace }) {
   spoken.textContent = turn.live.text.trim().slice(0, 1500);
   if (trace) turn.lead(`${here.dataset.trace}${trace}/`);
   const none = document.querySelector("[data-none]");
-  if (none) none.textContent = "This was the first: see above.";
+  if (none) none.textContent = gettext("This was the first: see above.");
 }
 
 listen(thread);

@@ -81,7 +81,7 @@ export class Sources {
     link.href = `#source-live-${number}`;
     link.dataset.cite = number;
     link.textContent = number;
-    link.setAttribute("aria-label", `Source ${number}: ${passage.title || passage.document_key}`);
+    link.setAttribute("aria-label", interpolate(gettext("Source %(number)s: %(title)s"), { number, title: passage.title || passage.document_key }, true));
     return link;
   };
 
@@ -102,8 +102,15 @@ export class Sources {
     const path = passage.heading_path.filter((heading) => heading !== passage.title);
     const headings = path.slice(-2).join(" › ");
     const collection = this.#names[passage.collection] ?? passage.collection;
-    return [collection, headings, passage.location].filter(Boolean).join(" · ");
+    return [collection, headings, place(passage.location)].filter(Boolean).join(" · ");
   }
+}
+
+// `page 3` and `row 7`, as the API says it, in the language of the page.
+function place(location) {
+  const [, kind, label] = /^(page|row) (.+)$/.exec(location) ?? [];
+  if (kind === "page") return interpolate(gettext("page %(label)s"), { label }, true);
+  return kind === "row" ? interpolate(gettext("row %(label)s"), { label }, true) : location;
 }
 
 function* parts(passage, quotes) {

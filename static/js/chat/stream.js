@@ -8,8 +8,8 @@ export class Refusal extends Error {
   }
 }
 
-const AWAY = "The site does not answer. Look whether you are connected, then try again.";
-const BROKEN = "The connection broke before the answer was complete. Try again.";
+const AWAY = gettext("The site does not answer. Look whether you are connected, then try again.");
+const BROKEN = gettext("The connection broke before the answer was complete. Try again.");
 
 // Yields {name, data} until the answer is complete; throws Refusal in words for a person.
 export async function* stream(url, body, { signal, token }) {
@@ -46,7 +46,7 @@ async function post(url, body, { signal, token }) {
 async function refusalOf(response) {
   const told = await response.json().catch(() => ({}));
   const detail = told.errors?.[0]?.detail ?? told.detail;
-  const words = detail || `The site answered with an error (${response.status}). Try again in a minute.`;
+  const words = detail || interpolate(gettext("The site answered with an error (%(status)s). Try again in a minute."), { status: response.status }, true);
   return new Refusal(words, { code: told.errors?.[0]?.code ?? told.code, status: response.status });
 }
 

@@ -31,7 +31,7 @@ export class Turn {
 
   on_metadata({ message, memory, pipeline }) {
     if (message) this.element.dataset.turn = message;
-    if (pipeline) this.#say("Working through the pipeline");
+    if (pipeline) this.#say(gettext("Working through the pipeline"));
     if (memory) this.#recall(memory);
   }
 
@@ -39,12 +39,14 @@ export class Turn {
     this.sources.add(passages);
     for (const skeleton of this.element.querySelectorAll(".sources [data-skeleton]")) skeleton.remove();
     const count = this.sources.size;
-    this.#say(count ? `Reading ${count} passage${count === 1 ? "" : "s"}` : "No passage was found");
+    this.#say(count
+      ? interpolate(ngettext("Reading %(count)s passage", "Reading %(count)s passages", count), { count }, true)
+      : gettext("No passage was found"));
     if (degraded.length) this.#warn(degraded[0]);
   }
 
   on_node({ id, state }) {
-    if (state === "started") this.#say(`Step: ${id}`);
+    if (state === "started") this.#say(interpolate(gettext("Step: %(id)s"), { id }, true));
   }
 
   on_token({ text }) {
@@ -64,7 +66,7 @@ export class Turn {
 
   stopped() {
     this.live.draw();
-    this.#end("stopped", this.live.text ? "Stopped. This is as far as the answer came." : "Stopped. Nothing was answered yet.");
+    this.#end("stopped", this.live.text ? gettext("Stopped. This is as far as the answer came.") : gettext("Stopped. Nothing was answered yet."));
   }
 
   failed({ message, code }, { login } = {}) {
@@ -116,7 +118,7 @@ export class Turn {
 
   #warn(name) {
     this.#part("degraded").hidden = false;
-    this.#part("degraded").querySelector("p").textContent = this.#words.degraded[name] ?? `Part of the search did not work (${name}), so something may be missing.`;
+    this.#part("degraded").querySelector("p").textContent = this.#words.degraded[name] ?? interpolate(gettext("Part of the search did not work (%(name)s), so something may be missing."), { name }, true);
   }
 
   #recall({ facts, context }) {

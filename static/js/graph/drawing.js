@@ -82,7 +82,7 @@ export class Drawing {
     this.#overtaken?.({ isStale: true });
     return new Promise((resolve, reject) => {
       this.#overtaken = resolve;
-      this.#worker.onerror = () => reject(new Error("The places could not be worked out."));
+      this.#worker.onerror = () => reject(new Error(gettext("The places could not be worked out.")));
       this.#worker.onmessage = ({ data }) => data.turn === turn && resolve(data);
       this.#worker.postMessage({ turn, graph });
     });

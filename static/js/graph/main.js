@@ -30,7 +30,7 @@ function script(src) {
     const element = document.createElement("script");
     element.src = src;
     element.onload = resolve;
-    element.onerror = () => reject(new Error("The part that draws could not be loaded."));
+    element.onerror = () => reject(new Error(gettext("The part that draws could not be loaded.")));
     document.head.append(element);
   });
 }
@@ -38,7 +38,7 @@ function script(src) {
 async function elements(url, signal) {
   const response = await fetch(canvas.dataset.elements + url.search, { signal });
   if (response.redirected) location.reload(); // logged out meanwhile: on to the login
-  if (!response.ok) throw new Error(`The site answered ${response.status}.`);
+  if (!response.ok) throw new Error(interpolate(gettext("The site answered %(status)s."), { status: response.status }, true));
   return response.json();
 }
 
@@ -51,7 +51,7 @@ async function draw(url, signal) {
       window.cytoscape,
       canvas.querySelector("[data-drawn]"),
       canvas.querySelector("[data-names]"),
-      { choose, open: expand, pin: () => words.say("Pinned where it was put.") },
+      { choose, open: expand, pin: () => words.say(gettext("Pinned where it was put.")) },
     );
     const started = performance.now();
     const isDrawn = await drawing.show(found.elements);
@@ -101,7 +101,7 @@ function look(id) {
 function expand(id) {
   const url = withParameter("open", id);
   url.searchParams.set("at", id);
-  words.say("Looking for what is linked to it…");
+  words.say(gettext("Looking for what is linked to it…"));
   visit(url);
 }
 
@@ -112,7 +112,7 @@ function hide(id) {
 }
 
 function pin(id) {
-  words.say(drawing.togglePin(id) ? "Pinned where it is." : "No longer pinned.");
+  words.say(drawing.togglePin(id) ? gettext("Pinned where it is.") : gettext("No longer pinned."));
 }
 
 function showAs(view) {

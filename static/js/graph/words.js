@@ -21,7 +21,7 @@ export class Words {
       document.title = page.title;
       this.say(told);
     } catch (error) {
-      if (error.name !== "AbortError") this.say("The page could not be loaded. Try again.");
+      if (error.name !== "AbortError") this.say(gettext("The page could not be loaded. Try again."));
     }
   }
 
@@ -42,7 +42,7 @@ export class Words {
       this.#swap(part, fresh);
       this.say(fresh?.dataset.says ?? "");
     } catch (error) {
-      if (error.name !== "AbortError") this.say("What is known of it could not be loaded.");
+      if (error.name !== "AbortError") this.say(gettext("What is known of it could not be loaded."));
     }
   }
 

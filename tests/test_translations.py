@@ -1,0 +1,187 @@
+"""Pages in German and Spanish, and English where programs read."""
+
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+
+import pytest
+from babel.messages.catalog import Message
+from babel.messages.pofile import read_po
+from django.core.management import call_command
+from django.test import Client
+
+from accounts.models import Membership
+from accounts.tests.keys import make_key
+from documents.tests.factories import ChunkFactory, CollectionFactory, MembershipFactory
+from scripts.messages import catalog_path, faults_of
+from scripts.template_texts import unmarked_texts
+
+#: Main pages, with what is empty, found, refused and missing.
+PAGES = (
+    *("/", "/?q=pilot", "/?q=xyzzy&mode=lexical", "/?q=pilot&filter=year%3E", "/saved/"),
+    *("/chat/", "/documents/", "/documents/harbour/", "/documents/harbour/upload/", "/runs/"),
+    *("/documents/harbour/edit/", "/graph/", "/memory/", "/memory/facts/", "/pipelines/"),
+    *("/new-pipeline/", "/traces/", "/dashboard/", "/dashboard/quality/", "/keys/", "/missing/"),
+)
+ADMIN_PAGES = ("/admin/", "/admin/documents/document/", "/admin/graph/node/add/")
+
+
+@pytest.fixture
+def reader() -> Membership:
+    """The owner of a workspace, staff, with a document."""
+    owner: Membership = MembershipFactory(
+        user__username="ada", user__is_staff=True, user__is_superuser=True
+    )
+    collection = CollectionFactory(workspace=owner.workspace, slug="harbour", name="Harbour")
+    ChunkFactory(document__collection=collection, document__title="Search", text="The pilot boat.")
+    return owner
+
+
+@cache
+def _english_texts(language: str) -> frozenset[str]:
+    """Texts of pages that the language says otherwise, but for words that may be names as well."""
+    with catalog_path(language, "django").open("rb") as file:
+        messages = list(read_po(file, locale=language))
+    texts = {
+        " ".join(original.split()): " ".join(string.split())
+        for message in messages
+        if isinstance(message.id, str) and message.id
+        for original, string in [(message.id, str(message.string))]
+    }
+    different = texts.keys() - texts.values()
+    return frozenset(text for text in different if len(text) > 2 and not text.islower())
+
+
+class _Texts(HTMLParser):
+    """Texts and labels of a page, without code and what has a language of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._skipped: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        is_icon = "material-symbols" in (given.get("class") or "")
+        if is_icon or tag in {"script", "style", "code", "pre", "textarea", "bdi"}:
+            self._skipped.append(tag)
+        self.texts += [given[name] or "" for name in ("title", "aria-label") if name in given]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._skipped:
+            self._skipped.remove(tag)
+
+    def handle_data(self, data: str) -> None:
+        if not self._skipped:
+            self.texts.append(data)
+
+
+def _texts(html: str) -> Iterator[str]:
+    parser = _Texts()
+    parser.feed(html)
+    return (" ".join(text.split()) for text in parser.texts)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("language", ["de", "es"])
+def test_main_pages_have_no_english_text(client: Client, reader: Membership, language: str) -> None:
+    client.force_login(reader.user)
+    # The name of the document is no text of the site.
+    english = _english_texts(language) - {"Search"}
+
+    left: dict[str, list[str]] = {}
+    for address in (*PAGES, *ADMIN_PAGES):
+        page = client.get(address, headers={"Accept-Language": language})
+
+        assert f'<html lang="{language}"' in page.text, address
+        assert page.headers["Content-Language"] == language
+        if found := english.intersection(_texts(page.text)):
+            left[address] = sorted(found)
+    assert not left
+
+
+@pytest.mark.django_db
+def test_the_text_of_documents_stays(client: Client, reader: Membership) -> None:
+    client.force_login(reader.user)
+
+    page = client.get("/documents/harbour/", headers={"Accept-Language": "de"})
+
+    assert "Search" in _texts(page.text)
+
+
+@pytest.mark.django_db
+def test_the_chosen_language_is_kept_for_the_person(client: Client, reader: Membership) -> None:
+    client.force_login(reader.user)
+    answer = client.post("/language/", {"language": "es", "next": "/documents/"})
+    assert answer.headers["Location"] == "/documents/"
+    assert '<html lang="es"' in client.get("/").text
+
+    elsewhere = Client(headers={"Accept-Language": "de"})
+    assert '<html lang="de"' in elsewhere.get("/login/").text
+    reader.user.refresh_from_db()
+    reader.user.set_password("harbour light")
+    reader.user.save()
+    elsewhere.post("/login/", {"username": "ada", "password": "harbour light"})
+    assert '<html lang="es"' in elsewhere.get("/").text
+
+    elsewhere.post("/language/", {"language": ""})
+    assert '<html lang="de"' in elsewhere.get("/").text
+
+
+@pytest.mark.django_db
+def test_a_language_that_is_not_there_is_refused(client: Client, reader: Membership) -> None:
+    client.force_login(reader.user)
+
+    answer = client.post("/language/", {"language": "tlh", "next": "https://example.org/"})
+
+    assert answer.status_code == 400
+    assert "tlh" in answer.text
+
+
+@pytest.mark.django_db
+def test_programs_are_answered_in_english(
+    client: Client, reader: Membership, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, key = make_key(reader)
+    # A page in German before it, in the same thread.
+    client.get("/login/", headers={"Accept-Language": "de"})
+    answer = client.get(
+        "/api/v1/collections/nowhere/",
+        headers={"Authorization": f"Bearer {key}", "Accept-Language": "de"},
+    )
+
+    assert answer.status_code == 404
+    assert "There is no collection" in answer.text
+    call_command("search", "pilot", workspace=reader.workspace.slug, mode="lexical")
+    assert "1 passage" in capsys.readouterr().out
+
+
+def test_numbers_are_written_as_the_language_does(client: Client) -> None:
+    catalog = client.get("/texts.js", headers={"Accept-Language": "de"}).text
+
+    assert '"DECIMAL_SEPARATOR": ","' in catalog
+    assert "const django" in catalog
+
+
+@pytest.mark.parametrize(
+    ("string", "fault"),
+    [
+        ("", "is not translated"),
+        ("Lauf {pk}: <b>fertig</b>", ""),
+        ("Lauf: <b>fertig</b>", "has"),
+        ("Lauf {pk}: fertig", "has"),
+    ],
+)
+def test_faults_of_translations_are_found(string: str, fault: str) -> None:
+    found = "".join(faults_of(Message("Run {pk}: <b>ready</b>", string)))
+
+    assert found.startswith(fault) if fault else not found
+
+
+def test_texts_of_templates_that_are_not_marked_are_found() -> None:
+    template = (
+        '{% translate "Search" %}\n<p title="Your documents">{{ name }}</p>\n'
+        "<code>manage.py</code>\n{% if a %}Upload{% endif %}\n"
+    )
+
+    assert list(unmarked_texts(template)) == [(2, "Your documents"), (4, "Upload")]
