@@ -1,7 +1,7 @@
 """What a connector is: it lists what a source has and fetches one item. Begin with `Connector`.
 
 Comparing, retries, renames, deletions, access and progress are the same for all and are not its
-business (`sources.synchronisation`). No Django here.
+business (`sources.synchronisation`). No models here; labels are marked for translation.
 """
 
 from abc import ABC, abstractmethod
