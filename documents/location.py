@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 SUBTITLES = frozenset({"text/vtt", "application/x-subrip"})
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+#: Of Excel and of OpenDocument, which are written alike.
+WORKBOOKS = frozenset({WORKBOOK, "application/vnd.oasis.opendocument.spreadsheet"})
 CSV = "text/csv"
 #: In the metadata of a passage: what stands on its page, where that is not the page's number.
 PAGE_LABEL = "page_label"
@@ -43,7 +45,7 @@ def location(
             hours, minutes, seconds = (int(part or 0) for part in stamps[-1].groups())
             number = hours * 3600 + minutes * 60 + seconds
         return clock(number)
-    if media_type == WORKBOOK and heading_path:
+    if media_type in WORKBOOKS and heading_path:
         sheet = heading_path[0]
         # A passage of several small sheets: of a later one the second row is the first below the
         # column names, or its number is written.

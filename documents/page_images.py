@@ -26,6 +26,7 @@ from documents.parsers import ParseError
 from documents.parsers.boxes import turned_box
 from documents.parsers.picture import PICTURES
 from documents.sandbox import ParseRequest, run_in_sandbox
+from documents.sandbox.limits import ParserLimits
 from documents.sandbox.protocol import MessageHeader
 
 T = TypeVar("T")
@@ -146,6 +147,22 @@ def image_response(
     return answer
 
 
+#: A GIF of one pixel.
+_DOT = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\4\1\0\0\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
+
+
+def start_renderer() -> None:
+    """Start the process that renders pages and have it load its libraries, so that the first page
+    takes no longer than others. Raises ParseError."""
+    options = {"page": 1, "width": WIDTHS[0], "rotation": 0}
+    request = ParseRequest(name="dot.gif", data=_DOT, task="render_page", options=options)
+    run_in_sandbox(request, lambda _header, body: _image(body), limits=_limits())
+
+
+def _limits() -> ParserLimits:
+    return parser_limits(seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS))
+
+
 def _run(
     document: Document,
     task: str,
@@ -163,11 +180,7 @@ def _run(
     try:
         request = _request(holder, task, options)
         with _renderer():
-            sha256, result = run_in_sandbox(
-                request,
-                checked,
-                limits=parser_limits(seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS)),
-            )
+            sha256, result = run_in_sandbox(request, checked, limits=_limits())
     except (OSError, ValueError, ParseError) as error:
         raise PageUnavailable(str(error)) from error
     if sha256 != document.source_sha256:

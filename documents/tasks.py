@@ -20,6 +20,7 @@ from common.leases import heartbeat_expired, lease_expired
 from documents import lexical_index
 from documents.ingestion import jobs, pipeline, stored_files, vector_indexes
 from documents.ingestion import reembed as ingestion_reembed
+from documents.ingestion.containers import UNPACK_LATER
 from documents.ingestion.reembed import FIRST_CURSOR, Cursor, reindex_chunks
 from documents.models import (
     Chunk,
@@ -32,6 +33,8 @@ from documents.models import (
 from inference.interfaces import InferenceError
 
 logger = logging.getLogger(__name__)
+
+UNPACK_TASK = "documents.archive_tasks.unpack_container"
 
 #: Documents a message carries: enough for full batches, few enough to share among workers.
 BATCH = 32
@@ -70,10 +73,24 @@ def ingest_documents(self: Any, document_ids: list[int]) -> None:
 
     Chunking counts tokens with the model, whose host may be down.
     """
+    rows = Document.objects.filter(id__in=document_ids, status__in=jobs.UNFINISHED_STATUSES)
+    containers = rows.filter(**{f"declared__{UNPACK_LATER}": True})
+    for document_id in containers.values_list("id", flat=True):
+        # By its name, because it is of a layer above this one.
+        app.send_task(UNPACK_TASK, args=(document_id,), queue="ingest")
+        document_ids.remove(document_id)
     with _retry_while_model_unavailable(self, document_ids):
-        staged = pipeline.parse_documents(document_ids)
+        staged = pipeline.parse_documents(document_ids, defer=_continue_later)
         if staged:
             embed_documents.delay(staged)
+
+
+def _continue_later(document_id: int) -> None:
+    """Have pages of this document read by OCR when nothing else waits."""
+    try:
+        ingest_documents.apply_async(([document_id],), priority=jobs.PAGES_PRIORITY)
+    except OperationalError as error:
+        logger.warning("the broker does not answer, the pages wait for it: %s", error)
 
 
 @app.task(bind=True, max_retries=None)

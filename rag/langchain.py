@@ -240,6 +240,7 @@ def _passage_document(document: Document) -> LangChainDocument:
         "chunk": document.chunk,
         "heading_path": list(document.heading_path),
         "page": document.page,
+        "location": document.location,
         "start": document.start,
         "end": document.end,
     }

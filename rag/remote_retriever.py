@@ -90,6 +90,7 @@ def document_from_hit(hit: Mapping[str, Any], site: str) -> Document:
         chunk=hit["chunk_id"],
         heading_path=tuple(hit["heading_path"]),
         page=hit["page"],
+        location=hit.get("location", ""),
         start=hit["start"],
         end=hit["end"],
     )

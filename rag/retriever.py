@@ -136,6 +136,7 @@ class Retriever:
                 chunk=hit.chunk_id,
                 heading_path=hit.heading_path,
                 page=hit.page,
+                location=hit.location,
                 start=hit.start,
                 end=hit.end,
             )

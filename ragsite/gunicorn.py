@@ -70,8 +70,8 @@ def on_exit(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Deny rows to work without a workspace context, and warm up the embedder, so that no request
-    waits for the model to load.
+    """Deny rows to work without a workspace context, and warm up the embedder and the renderer
+    of pages, so that no request waits for them to load.
     """
     from common.rls import deny_by_default  # noqa: PLC0415 (Django is set up by now)
 
@@ -90,6 +90,8 @@ def _close_streams(worker: Any) -> None:
 
 
 def _warm_up() -> None:
+    from documents.page_images import start_renderer  # noqa: PLC0415
+    from documents.parsers import ParseError  # noqa: PLC0415
     from inference.interfaces import InferenceError  # noqa: PLC0415
     from inference.query_cache import embed_query_uncached  # noqa: PLC0415
 
@@ -99,6 +101,10 @@ def _warm_up() -> None:
         except InferenceError as error:
             # Searches report it, and still find by words.
             logger.warning("the embedding model %s does not work: %s", alias, error)
+    try:
+        start_renderer()
+    except ParseError as error:
+        logger.warning("pages of documents cannot be shown: %s", error)
     # Loaded code stays: no search need wait while all of it is scanned for garbage.
     gc.collect()
     gc.freeze()

@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 
 from common.valkey import BUCKET_NAMES, DURATIONS_KEY, broker_client
 from dashboard.samples import count_documents
+from documents.ingestion.jobs import PAGES_PRIORITY
 from documents.models import Document
 from ragsite import presence
 from ragsite.health import is_operator, monitor, probe_cursor
@@ -73,12 +74,17 @@ def _health() -> list[Metric]:
     return [metric]
 
 
+#: Between a queue and the priority of the messages in a list, as Celery's transport has it.
+_PRIORITY_SEPARATOR = "\x06\x16"
+
+
 def _queues() -> list[Metric]:
     waiting = GaugeMetricFamily("ragsite_queue_length", "Messages that wait.", labels=["queue"])
     workers = GaugeMetricFamily("ragsite_workers", "Workers of a queue.", labels=["queue"])
     with broker_client() as client:
         for queue in presence.QUEUES:
-            waiting.add_metric([queue], float(client.llen(queue)))
+            lists = (queue, f"{queue}{_PRIORITY_SEPARATOR}{PAGES_PRIORITY}")
+            waiting.add_metric([queue], float(sum(map(client.llen, lists))))
             workers.add_metric([queue], float(len(presence.live_workers(client, queue))))
     return [waiting, workers]
 

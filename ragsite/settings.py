@@ -207,7 +207,9 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_IMPORTS = ["documents.archive_tasks"]
 CELERY_TASK_ROUTES = {
+    "documents.archive_tasks.unpack_container": {"queue": "ingest"},
     "documents.tasks.ingest_documents": {"queue": "ingest"},
     "documents.tasks.embed_documents": {"queue": "embed"},
     "documents.tasks.reembed": {"queue": "embed"},

@@ -32,8 +32,18 @@ HitLink = Callable[[Hit], str]
 
 
 COLUMNS = (
-    *("rank", "title", "headings", "page", "text", "collection", "media_type", "language"),
-    *("dated", "source", "source_url", "link", "relevance", "similarity", "lexical", "fused"),
+    *("rank", "title", "headings", "page", "location", "text", "collection", "media_type"),
+    *(
+        "language",
+        "dated",
+        "source",
+        "source_url",
+        "link",
+        "relevance",
+        "similarity",
+        "lexical",
+        "fused",
+    ),
     *("rerank", "document_id", "document_key", "chunk_id", "chunk_key", "summary", "token_count"),
     "metadata",
 )

@@ -60,7 +60,8 @@ def walked(
     """In no transaction of a test, because streams and models' contexts are served by other
     threads, which see what is committed."""
     media = tmp_path_factory.mktemp("media")
-    changed = {"MEDIA_ROOT": media, "INGEST_ROOTS": [str(media)], **UNHURRIED}
+    folders = {"MEDIA_ROOT": media, "PAGE_CACHE_DIR": media / "pages"}
+    changed = {**folders, "INGEST_ROOTS": [str(media)], **UNHURRIED}
     with django_db_blocker.unblock(), override_settings(**changed), no_log():
         try:
             yield _walk(make_world(directory=_empty(media)))

@@ -1,7 +1,6 @@
 """The real page of a document in a real Chromium: turned by key, marked, and on a phone."""
 
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from documents.ingestion.sources import Source
-from documents.ingestion.stored_files import store_file
 from documents.models import Document
 from documents.services import ingest_inline
 from documents.tests.factories import (
@@ -41,9 +39,7 @@ def report(settings: Any, tmp_path: Path) -> Document:
     data = finished(pdf)
     source = Source(key="report.pdf", name="report.pdf", size=len(data), read=lambda: data)
     ingest_inline(collection=collection, sources=[source])
-    document = Document.objects.get()
-    store_file(document, BytesIO(data))
-    return document
+    return Document.objects.get()
 
 
 @pytest.fixture

@@ -172,6 +172,10 @@ class ChunkSerializer(ReadOnlyModelSerializer[Chunk]):
     """A passage of a document. `start` and `end` are character offsets into the whole text."""
 
     heading_path = serializers.ListField(child=serializers.CharField())
+    location = serializers.CharField(
+        help_text="For people, where it begins: `page 3`, `12:34` of a recording, `Prices!A12`,"
+        " `row 7` or nothing."
+    )
     metadata = serializers.DictField()
 
     class Meta:
@@ -187,6 +191,7 @@ class ChunkSerializer(ReadOnlyModelSerializer[Chunk]):
             "start",
             "end",
             "page",
+            "location",
             "parent",
             "token_count",
             "language",

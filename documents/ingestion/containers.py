@@ -59,13 +59,30 @@ class _Allowance:
     bytes: int = field(default_factory=lambda: DEFAULT_LIMITS.max_unpacked_bytes)
 
 
-def with_parts(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The entries, each container with its parts after it, and an mbox replaced by its mails."""
+#: In what is declared of a container: its parts are still to be taken out of its stored file.
+UNPACK_LATER = "unpack_later"
+
+
+def with_parts(entries: Iterable[Entry], *, most: int | None = None) -> Iterator[Entry]:
+    """The entries, each container with its parts after it, and an mbox replaced by its mails.
+
+    A container with more than `most` parts comes without them, marked as UNPACK_LATER.
+    """
     for entry in entries:
         if isinstance(entry, BrokenSource) or entry.part_of or "parts" in entry.declared:
             yield entry
-        else:
-            yield from _with_own_parts(entry, 0, _Allowance())
+            continue
+        own = _with_own_parts(entry, 0, _Allowance())
+        first = next(own, None)
+        if first is None:
+            continue
+        if most is not None and isinstance(first, Source) and not first.part_of:
+            parts = first.declared.get("parts", ())
+            if len(parts) > most:
+                yield replace(first, declared={**first.declared, UNPACK_LATER: True})
+                continue
+        yield first
+        yield from own
 
 
 def _with_own_parts(entry: Source, depth: int, allowance: _Allowance) -> Iterator[Entry]:

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 
 from common import valkey
@@ -25,7 +25,7 @@ from common.leases import lease_expired, retry_on_deadlock
 from common.text import pluralized
 from documents.ingestion.concurrency import Stopwatch, heartbeat
 from documents.ingestion.sources import Entry
-from documents.ingestion.stored_files import delete_files
+from documents.ingestion.stored_files import delete_files, has_file_of_text
 from documents.lexical_index import index_pending
 from documents.models import Document, IngestionItem, IngestionRun, StagedDocument
 from inference.interfaces import InferenceError
@@ -53,6 +53,11 @@ _MARK_DUPLICATES = """
     UPDATE documents_document AS document SET duplicate_of_id = locked.original_id
     FROM locked WHERE document.id = locked.id
 """
+
+
+#: Of messages for documents whose pages are read by OCR. Redis and Valkey take the lowest number
+#: first, which is 0 for all others.
+PAGES_PRIORITY = 9
 
 
 class RunCancelled(Exception):
@@ -248,6 +253,14 @@ def claim(document_ids: Ids[int], *, token: UUID | None = None) -> tuple[UUID, l
     return token, documents
 
 
+def put_back(document_id: int, *, token: UUID) -> bool:
+    """Give up the claim of one document that is to be continued, without an attempt used up;
+    returns whether `token` still claimed it."""
+    claimed = Document.objects.filter(pk=document_id, claimed_by=token)
+    values = {"claimed_by": None, "claimed_until": None, "updated_at": Now()}
+    return bool(claimed.update(attempts=Greatest(F("attempts") - 1, 0), **values))
+
+
 def release_claim(token: UUID) -> None:
     """Release everything that `token` still claims."""
     with transaction.atomic():
@@ -432,9 +445,8 @@ def _undo_documents(run: IngestionRun, documents: Sequence[Document]) -> None:
     ids = [document.id for document in documents]
     staged = StagedDocument.objects.filter(document__in=ids)
     # Parsed already: the hash is that of the new bytes, so it must not make them look known.
-    Document.objects.filter(id__in=list(staged.values_list("document_id", flat=True))).update(
-        source_sha256=""
-    )
+    parsed = list(staged.values_list("document_id", flat=True))
+    Document.objects.filter(id__in=parsed).update(source_sha256="")
     staged.delete()
     if run.retry_of_id is not None:
         _restore_documents(
@@ -444,15 +456,15 @@ def _undo_documents(run: IngestionRun, documents: Sequence[Document]) -> None:
             error=RETRY_CANCELLED_MESSAGE,
         )
         return
-    files = [str(document.file.name) for document in documents if document.file]
+    with_text = [document for document in documents if _had_text(document)]
+    # Read again, and not brought anew: the file is the one that the text is from.
+    same = {each.id for each in with_text if each.id not in parsed and has_file_of_text(each)}
+    files = [str(each.file.name) for each in documents if each.file and each.id not in same]
     transaction.on_commit(lambda: delete_files(files))
-    _restore_documents(
-        [document.id for document in documents if _had_text(document)],
-        status=Document.Status.READY,
-        error_code="",
-        error="",
-        file="",
-    )
+    values = {"status": Document.Status.READY, "error_code": "", "error": ""}
+    changed = [document.id for document in with_text if document.id not in same]
+    _restore_documents(changed, **values, file="")
+    _restore_documents(sorted(same), **values)
     new = [document.id for document in documents if not _had_text(document)]
     Document.objects.filter(id__in=new).delete()
 

@@ -2,9 +2,11 @@
 document ids and may be run twice or killed at any line; for commands `InlineIngestion`, all stages
 in one process with bounded memory."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -25,7 +27,7 @@ from documents.ingestion.preparation import (
     unpack_document,
 )
 from documents.ingestion.registration import read_if_changed, register_documents
-from documents.ingestion.scanned_pages import ClaimLost, PageReading, PageTexts
+from documents.ingestion.scanned_pages import ClaimLost, PageReading, PagesLeft, PageTexts
 from documents.ingestion.sources import (
     Content,
     Entry,
@@ -34,22 +36,38 @@ from documents.ingestion.sources import (
     split_batches,
     split_segments,
 )
+from documents.ingestion.stored_files import has_own_look, replace_file, storing_transaction
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
 from documents.parsers import ParseError
 
 State = IngestionItem.State
 
 
-def parse_documents(document_ids: Sequence[int]) -> list[int]:
-    """Parse and cut the stored files of waiting documents; returns those to embed."""
+#: A document whose pages take OCR longer lets others go before, and is continued afterwards.
+OCR_SLICE_SECONDS = 15.0
+
+
+def parse_documents(
+    document_ids: Sequence[int], *, defer: Callable[[int], object] | None = None
+) -> list[int]:
+    """Parse and cut the stored files of waiting documents; returns those to embed.
+
+    With `defer` none waits long for the OCR of another: of several documents those with pages to
+    read are left to it, and a single one after OCR_SLICE_SECONDS.
+    """
     token, documents = jobs.claim(document_ids)
+    staged: list[int] = []
     with jobs.lease_renewal(token):
-        staged = [document.id for document in documents if _parse_document(document, token)]
+        for document in documents:
+            if _parse_document(document, token, defer, is_alone=len(documents) == 1):
+                staged.append(document.id)
     jobs.finish_runs(document_ids)
     return staged
 
 
-def _parse_document(document: Document, token: UUID) -> bool:
+def _parse_document(
+    document: Document, token: UUID, defer: Callable[[int], object] | None, *, is_alone: bool
+) -> bool:
     """True if the document now has chunks to embed."""
     watch = Stopwatch()
     jobs.set_item_state([document.id], state=State.PARSING)
@@ -67,16 +85,24 @@ def _parse_document(document: Document, token: UUID) -> bool:
                     "truncated",
                     f"The stored file of {name} cannot be read ({error}). Upload it again.",
                 ) from error
+        reading = PageReading(document, content, name=name, token=token)
+        seconds = math.inf if defer is None else OCR_SLICE_SECONDS
         prepared = prepare_for(
             document.collection,
             content,
             name=name,
             declared=document.declared,
             watch=watch,
-            read_pages=PageReading(document, content, name=name, token=token).read,
+            read_pages=partial(reading.read, seconds=seconds) if is_alone or not defer else None,
         )
     except ParseError as error:
         jobs.fail_documents([document.id], code=error.code, message=str(error), token=token)
+        return False
+    except (PagesUnread, PagesLeft):
+        assert defer is not None
+        jobs.add_timings(jobs.open_runs([document.id]), watch.seconds)
+        if jobs.put_back(document.id, token=token):
+            defer(document.id)
         return False
     except ClaimLost:
         return False
@@ -122,6 +148,25 @@ def embed_documents(document_ids: Sequence[int]) -> None:
 PREFETCHED_BYTES = 16 * 1024 * 1024
 #: Minimum weight of a source: small files have overhead too.
 MIN_SOURCE_BYTES = 64 * 1024
+
+
+def _keep_file(
+    document: Document,
+    content: Content,
+    *,
+    known: Document | None,
+    is_kept: bool,
+    stored: list[str],
+) -> None:
+    """Store the file of a document that was just registered if it `is_kept`; none takes the place
+    of another one. The same bytes are not stored again: `known` is the row as it was when they were
+    compared."""
+    if known is not None and known.pk == document.pk and document.file:
+        is_loaded = known.status == Document.Status.READY and known.file == document.file
+        if is_loaded and known.source_sha256 == content.sha256:
+            return
+    replace_file(document, content if is_kept else None, stored)
+
 
 #: A source that must be ingested, with its content and the document with its key.
 _Changed = tuple[Source, Content, Document | None]
@@ -197,7 +242,7 @@ class InlineIngestion:
                 if isinstance(found, IngestionItem):
                     settled.append(found)
                 elif isinstance(entry, Source) and not (
-                    self.run.store_once and self._link(entry, found.sha256)
+                    self.run.store_once and self._link(entry, found)
                 ):
                     changed.append((entry, found, known.get(entry.key)))
             if settled:
@@ -205,16 +250,20 @@ class InlineIngestion:
                 self._show()
             yield from changed
 
-    @transaction.atomic
-    def _link(self, source: Source, source_sha256: str) -> bool:
+    def _link(self, source: Source, content: Content) -> bool:
         """Make the source an alias of a document with its bytes, if there is one."""
-        if not duplicates.has_bytes(self.collection, source_sha256):
+        if not duplicates.has_bytes(self.collection, content.sha256):
             return False
-        sources = register_documents(self.collection, [source], run=self.run, state=State.EMBEDDING)
-        recipe = self.recipe.digest(source.declared)
-        if duplicates.make_alias(sources[source.key], source_sha256=source_sha256, recipe=recipe):
-            return True
-        transaction.set_rollback(True)
+        with storing_transaction() as stored:
+            sources = register_documents(
+                self.collection, [source], run=self.run, state=State.EMBEDDING
+            )
+            document, recipe = sources[source.key], self.recipe.digest(source.declared)
+            if duplicates.make_alias(document, source_sha256=content.sha256, recipe=recipe):
+                is_kept = has_own_look(document.media_type)
+                _keep_file(document, content, known=None, is_kept=is_kept, stored=stored)
+                return True
+            transaction.set_rollback(True)
         return False
 
     def _prepared(self, changed: Iterable[_Changed], token: UUID) -> Iterator[_Ready]:
@@ -261,13 +310,15 @@ class InlineIngestion:
     def _with_pages_read(self, changed: _Changed, token: UUID) -> PreparedDocument | None:
         """Prepare a document with pages for OCR, which are kept with its row: that is made now. A
         failure is recorded, and gives None."""
-        source, content, _ = changed
-        with transaction.atomic():
+        source, content, known = changed
+        with storing_transaction() as stored:
             registered = register_documents(
                 self.collection, [source], run=self.run, state=State.PARSING, token=token
             )
+            document = registered[source.key]
+            # Workers go on with it if this process is killed.
+            _keep_file(document, content, known=known, is_kept=True, stored=stored)
             jobs.lock_open_run(self.run.id)
-        document = registered[source.key]
 
         def read_pages(numbers: Sequence[int]) -> PageTexts:
             reading = PageReading(document, content, name=source.name, token=token)
@@ -308,8 +359,11 @@ class InlineIngestion:
             yield from group_jobs(self._register(group, token))
 
     def _register(self, ready: Sequence[_Ready], token: UUID) -> list[LoadJob]:
-        @transaction.atomic
         def register() -> list[LoadJob]:
+            with storing_transaction() as stored:
+                return register_and_store(stored)
+
+        def register_and_store(stored: list[str]) -> list[LoadJob]:
             # As of now: it may be of another space since the run began.
             collection = Collection.objects.select_related("space").get(pk=self.collection.pk)
             before = self._registered_before
@@ -320,6 +374,15 @@ class InlineIngestion:
                 state=State.EMBEDDING,
                 token=token,
             )
+            for (source, content, known), prepared in ready:
+                if source.key not in before:
+                    _keep_file(
+                        registered[source.key],
+                        content,
+                        known=known,
+                        is_kept=has_own_look(prepared.media_type),
+                        stored=stored,
+                    )
             read = [before[source.key].id for (source, _, _), _ in ready if source.key in before]
             jobs.set_item_state(read, state=State.EMBEDDING)
             jobs.lock_open_run(self.run.id)

@@ -2,8 +2,10 @@
 soon as it is read, so that a worker that is killed or stopped loses one page at most. Begin with
 `PageReading.read`."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +35,11 @@ class ClaimLost(Exception):
     or another worker took it over."""
 
 
+class PagesLeft(Exception):
+    """The time that was given is over, and pages are left to be read: those that were read are
+    kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class PageTexts:
     """Texts by page number, as parsers take them, and the document's `metadata` about them."""
@@ -58,13 +65,18 @@ class PageReading:
         )
 
     def read(
-        self, numbers: Sequence[int], *, on_page: Callable[[], object] = lambda: None
+        self,
+        numbers: Sequence[int],
+        *,
+        on_page: Callable[[], object] = lambda: None,
+        seconds: float = math.inf,
     ) -> PageTexts:
         """The texts of the pages; `on_page` is called after each.
 
-        Raises ParseError if there are too many or none can be read, ClaimLost, and what `on_page`
-        raises.
+        Raises ParseError if there are too many or none can be read, PagesLeft after `seconds` and a
+        page, ClaimLost, and what `on_page` raises.
         """
+        deadline = monotonic() + seconds
         if len(numbers) > settings.OCR_MAX_PAGES:
             raise ParseError(
                 "too_large",
@@ -84,8 +96,12 @@ class PageReading:
                 problems[number] = error
                 if len(problems) == len(numbers):
                     raise
-            self._show_progress(len(pages) + len(problems), len(numbers))
+            done = len(pages) + len(problems)
+            self._show_progress(done, len(numbers))
             on_page()
+            # After a page that is kept, so that some progress is made each time.
+            if number in pages and done < len(numbers) and monotonic() > deadline:
+                raise PagesLeft
         return _page_texts(list(pages.values()), sorted(problems))
 
     def _stored_pages(self, numbers: Sequence[int]) -> dict[int, ScannedPage]:

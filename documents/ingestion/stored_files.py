@@ -1,20 +1,25 @@
-"""Uploaded files in the storage: stored, deleted, and removed where no document names them."""
+"""Files of documents in the storage: stored, deleted, and removed where no document names them."""
 
 import errno
+import hashlib
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import BinaryIO
 
 from django.core.files import File
 from django.core.files.storage import Storage
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext
 
 from common.errors import RagsiteError
 from common.leases import database_now
+from documents.ingestion.sources import Content
 from documents.models import Document
+from documents.parsers.registry import is_binary
+from documents.parsers.zip_archive import ZIP
 
 _STORAGE_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -36,7 +41,7 @@ def store_file(document: Document, content: BinaryIO) -> str:
     try:
         name = field.storage.save(name, File(content), max_length=field.max_length)
         document.file = name
-        document.save()
+        document.save(update_fields=["file", "updated_at"])
     except BaseException as error:
         field.storage.delete(name)
         if isinstance(error, OSError) and error.errno in _STORAGE_FULL_ERRORS:
@@ -49,6 +54,54 @@ def store_file(document: Document, content: BinaryIO) -> str:
             ) from error
         raise
     return str(document.file.name)
+
+
+@contextmanager
+def storing_transaction() -> Iterator[list[str]]:
+    """A transaction, and the names of files stored in it, to be appended: they are deleted if the
+    block fails. A commit that fails leaves them, because it may have been carried out all the same;
+    `sweep_orphaned_files` removes them if not."""
+    stored: list[str] = []
+    is_complete = False
+    try:
+        with transaction.atomic():
+            yield stored
+            is_complete = True
+    except BaseException:
+        if not is_complete:
+            delete_files(stored)
+        raise
+
+
+def replace_file(document: Document, content: Content | None, stored: list[str]) -> None:
+    """Store `content` as the file of the document, or none; what it had before goes after the
+    commit. `stored` is that of `storing_transaction`."""
+    replaced = str(document.file.name or "")
+    if content is not None:
+        with content.open() as file:
+            stored.append(store_file(document, file))
+    elif replaced:
+        document.file = ""
+        document.save(update_fields=["file", "updated_at"])
+    if replaced:
+        transaction.on_commit(lambda: delete_files([replaced]))
+
+
+def has_own_look(media_type: str) -> bool:
+    """Whether a file of this type is more than its text: it has pages, a layout or pictures. An
+    archive is no more than its files."""
+    return is_binary(media_type) and media_type != ZIP
+
+
+def has_file_of_text(document: Document) -> bool:
+    """Whether the stored file is the one that the document's text was read from. Reads it."""
+    if not document.file:
+        return False
+    try:
+        with document.file.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == document.source_sha256
+    except OSError:
+        return False
 
 
 def delete_files(names: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from documents.parsers.docx_paragraphs import (
 from documents.parsers.html import parse_html
 from documents.parsers.markdown_writer import MarkdownWriter, single_line
 from documents.parsers.office_content import (
+    FROM_LEFT,
     ListWriter,
     Paragraph,
     cell_text,
@@ -222,7 +223,7 @@ class DocxBody:
                 merged = cell.find(f"{W}tcPr/{W}vMerge")
                 is_covered = merged is not None and merged.get(f"{W}val") != "restart"
                 texts.append(None if is_covered else cell_text(list(self._lines(cell, found))))
-                texts += [""] * (column_span(cell.find(f"{W}tcPr"), "gridSpan") - 1)
+                texts += [FROM_LEFT] * (column_span(cell.find(f"{W}tcPr"), "gridSpan") - 1)
             written.append(texts)
         write_table(self.out, written)
         self._attachments(found)

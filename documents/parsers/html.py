@@ -31,6 +31,7 @@ from documents.parsers.normalise import (
     language_code,
     readable_title,
 )
+from documents.parsers.table_writer import joined_names
 
 _CODE_LANGUAGE = re.compile(r"\b(?:language|lang|highlight-source)-([\w+#-]{1,20})")
 
@@ -40,10 +41,7 @@ def pipe_table(table: HtmlElement) -> list[str] | None:
     in cells)."""
     if any(node is not table for node in table.iter(*LAYOUT_CELL_TAGS)):
         return None
-    rows = [
-        [element_text(cell).replace("|", "\\|") for cell in row.iter("th", "td")]
-        for row in table.iter("tr")
-    ]
+    rows = [[cell.replace("|", "\\|") for cell in row] for row in _table_rows(table)]
     rows = [row for row in rows if any(row)]
     width = max(map(len, rows), default=0)
     if width < 2 or len(rows) < 2:
@@ -52,6 +50,62 @@ def pipe_table(table: HtmlElement) -> list[str] | None:
     lines.insert(1, _pipe_row(["---"] * width))
     caption = table.find("caption")
     return lines if caption is None else [element_text(caption), "", *lines]
+
+
+#: Columns and rows that a cell may cover, and characters of a text that is said in each of them.
+_MAX_SPAN, _MAX_REPEATED = 50, 100
+#: Cells of a table, after which none covers others.
+_MAX_CELLS = 100_000
+
+
+def _table_rows(table: HtmlElement) -> list[list[str]]:
+    """The cells' texts. A name over several columns is the name of each, before that which stands
+    below it; a text beside several rows is said in each of them."""
+    rows: list[list[str]] = []
+    names = count = 0
+    #: By column, how many more rows a text is for.
+    below: dict[int, tuple[int, str]] = {}
+    for row in table.iter("tr"):
+        cells: list[str] = []
+        is_names = row.getparent().tag == "thead" or next(row.iter("td"), None) is None
+        for cell in row.iter("th", "td"):
+            _fill_from_above(cells, below)
+            text = element_text(cell)
+            across, down = _span(cell, "colspan"), _span(cell, "rowspan") - 1
+            if count + len(cells) > _MAX_CELLS:
+                across, down = 1, 0
+            if down and len(text) <= _MAX_REPEATED:
+                below |= {
+                    len(cells) + at: (down, text if is_names or not at else "")
+                    for at in range(across)
+                }
+            cells += [text, *[text if is_names else ""] * (across - 1)]
+        _fill_from_above(cells, below)
+        rows.append(cells)
+        count += len(cells)
+        names += is_names and names == len(rows) - 1
+    if 1 < names < len(rows):
+        joined = rows[0]
+        for row in rows[1:names]:
+            joined = joined_names(joined, row)
+        rows[:names] = [joined]
+    return rows
+
+
+def _fill_from_above(cells: list[str], below: dict[int, tuple[int, str]]) -> None:
+    """Add what cells of former rows say at this place."""
+    while (found := below.get(len(cells))) is not None:
+        left, text = found
+        if left == 1:
+            del below[len(cells)]
+        else:
+            below[len(cells)] = left - 1, text
+        cells.append(text)
+
+
+def _span(cell: HtmlElement, name: str) -> int:
+    value = str(cell.get(name, "1")).strip()[:6]
+    return min(max(int(value), 1), _MAX_SPAN) if value.isascii() and value.isdigit() else 1
 
 
 def _pipe_row(cells: list[str]) -> str:

@@ -30,6 +30,7 @@ from documents.parsers.html import parse_html
 from documents.parsers.mail_quotes import fold_quotes
 from documents.parsers.normalise import decode_as, normalise_text, readable_title
 from documents.parsers.outlook import OLE, outlook_message
+from documents.parsers.rtf import parse_rtf
 from documents.parsers.text_formats import markdown_headings
 
 MAIL = "message/rfc822"
@@ -199,6 +200,8 @@ def _read_part(part: Message, mail: Mail, *, depth: int, is_related: bool) -> tu
         return "\n\n".join(text for text, _ in texts), any(rich for _, rich in texts)
     is_attached = (part.get_content_disposition() or "") == "attachment"
     is_file = is_attached or (depth > 0 and bool(_file_name(part)))
+    if kind == "text/rtf" and not is_file:
+        return _rtf_body(_payload(part))
     if kind in {"text/plain", "text/html"} and not is_file:
         try:
             text = decode_as(_payload(part), str(part.get_content_charset() or ""))
@@ -247,6 +250,14 @@ def html_body(text: str) -> tuple[str, bool]:
         # The mark says that it is UTF-8, whatever the page says of itself.
         page = codecs.BOM_UTF8 + text.encode()
         return parse_html(page, name="", keep_boilerplate=True).text.strip(), True
+    except ParseError:
+        return "", True
+
+
+def _rtf_body(data: bytes) -> tuple[str, bool]:
+    """Markdown of an RTF body; no text if it cannot be read."""
+    try:
+        return parse_rtf(data, name="").text.strip(), True
     except ParseError:
         return "", True
 

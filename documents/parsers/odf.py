@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from documents.parsers.markdown_writer import MarkdownWriter, single_line
 from documents.parsers.office_content import (
+    FROM_LEFT,
     ListWriter,
     Paragraph,
     cell_text,
@@ -21,7 +22,7 @@ from documents.parsers.office_package import (
     read_xml,
     single_top_heading,
 )
-from documents.parsers.xlsx import MAX_CELLS, Sheet, write_notes_and_tables
+from documents.parsers.xlsx import MAX_CELLS, Sheet, WorkbookWriter
 from documents.parsers.zip_archive import open_zip
 
 _ODF_NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns:"
@@ -116,12 +117,12 @@ class OdfWriter:
         found: list[Paragraph] = []
         written: list[list[str | None]] = []
         for row in rows:
-            # A covered cell is empty if another covers it from the left, None from above.
+            # None where another cell covers it from above.
             cells: list[str | None] = []
             beside = 0
             for cell in row:
                 if local_name(cell) == "covered-table-cell":
-                    cells.append("" if beside > 0 else None)
+                    cells.append(FROM_LEFT if beside > 0 else None)
                     beside -= 1
                     continue
                 paragraphs = [self._read(node) for node in cell.iter(f"{TEXT}p")]
@@ -274,7 +275,8 @@ def parse_odf(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
         tags = (f"{STYLE}style", f"{TEXT}list-style")
         writer = OdfWriter(node for tree in [*styles, root] for node in tree.iter(*tags))
         body = next(root.iterfind("{*}body/*"), root)
-        pages = tuple(_write_document(writer, body, limits))
+        workbook = WorkbookWriter(writer.out)
+        pages = tuple(_write_document(writer, workbook, body, limits))
         text, headings = writer.out.finish()
         if not writer.has_text:
             raise ParseError(
@@ -287,22 +289,24 @@ def parse_odf(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
             (text, headings),
             name=name,
             media_type=f"{_ODF_TYPE}{local_name(body)}",
-            metadata=metadata,
+            metadata=metadata | workbook.metadata(),
             title=writer.title,
             fallback_title=single_top_heading(headings),
-            pages=pages,
+            pages=pages or workbook.pages(text),
         )
 
 
-def _write_document(writer: OdfWriter, body: Element, limits: Limits) -> Iterator[Page]:
+def _write_document(
+    writer: OdfWriter, workbook: WorkbookWriter, body: Element, limits: Limits
+) -> Iterator[Page]:
     """Write the whole document; yields the pages of a presentation."""
     match local_name(body):
         case "spreadsheet":
             for table in body.iterfind(f"{TABLE}table"):
                 sheet = read_sheet(table, limits)
                 if sheet.rows:
-                    writer.heading(1, table.get(f"{TABLE}name", ""))
-                    write_notes_and_tables(writer.out, sheet)
+                    title = " ".join(table.get(f"{TABLE}name", "").split())
+                    workbook.sheet(title, writer.heading(1, title), sheet)
                     writer.has_text = True
         case "presentation":
             for number, slide in enumerate(body.iterfind(f"{DRAW}page"), start=1):

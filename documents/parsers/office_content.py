@@ -21,7 +21,7 @@ from documents.parsers.office_package import (
     local_name,
     parse_integer,
 )
-from documents.parsers.table_writer import table_blocks
+from documents.parsers.table_writer import joined_names, table_blocks
 
 GENERAL = "General"
 #: https://learn.microsoft.com/dotnet/api/documentformat.openxml.spreadsheet.numberingformat
@@ -209,11 +209,17 @@ def cell_text(lines: Sequence[str]) -> str:
     return separator.join(line for line in lines if line)
 
 
-def write_table(out: MarkdownWriter, rows: Sequence[Sequence[str | None]]) -> None:
-    """Write rows, the first with the column names; a cell is None if the one above covers it.
+#: In the rows of `write_table`: the cell to the left covers this one.
+FROM_LEFT = "\0"
 
-    Every row of a merged cell gets its text, so that it makes sense wherever the table is cut. A
-    lone cell above the names is a caption. Empty rows and columns are dropped.
+
+def write_table(out: MarkdownWriter, rows: Sequence[Sequence[str | None]]) -> None:
+    """Write rows, the first with the column names; a cell is None if the one above covers it, and
+    FROM_LEFT if the one beside it does.
+
+    Every row of a merged cell gets its text, so that it makes sense wherever the table is cut, and
+    a name over several columns is the name of each, before that which stands below it. A lone cell
+    above the names is a caption. Empty rows and columns are dropped.
     """
     filled: list[list[str]] = []
     for row in rows:
@@ -222,15 +228,55 @@ def write_table(out: MarkdownWriter, rows: Sequence[Sequence[str | None]]) -> No
         filled.append(
             [repeated.get(at, "") if cell is None else cell for at, cell in enumerate(row)]
         )
-    table = [row for row in filled if any(row)]
-    columns = sorted({at for row in table for at, cell in enumerate(row) if cell})
-    table = [[row[at] if at < len(row) else "" for at in columns] for row in table]
-    while table and (len(table) == 1 or sum(map(bool, table[0])) == 1):
-        for cell in filter(None, table.pop(0)):
-            out.write(cell)
-            out.end_block()
-    if table:
-        write_rows(out, table[0], table[1:])
+    table = [row for row in filled if any(cell not in {"", FROM_LEFT} for cell in row)]
+    columns = {at for row in table for at, cell in enumerate(row) if cell not in {"", FROM_LEFT}}
+    width = max(columns, default=-1) + 1
+    table = [[*row, *[""] * (width - len(row))] for row in table]
+    while table and (len(table) == 1 or sum(cell not in {"", FROM_LEFT} for cell in table[0]) == 1):
+        for cell in table.pop(0):
+            if cell not in {"", FROM_LEFT}:
+                out.write(cell)
+                out.end_block()
+    if not table:
+        return
+    header = table.pop(0)
+    names = repeat_from_left(header)
+    body = [["" if cell == FROM_LEFT else cell for cell in row] for row in table]
+    if FROM_LEFT in header and has_second_header(header, body):
+        names = joined_names(names, body.pop(0))
+    kept = sorted(columns)
+    write_rows(out, [names[at] for at in kept], ([row[at] for at in kept] for row in body))
+
+
+def repeat_from_left(row: Sequence[str]) -> list[str]:
+    """The cells, with the text of those that cover others in each of these."""
+    cells: list[str] = []
+    for cell in row:
+        cells.append(cells[-1] if cell == FROM_LEFT and cells else cell.strip(FROM_LEFT))
+    return cells
+
+
+def has_second_header(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first of `rows` has names of columns, below names of groups of them: it differs
+    from the figures below it, or repeats what reaches down from above."""
+    if len(rows) < 2:
+        return False
+    first, second = rows[0], rows[1]
+    texts = [text for text in first if text]
+    if len(texts) < 2 or not all(is_name(text) for text in texts):
+        return False
+    reaches_down = any(text and text == name for text, name in zip(first, header, strict=False))
+    return reaches_down or any(text and not is_name(text) for text in second)
+
+
+LETTER = re.compile(r"[^\W\d_]")
+#: As the name of a column.
+_YEAR_OR_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?")
+
+
+def is_name(text: str) -> bool:
+    """Whether a cell may be the name of a column, and no figure."""
+    return bool(LETTER.search(text) or _YEAR_OR_DATE.fullmatch(text))
 
 
 def write_rows(

@@ -24,7 +24,7 @@ MAX_NESTED = 30
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 
 # Properties of [MS-OXPROPS].
-_SUBJECT, _BODY, _HTML, _MESSAGE_ID = 0x0037, 0x1000, 0x1013, 0x1035
+_SUBJECT, _BODY, _RTF, _HTML, _MESSAGE_ID = 0x0037, 0x1000, 0x1009, 0x1013, 0x1035
 _SENDER_NAMES, _SENDER_ADDRESSES = (0x0042, 0x0C1A), (0x5D02, 0x5D01, 0x0065, 0x0C1F)
 _SENT_AT, _RECEIVED_AT, _CODEPAGES = 0x0039, 0x0E06, (0x3FFD, 0x3FDE)
 _NAME, _ADDRESSES, _RECIPIENT_KIND = 0x3001, (0x39FE, 0x3003), 0x0C15
@@ -204,9 +204,52 @@ def _message(file: CompoundFile, entry: int, *, header: int, depth: int) -> Mess
     html = mail.data(_HTML)
     if text := mail.text(_HTML) if html is None else decode_as(html, mail.encoding):
         body.attach(MIMEText(text, "html", "utf-8"))
+    if not body.get_payload() and (rtf := decompressed_rtf(mail.data(_RTF) or b"")):
+        rich = MIMEBase("text", "rtf")
+        rich.set_payload(rtf)
+        encoders.encode_base64(rich)
+        body.attach(rich)
     for part in [body, *attached]:
         whole.attach(part)
     return whole
+
+
+#: What the window holds before the first byte.
+_RTF_START = (
+    b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern "
+    b"\\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl"
+    b"\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx"
+)
+_WINDOW, _MAX_RTF_BYTES = 4096, 16 * 1024 * 1024
+
+
+def decompressed_rtf(data: bytes) -> bytes:
+    """The RTF of a mail, as [MS-OXRTFCP] packs it: bytes, and places in a window of the last 4,096
+    bytes. As far as it can be read; empty if it is of another kind."""
+    kind = data[8:12]
+    if kind == b"MELA":
+        return data[16:]
+    if kind != b"LZFu":
+        return b""
+    window = bytearray(_RTF_START.ljust(_WINDOW, b"\0"))
+    end, found, at = len(_RTF_START), bytearray(), 16
+    while at < len(data) and len(found) < _MAX_RTF_BYTES:
+        flags, at = data[at], at + 1
+        for bit in range(8):
+            if flags >> bit & 1:
+                pair = int.from_bytes(data[at : at + 2], "big")
+                start, length, at = pair >> 4, (pair & 15) + 2, at + 2
+                if start == end or at > len(data):
+                    return bytes(found)
+                run: Iterator[int] = (window[(start + step) % _WINDOW] for step in range(length))
+            else:
+                run = iter(data[at : at + 1])
+                at += 1
+            for byte in run:  # one by one: a run may repeat what it has just written
+                found.append(byte)
+                window[end] = byte
+                end = (end + 1) % _WINDOW
+    return bytes(found)
 
 
 def _address(name: str, address: str) -> str:

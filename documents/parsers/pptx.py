@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from documents.parsers.markdown_writer import MarkdownWriter
 from documents.parsers.office_content import (
+    FROM_LEFT,
     ListWriter,
     cell_text,
     drawing_paragraph_text,
@@ -55,6 +56,15 @@ class Slide:
         return [text for shape in bodies for text in drawing_paragraphs(shape)]
 
 
+def _cell(cell: Element) -> str | None:
+    """As `write_table` takes it."""
+    if cell.get("vMerge"):
+        return None
+    if cell.get("hMerge"):
+        return FROM_LEFT
+    return cell_text(list(drawing_paragraphs(cell)))
+
+
 def write_content(out: MarkdownWriter, slide: Slide) -> bool:
     """Write everything except the title; False if there is nothing."""
     before = out.length
@@ -64,12 +74,8 @@ def write_content(out: MarkdownWriter, slide: Slide) -> bool:
             if body is not None:
                 _write_text(out, body, bulleted=_placeholder_type(shape) in _BULLETED)
             elif table is not None:
-                # None for a cell that the one above covers.
                 rows = [
-                    [
-                        None if cell.get("vMerge") else cell_text(list(drawing_paragraphs(cell)))
-                        for cell in row.iterfind(f"{A}tc")
-                    ]
+                    [_cell(cell) for cell in row.iterfind(f"{A}tc")]
                     for row in table.iterfind(f"{A}tr")
                 ]
                 write_table(out, rows)

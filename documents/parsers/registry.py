@@ -259,6 +259,12 @@ _SUPPORTED_FORMATS = (
 )
 
 
+def is_binary(media_type: str) -> bool:
+    """Whether files of this type are no text that an editor shows."""
+    found = _BY_MEDIA_TYPE.get(media_type)
+    return found is not None and found.binary
+
+
 def detect_media_type(data: bytes, *, name: str) -> str:
     """The media type: by content, then, among texts, by suffix; never raises."""
     return _detect_kind(data, name).media_type

@@ -2,6 +2,7 @@
 Begin with `table_blocks`."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from documents.location import table_rows
 from documents.parsers.base import Page
@@ -56,6 +57,14 @@ def table_blocks(
         yield _pipe_table(names, block, width)
     if names.unused:
         yield f"Empty columns: {'; '.join(names.unused.values())}"
+
+
+def joined_names(above: Sequence[str], below: Sequence[str]) -> list[str]:
+    """One name for each column, of those in two rows."""
+    return [
+        " ".join(dict.fromkeys(filter(None, pair)))
+        for pair in zip_longest(above, below, fillvalue="")
+    ]
 
 
 class _ColumnNames:

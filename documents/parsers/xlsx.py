@@ -12,13 +12,15 @@ from typing import Any
 from lxml import etree
 
 from documents.location import FIRST_ROW, WORKBOOK
-from documents.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
+from documents.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from documents.parsers.column_types import ColumnTypes
 from documents.parsers.markdown_writer import MarkdownWriter, without_soft_hyphens
 from documents.parsers.office_content import (
     BUILT_IN,
     GENERAL,
+    LETTER,
     format_number,
+    is_name,
     write_drawing,
     write_rows,
 )
@@ -169,9 +171,6 @@ def _clean_string(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-_LETTER = re.compile(r"[^\W\d_]")
-#: Column names without letters: years and dates.
-_YEAR_OR_DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d-\d\d)?")
 #: Number of rows from which a table's width is estimated.
 _WIDTH_SAMPLE_ROWS = 20
 #: Values of merged cells that are longer say more than a row needs to repeat.
@@ -231,6 +230,33 @@ def write_notes_and_tables(
     return first, tables
 
 
+class WorkbookWriter:
+    """Writes sheets, each below its name, and remembers their `tables` and where their rows are."""
+
+    def __init__(self, out: MarkdownWriter) -> None:
+        self.out = out
+        self.tables: list[dict[str, Any]] = []
+        self._places: list[tuple[int, int, int]] = []
+
+    def sheet(self, title: str, start: int, sheet: Sheet) -> None:
+        """Write the rows of a sheet, whose heading is at `start`."""
+        row, found = write_notes_and_tables(self.out, sheet, is_first=not self._places)
+        self.tables += [{"sheet": title, **table} for table in found]
+        self._places.append((start, self.out.length, row))
+
+    def metadata(self) -> dict[str, Any]:
+        """What is known of the tables."""
+        return {"tables": self.tables[:_TABLES_LISTED]} if self.tables else {}
+
+    def pages(self, text: str) -> list[Page]:
+        """The rows of all sheets in the finished `text`."""
+        return [
+            page
+            for start, end, row in self._places
+            for page in row_pages(text[start:end], row, start=start)
+        ]
+
+
 def find_notes_and_tables(sheet: Sheet) -> Iterator[str | SheetTable]:
     """Text above a table or between two are notes; after an empty row another table may begin.
 
@@ -275,7 +301,7 @@ def _starts_table(rows: list[SheetRow], names: dict[int, str]) -> bool:
     if not _looks_like_names(first):
         return False
     below = rows[1][1] if len(rows) > 1 else {}
-    figures = any(at in first and not _LETTER.search(text) for at, text in below.items())
+    figures = any(at in first and not LETTER.search(text) for at, text in below.items())
     return figures or not set(first) <= set(names)
 
 
@@ -285,11 +311,12 @@ def _take_column_names(rows: list[SheetRow], spread: dict[int, dict[int, int]]) 
     if not _looks_like_names(first):
         return {}
     del rows[0]
-    if number not in spread or not rows or not _looks_like_names(rows[0][1]):
-        return first
     above = dict(first)
-    for start, end in spread[number].items():
-        above |= dict.fromkeys(range(start, end + 1), first[start])
+    for start, end in spread.get(number, {}).items():
+        filled = {at for _, cells in rows[:_WIDTH_SAMPLE_ROWS] for at in cells}
+        above |= dict.fromkeys(filled.intersection(range(start, end + 1)), first[start])
+    if number not in spread or not rows or not _looks_like_names(rows[0][1]):
+        return above
     below = rows.pop(0)[1]
     return {
         at: " ".join(dict.fromkeys(names[at] for names in (above, below) if at in names))
@@ -299,9 +326,7 @@ def _take_column_names(rows: list[SheetRow], spread: dict[int, dict[int, int]]) 
 
 def _looks_like_names(cells: dict[int, str]) -> bool:
     texts = cells.values()
-    return len(cells) > 1 and all(
-        _LETTER.search(text) or _YEAR_OR_DATE.fullmatch(text) for text in texts
-    )
+    return len(cells) > 1 and all(map(is_name, texts))
 
 
 def _repeat_merged(sheet: Sheet) -> dict[int, dict[int, int]]:
@@ -347,8 +372,7 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         metadata = package.properties()
         out = MarkdownWriter()
         is_filled = False
-        tables: list[dict[str, Any]] = []
-        places: list[tuple[int, int, int]] = []
+        writer = WorkbookWriter(out)
         relations = package.related(package.main)
         for sheet in workbook.iterfind(f"{S}sheets/{S}sheet"):
             kind, part = relations.get(sheet.get(f"{R}id", ""), ("", ""))
@@ -363,9 +387,7 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
             if cells.rows or drawings:
                 start = out.heading(1, title)
                 before = out.length
-                row, found = write_notes_and_tables(out, cells, is_first=not places)
-                tables += [{"sheet": title, **table} for table in found]
-                places.append((start, out.length, row))
+                writer.sheet(title, start, cells)
                 for drawing in drawings:
                     write_drawing(out, package, drawing)
                 is_filled |= out.length > before
@@ -376,14 +398,11 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
             )
         if reader.formulas_without_value:
             metadata["formulas_without_value"] = reader.formulas_without_value
-        if tables:
-            metadata["tables"] = tables[:_TABLES_LISTED]
         text, headings = out.finish()
-        pages = [
-            page
-            for start, end, row in places
-            for page in row_pages(text[start:end], row, start=start)
-        ]
         return office_document(
-            (text, headings), name=name, media_type=MEDIA_TYPE, metadata=metadata, pages=pages
+            (text, headings),
+            name=name,
+            media_type=MEDIA_TYPE,
+            metadata=metadata | writer.metadata(),
+            pages=writer.pages(text),
         )

@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.files.base import File
 from django.core.files.uploadedfile import TemporaryUploadedFile
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.http import FileResponse
 from django.utils.formats import number_format
 from django.utils.translation import gettext
@@ -25,7 +25,7 @@ from accounts.services import principals
 from common.errors import Forbidden, InvalidInput, NotFound
 from documents.ingestion import jobs, versions
 from documents.ingestion.concurrency import share_collection_locks
-from documents.ingestion.containers import with_parts
+from documents.ingestion.containers import UNPACK_LATER, with_parts
 from documents.ingestion.duplicates import make_alias
 from documents.ingestion.pipeline import InlineIngestion
 from documents.ingestion.preparation import recipe_for
@@ -41,7 +41,7 @@ from documents.ingestion.sources import (
     storable_name,
     text_source,
 )
-from documents.ingestion.stored_files import delete_files, store_file
+from documents.ingestion.stored_files import replace_file, storing_transaction
 from documents.ingestion.text_changes import join_passages
 from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
@@ -96,6 +96,8 @@ def checked_access(
     return names
 
 
+#: A request takes this many parts out of a container itself; a worker takes those of larger ones.
+PARTS_IN_REQUEST = 40
 #: Shown to all members as the source of a run whose files only some may see.
 RESTRICTED_SOURCE_NAME = "Documents with an access list"
 
@@ -158,41 +160,34 @@ def ingest_sources(
 ) -> IngestionRun:
     """Store sources and queue them for the workers, all or none.
 
-    With `store_once` a file with the bytes of another document becomes an alias of it. `access`
-    lists who may see new documents, such as `user:7`; existing documents keep their lists and
+    Of a mail or archive with more than PARTS_IN_REQUEST parts these are taken out by a worker. With
+    `store_once` a file with the bytes of another document becomes an alias of it. `access` lists
+    who may see new documents, such as `user:7`; existing documents keep their lists and
     reject a text meant for fewer people. The run does not name files with an access list. Raises
     InvalidInput for an invalid list, and NotFound for a collection that was deleted.
     """
     listed = checked_access(access, workspace_id=collection.workspace_id, user=user)
-    stored: list[str] = []
-    complete = False
-    try:
-        with transaction.atomic():
-            share_collection_locks([collection.pk])  # it cannot be deleted from here on
-            _require_collection(collection)
-            run = create_run(
-                collection=collection,
-                user=user,
-                policy=policy,
-                store_once=store_once,
-                source=source if listed is None else RESTRICTED_SOURCE_NAME,
+    with storing_transaction() as stored:
+        share_collection_locks([collection.pk])  # it cannot be deleted from here on
+        _require_collection(collection)
+        run = create_run(
+            collection=collection,
+            user=user,
+            policy=policy,
+            store_once=store_once,
+            source=source if listed is None else RESTRICTED_SOURCE_NAME,
+        )
+        watch = PartWatch(collection, user)
+        queued = [
+            document_id
+            for entry in watch.entries(
+                _with_access(listed, with_parts(sources, most=PARTS_IN_REQUEST))
             )
-            watch = _PartWatch(collection, user)
-            queued = [
-                document_id
-                for entry in watch.entries(_with_access(listed, with_parts(sources)))
-                if (document_id := _queue_source(entry, run, stored)) is not None
-            ]
-            from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
+            if (document_id := queue_source(entry, run, stored)) is not None
+        ]
+        from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
 
-            enqueue(queued)
-            complete = True
-    except BaseException:
-        # One whose connection was cut at its end may have been committed all the same, or may be
-        # just now. If not, `documents.ingestion.stored_files` removes its files.
-        if not complete:
-            delete_files(stored)
-        raise
+        enqueue(queued)
     watch.remove_dropped()
     if not queued:
         jobs.finish_run(run.id)
@@ -200,7 +195,7 @@ def ingest_sources(
     return run
 
 
-class _PartWatch:
+class PartWatch:
     """Remembers which parts the containers of a run had before it, to delete those that they no
     longer have."""
 
@@ -246,7 +241,7 @@ def _require_collection(collection: Collection) -> None:
         raise NotFound(gettext("The collection “{slug}” is gone.").format(slug=collection.slug))
 
 
-def _queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | None:
+def queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | None:
     """Store one source, appending its file to `stored`; returns the document's id if a worker must
     process it."""
     jobs.count_on_run(run.id, total=1, bytes=entry.size)
@@ -262,14 +257,11 @@ def _queue_source(entry: Entry, run: IngestionRun, stored: list[str]) -> int | N
         run.collection, [entry], run=run, state=IngestionItem.State.WAITING
     )
     document = registered[entry.key]
-    replaced = document.file.name
     # The name decides nothing about the path: it is kept in `source`.
-    with content.open() as file:
-        stored.append(store_file(document, file))
-    if replaced:
-        transaction.on_commit(lambda: delete_files([replaced]))
+    replace_file(document, content, stored)
     digest = recipe.digest(entry.declared)
-    if run.store_once and make_alias(document, source_sha256=content.sha256, recipe=digest):
+    shares_text = run.store_once and UNPACK_LATER not in entry.declared
+    if shares_text and make_alias(document, source_sha256=content.sha256, recipe=digest):
         return None
     return document.id
 
@@ -298,7 +290,7 @@ def ingest_inline(
                 collection=collection, policy=policy, store_once=store_once, source=source
             )
             on_progress(run)
-            watch = _PartWatch(collection)
+            watch = PartWatch(collection)
             entries = watch.entries(_with_access(listed, with_parts(sources)))
             run = InlineIngestion(run, on_progress=on_progress).ingest(entries)
             watch.remove_dropped()
@@ -328,7 +320,7 @@ def ingest_uploads(
         collection=collection,
         # In one order: two uploads of the same files cannot wait for each other.
         sources=sorted(
-            with_parts(_upload_sources(uploads)),
+            with_parts(_upload_sources(uploads), most=PARTS_IN_REQUEST),
             key=lambda entry: entry.key if isinstance(entry, Source) else "",
         ),
         source=uploads[0].name if len(uploads) == 1 else f"{len(uploads)} files",
@@ -460,9 +452,9 @@ TEXT_SUFFIXES = {"markdown": ".md", "plain": ".txt"}
 
 
 def original_response(document: Document) -> FileResponse:
-    """The uploaded file, which browsers download instead of displaying, because it may contain
-    anything. Raises NotFound if it is not stored: files ingested by commands and programs are not
-    kept."""
+    """The stored file, which browsers download instead of displaying, because it may contain
+    anything. Raises NotFound if there is none: of what commands ingest, files that are text
+    themselves are not stored."""
     try:
         if not document.file:
             raise FileNotFoundError

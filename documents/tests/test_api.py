@@ -460,8 +460,8 @@ def test_a_deleted_document_is_gone_with_its_chunks(client: APIClient, notes: Co
 
 
 def test_chunks_come_in_the_order_of_the_text(client: APIClient, notes: Collection) -> None:
-    document = DocumentFactory(collection=notes)
-    chunks = [ChunkFactory(document=document) for _ in range(5)]
+    document = DocumentFactory(collection=notes, media_type="application/pdf")
+    chunks = [ChunkFactory(document=document, page=number) for number in range(1, 6)]
     url: str | None = f"{DOCUMENTS}{document.pk}/chunks/?page_size=2"
     seen = []
     while url:
@@ -471,6 +471,7 @@ def test_chunks_come_in_the_order_of_the_text(client: APIClient, notes: Collecti
     assert [row["id"] for row in seen] == [chunk.pk for chunk in chunks]
     assert seen[0]["text"] == chunks[0].text
     assert (seen[1]["start"], seen[1]["end"]) == (chunks[1].start, chunks[1].end)
+    assert [row["location"] for row in seen] == [f"page {number}" for number in range(1, 6)]
     assert not {"embedding", "search_vector"} & seen[0].keys()
 
 

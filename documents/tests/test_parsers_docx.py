@@ -238,6 +238,29 @@ def test_lists_keep_their_levels_and_the_numbers_that_word_shows() -> None:
     )
 
 
+def test_a_name_over_several_columns_is_the_name_of_each() -> None:
+    def spanning(text: str, columns: int) -> str:
+        return f'<w:tc><w:tcPr><w:gridSpan w:val="{columns}"/></w:tcPr>{paragraph(text)}</w:tc>'
+
+    def table_of(*rows: str) -> str:
+        return text_of(f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>")
+
+    assert table_of(
+        _cell("Region") + spanning("2025", 2) + spanning("2026", 2),
+        _cell("") + _cell("Plan") + _cell("Actual") + _cell("Plan") + _cell("Actual"),
+        _cell("North") + _cell("1") + _cell("2") + _cell("3") + _cell("4"),
+    ) == (
+        "| Region | 2025 Plan | 2025 Actual | 2026 Plan | 2026 Actual |\n"
+        "| - | - | - | - | - |\n| North | 1 | 2 | 3 | 4 |\n"
+    )
+    # What stands below one row of names is no second row of them.
+    assert table_of(
+        _cell("Id") + spanning("Name", 2),
+        _cell("A") + _cell("Ada") + _cell("Lovelace"),
+        _cell("B") + _cell("Bob") + _cell("Byron"),
+    ).startswith("| Id | Name | Name |\n| - | - | - |\n| A | Ada | Lovelace |")
+
+
 def test_headings_keep_the_number_that_word_shows() -> None:
     body = item("Costs", 1, style="Heading1") + item("Rent", 1, 2, style="Heading2")
     titles = [heading.title for heading in read(body=body, parts={"numbering": NUMBERING}).headings]

@@ -44,6 +44,12 @@ def text(body: str) -> str:
         ("<p># no heading<p>---<p>```", "\\# no heading\n\n\\---\n\n\\```"),
         ("<table><tr><th>a<th>b<tr><td>1<td>|</table>", "| a | b |\n| --- | --- |\n| 1 | \\| |"),
         ("<table><tr><td>a<td>b<tr><td>1</table>", "| a | b |\n| --- | --- |\n| 1 |  |"),
+        (
+            "<table><thead><tr><th rowspan=2>Region<th colspan=2>2026<tr><th>Plan<th>Actual</thead>"
+            "<tr><td rowspan=2>North<td>1<td>2<tr><td colspan=2>both</table>",
+            "| Region | 2026 Plan | 2026 Actual |\n| --- | --- | --- |\n| North | 1 | 2 |\n"
+            "| North | both |  |",
+        ),
         ("<table><tr><td>only<tr><td>column</table>", "only\n\ncolumn"),
         ("<table><tr><td><h1>T</h1><td>menu</table>", "# T\n\nmenu"),
         (

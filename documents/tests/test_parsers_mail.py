@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from documents.parsers import Heading, ParseError, parse
 from documents.parsers.mail import MAX_ATTACHMENTS, unpack_mail
 from documents.parsers.mail_quotes import fold_quotes
+from documents.parsers.outlook import decompressed_rtf
 from documents.tests.factories_mail import broken_part, mail, many_attachments, outlook
 
 
@@ -213,3 +214,20 @@ def test_damaged_mails_raise_nothing_else(noise: bytes, at: int, kind: str) -> N
         except ParseError as error:
             outcome = str(error)
         assert outcome
+
+
+#: The example of [MS-OXRTFCP].
+HELLO = bytes.fromhex(
+    "2d0000002b0000004c5a4675f1c5c7a703000a00726370673132354232"
+    "0af32068656c090020627705b06c647d0a800fa0"
+)
+
+
+def test_an_outlook_mail_that_has_its_text_as_rtf_alone_is_read() -> None:
+    assert decompressed_rtf(HELLO) == b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n"
+    document = parse(outlook({0x0037: "Boiler", 0x1009: HELLO}), name="a.msg")
+    assert "hello world" in document.text
+    both = parse(outlook({0x0037: "Boiler", 0x1000: "Plain.", 0x1009: HELLO}), name="a.msg")
+    assert "hello" not in both.text
+    for end in range(len(HELLO)):
+        assert decompressed_rtf(HELLO)[:20].startswith(decompressed_rtf(HELLO[:end])[:20])

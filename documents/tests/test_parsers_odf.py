@@ -2,6 +2,7 @@
 
 import pytest
 
+from documents.location import location
 from documents.parsers import Heading, Page, ParseError, parse
 from documents.parsers.base import Limits
 from documents.parsers.odf import parse_odf
@@ -66,6 +67,12 @@ def test_a_spreadsheet_declares_a_million_rows_and_costs_what_is_there() -> None
     document = parse(odf("spreadsheet", body), name="a.ods")
     row = "| 2024-03-01 | 1234.5 |\n"
     assert document.text == f"# Sales\n\n| Month | Sum |\n| - | - |\n{row}{row}"
+    assert document.metadata["tables"] == [
+        {"sheet": "Sales", "rows": "2-3", "columns": ["Month", "Sum"], "types": ["date", "number"]}
+    ]
+    second = document.text.rindex(row)
+    assert [page.number for page in document.pages if page.offset <= second][-1] == 3
+    assert location(document.media_type, 3, heading_path=["Sales"]) == "Sales!A3"
 
 
 def test_filled_cells_that_are_repeated_without_end_are_refused() -> None:

@@ -167,6 +167,28 @@ def test_too_many_pages_are_refused_before_any_is_read(
     assert not ScannedPage.objects.exists()
 
 
+def test_pages_of_one_document_do_not_hold_back_others(
+    collection: Collection, monkeypatch: Any
+) -> None:
+    """Another one in its message goes before, and whatever comes between two of its pages."""
+    monkeypatch.setattr(pipeline, "OCR_SLICE_SECONDS", 0.0)
+    scan = queue(collection, "fax.tif", fax(250, 240, 230))
+    note = queue(collection, "note.txt", b"Short.")
+    deferred: list[int] = []
+    assert pipeline.parse_documents([scan.pk, note.pk], defer=deferred.append) == [note.pk]
+    assert deferred == [scan.pk]
+    assert not ScannedPage.objects.exists()
+    for pages in (1, 2):
+        assert not pipeline.parse_documents([scan.pk], defer=deferred.append)
+        scan.refresh_from_db()
+        assert (scan.claimed_by, scan.attempts, scan.scanned_pages.count()) == (None, 0, pages)
+        item = IngestionItem.objects.get(document=scan)
+        assert (item.state, item.pages_read, item.pages_to_read) == ("parsing", pages, 3)
+    assert deferred == [scan.pk] * 3
+    keep(scan, fax(250, 240, 230), 3, "Read.")
+    assert pipeline.parse_documents([scan.pk], defer=deferred.append) == [scan.pk]
+
+
 def test_progress_names_the_page(collection: Collection) -> None:
     document = queue(collection, "fax.tif", fax(1, 2, 3))
     run = IngestionRun.objects.get()

@@ -12,11 +12,12 @@ from django.test import Client
 from django.urls import reverse
 
 from documents import services
+from documents.ingestion import pipeline
 from documents.ingestion.sources import discover
 from documents.models import Collection, Document, IngestionRun
 from documents.parsers.base import WINDOW_BYTES
 from documents.parsers.zip_folder import unpack_zip
-from documents.services import sync_directory
+from documents.services import archives, sync_directory
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.factories_mail import mail
 
@@ -44,6 +45,64 @@ def documents(collection: Collection, folder: Path | str = "") -> dict[str, Docu
     start = f"{Path(folder).resolve()}/" if folder else ""
     rows = Document.objects.filter(collection=collection, is_current=True)
     return {row.key.removeprefix(start): row for row in rows}
+
+
+def upload(collection: Collection, members: dict[str, str | bytes]) -> IngestionRun:
+    file = SimpleUploadedFile("large.zip", zipped(members))
+    return services.ingest_uploads(
+        collection=collection, uploads=[services.Upload(name="large.zip", file=file)]
+    )
+
+
+def work_through(archive: int) -> None:
+    """What the workers do with an archive, and with the parts that come out of it."""
+    while not archives.take_out_parts(archive):
+        pass
+    ids = list(Document.objects.exclude(status="ready").values_list("pk", flat=True))
+    pipeline.embed_documents(pipeline.parse_documents(ids))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_takes_the_files_out_of_a_large_archive(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "BATCH_PARTS", 20)
+    monkeypatch.setattr(archives, "SLICE_SECONDS", 0.0)
+    notes: dict[str, str | bytes] = {f"{n:02}.txt": f"Words of note {n}." for n in range(45)}
+    run = upload(collection, notes | {"empty.txt": b"", "../out.txt": b"x"})
+    assert (run.total, Document.objects.count()) == (1, 1)
+    archive = Document.objects.get()
+    # In slices, each of which may be the last that a worker does.
+    assert archives.take_out_parts(archive.pk) is False
+    run.refresh_from_db()
+    assert (run.total, run.is_finished) == (21, False)
+    work_through(archive.pk)
+    run.refresh_from_db()
+    assert (run.state, run.total, run.ready, run.failed) == ("partial", 48, 46, 2)
+    archive.refresh_from_db()
+    assert "unpack_later" not in archive.declared
+    assert archives.take_out_parts(archive.pk) is None
+    # The same archive without one file.
+    del notes["00.txt"]
+    run = upload(collection, notes)
+    work_through(archive.pk)
+    run.refresh_from_db()
+    assert (run.state, run.ready, run.skipped) == ("succeeded", 1, 44)
+    assert set(documents(collection)) == {"large.zip", *(f"large.zip!/{name}" for name in notes)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_comes_out_of_an_archive_whose_run_was_cancelled(
+    collection: Collection, media_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archives, "SLICE_SECONDS", 0.0)
+    run = upload(collection, {f"{n:02}.txt": f"Words of note {n}." for n in range(120)})
+    archive = Document.objects.get()
+    assert archives.take_out_parts(archive.pk) is False
+    services.cancel_run(run=run)
+    assert archives.take_out_parts(archive.pk) is None
+    assert not Document.objects.exists()
+    assert not [path for path in media_root.rglob("*") if path.is_file()]
 
 
 def test_files_of_an_archive_are_documents_and_follow_it(

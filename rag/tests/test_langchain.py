@@ -102,6 +102,7 @@ def test_a_passage_tells_where_it_stands_and_its_own_metadata_go_before(world: W
     assert (found.metadata["year"], found.metadata["token_count"]) == (2026, 14)
     assert found.metadata["document_key"] == "vacation.md"
     assert (found.metadata["start"], found.metadata["end"]) == (0, len(VACATION))
+    assert found.metadata["location"] == ""
     store = RagsiteVectorStore(Retriever(world.alice.user, collections=["handbook"]))
     store.add_texts(["Named otherwise."], [{"title": "Mine"}], ids=["named"])
     (found,) = RagsiteRetriever(retriever=Retriever(world.alice.user)).invoke("otherwise", k=1)

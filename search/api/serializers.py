@@ -194,6 +194,9 @@ class SimilarSerializer(serializers.Serializer[Any]):
     ordinal = serializers.IntegerField(help_text="Its place in the document, from 0.")
     heading_path = serializers.ListField(child=serializers.CharField())
     page = serializers.IntegerField(allow_null=True)
+    location = serializers.CharField(
+        help_text="For people, where it begins: `page 3`, `12:34` of a recording, `Prices!A12`."
+    )
     start = serializers.IntegerField()
     end = serializers.IntegerField()
     text = serializers.CharField(help_text="How it begins.")

@@ -62,6 +62,7 @@ def test_the_best_passage_comes_first_with_every_score_apart(
     assert best["rank"] == 1
     assert best["text"] == chunk.text
     assert (best["start"], best["end"], best["page"]) == (chunk.start, chunk.end, 4)
+    assert best["location"] == "page 4"
     assert best["heading_path"] == ["Possible side effects"]
     assert best["metadata"] == {"year": 2025}
     assert best["chunk_key"] == "aripiprazole_chunk_002"

@@ -91,13 +91,12 @@ LISTED = [
         ("GET", f"{DOC}/chunks/"),
         ("GET", f"{DOC}/edits/"),
         ("GET", f"{DOC}/file/"),
+        ("GET", f"{DOC}/pages/1/image/"),
         ("GET", f"{DOC}/similar/"),
         ("GET", "/api/v1/chunks/{chunk}/"),
         ("GET", "/api/v1/chunks/{chunk}/similar/"),
         ("GET", "/api/v1/edits/{edit}/"),
     ),
-    # Notes have no pages to be shown; `documents/tests/views/test_pages.py` has documents that do.
-    *_doors(READER, "read", ("GET", f"{DOC}/pages/1/image/"), fine=(404,)),
     *_doors(
         CORRECTOR,
         "write",

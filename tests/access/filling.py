@@ -1,9 +1,13 @@
 """A workspace with one of everything: whoever adds a table adds a row here."""
 
+import hashlib
+from io import BytesIO
 from typing import Any
 
 from django.core.files.base import ContentFile
 from django.utils import timezone
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from accounts.models import Membership
 from dashboard.models import Sample
@@ -30,6 +34,9 @@ from graph.models import Alias, Extraction
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
 from tests.access.filling_own import chats, judged, kept, memory
 from tests.access.words import Words
+
+#: Where the words of a page are on it.
+BOX = [0.1, 0.2, 0.8, 0.3]
 
 
 def fill(
@@ -61,16 +68,18 @@ def fill(
 def _document(
     owner: Membership, collection: Collection, key: str, word: str, access: list[str] | None
 ) -> dict[str, Any]:
+    picture = _picture(word)
     document = DocumentFactory(
         collection=collection,
         key=key,
         title=f"Of {word}",
         source=f"{key} {word}",
-        media_type="text/markdown",
+        media_type="image/png",
+        source_sha256=hashlib.sha256(picture).hexdigest(),
         access=access,
         metadata={"author": f"Smith {word}", "year": 2021},
     )
-    document.file.save("f", ContentFile(f"The warden keeps {word}.".encode()))
+    document.file.save("f", ContentFile(picture))
     chunk = ChunkFactory(
         document=document,
         text=f"The warden keeps the keys of {word}.",
@@ -93,10 +102,13 @@ def _document(
     scanned = ScannedPage.objects.create(
         workspace=owner.workspace,
         document=document,
-        source_sha256="0" * 64,
+        source_sha256=document.source_sha256,
         page=1,
         engine="PP-OCRv6",
         text=f"A scan of {word}",
+        lines=[
+            {"box": BOX, "confidence": 0.9, "words": [["scanned", *BOX], [f"scanned-{word}", *BOX]]}
+        ],
         confidence=0.9,
     )
     return {
@@ -109,6 +121,15 @@ def _document(
         "documents.stageddocument": staged.pk,
         "documents.scannedpage": scanned.pk,
     }
+
+
+def _picture(word: str) -> bytes:
+    """A page to be looked at, whose file holds the word."""
+    about = PngInfo()
+    about.add_text("Comment", f"The warden keeps {word}.")
+    file = BytesIO()
+    Image.new("L", (40, 60), 200 + len(word)).save(file, "PNG", pnginfo=about)
+    return file.getvalue()
 
 
 def _runs(collection: Collection, document: Document, words: Words) -> dict[str, Any]:

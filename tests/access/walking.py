@@ -167,6 +167,8 @@ def faults(case: Case, answer: Answer) -> list[str]:
 def _is_let_in(case: Case, answer: Answer) -> bool:
     if answer.status in case.door.fine:
         return True
+    if "/image/" in case.door.path and "Content-Type: image/webp" not in answer.told:
+        return False  # browsers get a picture that says so where there is no page
     goes_to_login = "/login/" in answer.location and case.door.who is not Who.ANYBODY
     return answer.status < 400 and not answer.is_error and not goes_to_login
 

@@ -43,7 +43,7 @@ class Command(ServiceCommand):
             documents = pluralized(run.ready + run.skipped, "document")
             lines.append(f"Demo corpus: {passages} of {documents} in “{collection.name}”.")
         firm = services.get_or_create_collection(workspace=workspace, slug=FIRM_COLLECTION)
-        # By the workers, which keep the files; OCR would hold up the start of the site.
+        # By the workers: OCR would hold up the start of the site.
         pages = services.ingest_sources(
             collection=firm, sources=firm_pages(), source="contracts, letters of an invented firm"
         )

@@ -15,6 +15,7 @@ from documents.ingestion.sources import Source
 from documents.ingestion.stored_files import store_file
 from documents.models import Collection, Document, ScannedPage
 from documents.page_cache import page_cache
+from documents.page_images import start_renderer
 from documents.parsers import ParseError
 from documents.parsers.page_image import render_page
 from documents.services import delete_document, ingest_inline
@@ -32,13 +33,10 @@ def cache(settings: Any, tmp_path: Path) -> Path:
     return tmp_path / "pages"
 
 
-def stored(collection: Collection, name: str, data: bytes) -> Document:
-    """A document whose file is kept, as that of an upload is."""
+def ingested(collection: Collection, name: str, data: bytes) -> Document:
     source = Source(key=name, name=name, size=len(data), read=lambda: data)
     ingest_inline(collection=collection, sources=[source])
-    document = Document.objects.get(key=name)
-    store_file(document, BytesIO(data))
-    return document
+    return Document.objects.get(key=name)
 
 
 @pytest.fixture
@@ -49,7 +47,7 @@ def report(alice: Membership) -> Document:
     pdf.cell(text="The harbour was closed in March because of the ice.")
     pdf.add_page()
     pdf.cell(text="The dues are forty crowns a day.")
-    return stored(collection, "report.pdf", finished(pdf))
+    return ingested(collection, "report.pdf", finished(pdf))
 
 
 def address(document: Document, number: int = 1) -> str:
@@ -153,11 +151,12 @@ def test_words_of_a_scan_on_its_side_are_marked_on_the_upright_page(
 ) -> None:
     """A receipt that was put in turned by a quarter, as OCR reads it."""
     collection = CollectionFactory(workspace=alice.workspace, slug="reports")
-    document = stored(collection, "receipt.txt", b"Total 6.50 EUR")
+    document = ingested(collection, "receipt.txt", b"Total 6.50 EUR")
     picture = BytesIO()
     Image.new("RGB", (300, 200), "white").save(picture, "PNG")
     sha256 = hashlib.sha256(picture.getvalue()).hexdigest()
     document.media_type, document.source_sha256 = "image/png", sha256
+    document.save()
     store_file(document, BytesIO(picture.getvalue()))
     ScannedPage.objects.create(
         workspace=alice.workspace,
@@ -189,6 +188,10 @@ def test_words_of_a_scan_on_its_side_are_marked_on_the_upright_page(
     assert 390 < float(mark.get("width")) < 440
     image = Image.open(BytesIO(client.get(address(document)).content))
     assert (image.width, image.height) == (200, 300)
+
+
+def test_the_renderer_is_started_by_a_picture_that_it_can_render() -> None:
+    start_renderer()  # raises ParseError if not
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF"])
