@@ -58,6 +58,7 @@ INSTALLED_APPS = [
     "inference",
     "accounts",
     "documents",
+    "sources",
     "memory",
     "graph",
     "search",
@@ -229,6 +230,7 @@ _SCHEDULE = {
     "documents.tasks.sweep_files": 3600.0,
     "accounts.tasks.prune_idempotency_records": 3600.0,
     "accounts.tasks.prune_history": 3600.0,
+    "sources.tasks.start_due_sources": _RECOVERY_SECONDS,
     "memory.tasks.recover_memories": _RECOVERY_SECONDS,
     "memory.tasks.recover_extractions": _RECOVERY_SECONDS,
     "memory.tasks.prune_memories": 600.0,
@@ -297,6 +299,13 @@ INGESTION_MAX_ATTEMPTS = env.int("RAGSITE_INGESTION_MAX_ATTEMPTS", default=5)
 INGEST_ROOTS = env.list("RAGSITE_INGEST_ROOTS", default=[])
 # Whether documents may be fetched from the web; addresses inside the network never are.
 URL_INGESTION = env.bool("RAGSITE_URL_INGESTION", default=False)
+# Sources: networks besides the public internet where they may be, such as 10.0.0.0/8; what encrypts
+# their passwords (the newest first; without any, SECRET_KEY); workers' failures in a row after
+# which a source is stopped.
+SOURCE_NETWORKS = env.list("RAGSITE_SOURCE_NETWORKS", default=[])
+CREDENTIALS_KEYS = env.list("RAGSITE_CREDENTIALS_KEYS", default=[])
+SOURCES_DIR = VAR_DIR / "sources"
+SOURCES_MAX_ATTEMPTS = 3
 # At most this many chunks in scope are scanned exactly; more go through the approximate index.
 EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=2_000)
 # How searches join words and meaning where neither the request nor the collections say: by scaled
@@ -590,6 +599,7 @@ LOGGING: dict[str, Any] = {
         for name in (
             "ragsite",
             "documents",
+            "sources",
             "memory",
             "graph",
             "search",

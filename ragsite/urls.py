@@ -13,6 +13,7 @@ urlpatterns = [
     path("api/", include("ragsite.api")),
     path("", include("search.urls")),
     path("", include("documents.urls")),
+    path("", include("sources.urls")),
     path("", include("graph.urls")),
     path("", include("memory.urls")),
     path("", include("rag.urls")),

@@ -346,7 +346,7 @@ def sync_directory(
         unmoved = {
             source.key
             for document, source in plan.renamed
-            if not _rename_document(collection, document, source)
+            if not rename_document(collection, document, source)
         }
         arguments: dict[str, Any] = {
             "collection": collection,
@@ -425,7 +425,7 @@ def _delete_removed(gone: Sequence[Document]) -> None:
 
 
 @transaction.atomic
-def _rename_document(collection: Collection, document: Document, source: Source) -> bool:
+def rename_document(collection: Collection, document: Document, source: Source) -> bool:
     """Give a document with all its versions the key of `source`; chunks and vectors stay. False if
     somebody changed it meanwhile."""
     rows = Document.objects.select_for_update().filter(collection=collection, key=document.key)

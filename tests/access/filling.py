@@ -32,6 +32,7 @@ from documents.tests.factories import (
 )
 from graph.models import Alias, Extraction
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
+from sources.models import DataSource, DataSourceItem, DataSourceRun
 from tests.access.filling_own import chats, judged, kept, memory
 from tests.access.words import Words
 
@@ -55,6 +56,7 @@ def fill(
     ids |= _document(owner, collection, "private.md", words.listed, listed)
     chunk, common = Chunk.objects.get(pk=ids["chunk"]), Chunk.objects.get(pk=open_ids["chunk"])
     ids |= _runs(collection, common.document, words)
+    ids |= _source(collection, listed, words)
     ids |= _graph(chunk, common, words)
     ids |= memory(owner, words, slug)
     ids |= chats(owner, words, slug)
@@ -130,6 +132,38 @@ def _picture(word: str) -> bytes:
     file = BytesIO()
     Image.new("L", (40, 60), 200 + len(word)).save(file, "PNG", pnginfo=about)
     return file.getvalue()
+
+
+def _source(collection: Collection, listed: list[str], words: Words) -> dict[str, Any]:
+    source = DataSource.objects.create(
+        workspace=collection.workspace,
+        collection=collection,
+        name=f"Cloud {words.shared}",
+        connector="folder",
+        options={"path": f"/nowhere/{words.shared}"},
+        access_rules=[{"glob": "private/**", "access": listed}],
+    )
+    items = [
+        DataSourceItem.objects.create(
+            workspace=collection.workspace,
+            source=source,
+            key=name,
+            name=name,
+            version="1",
+            failures=3,
+            error=f"No {name}",
+        )
+        for name in (f"{words.shared}.md", f"private/{words.listed}.md")
+    ]
+    run = DataSourceRun.objects.create(
+        workspace=collection.workspace, source=source, state="failed", finished_at=timezone.now()
+    )
+    return {
+        "source": source.pk,
+        "sources.datasource": source.pk,
+        "sources.datasourceitem": items[0].pk,
+        "sources.datasourcerun": run.pk,
+    }
 
 
 def _runs(collection: Collection, document: Document, words: Words) -> dict[str, Any]:

@@ -1,0 +1,101 @@
+"""What a connector is: it lists what a source has and fetches one item. Begin with `Connector`.
+
+Comparing, retries, renames, deletions, access and progress are the same for all and are not its
+business (`sources.synchronisation`). No Django here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What a source has: a file, message or page, without its bytes.
+
+    `key` stays while it is the same thing. `version` changes whenever the bytes may have: an ETag,
+    a hash, or size and time. `name` is its path as people read it, whose suffix tells its format;
+    `url` is where people open it. `readers` are those that may read it at the source; None where
+    the source does not say.
+    """
+
+    key: str
+    version: str
+    name: str
+    size: int | None = None
+    modified_at: datetime | None = None
+    url: str = ""
+    readers: tuple[str, ...] | None = None
+
+
+class SourceError(Exception):
+    """The source as a whole cannot be used now; the message says why and names the cure.
+
+    With `is_permanent` trying again is useless until somebody changed something: a password, a
+    path. Else it is away: down, slow, refusing for a time.
+    """
+
+    def __init__(self, message: str, *, is_permanent: bool = False) -> None:
+        super().__init__(message)
+        self.is_permanent = is_permanent
+
+
+class ItemError(Exception):
+    """One item cannot be fetched; the others can."""
+
+
+class ItemGone(ItemError):
+    """It is certainly there no more."""
+
+
+class ConnectorOptions(BaseModel):
+    """Options of a connector. Fields of type `SecretStr` are kept encrypted and never shown; titles
+    and descriptions label the form."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+class Connector(ABC):
+    """A kind of source, opened with options. Used as a context manager, which closes it.
+
+    Its methods raise SourceError where the source is away.
+    """
+
+    #: Its name in the database and on the command line, and on pages.
+    kind: ClassVar[str]
+    label: ClassVar[str]
+    Options: ClassVar[type[ConnectorOptions]]
+
+    @abstractmethod
+    def list_items(self) -> Iterator[Item]:
+        """Everything that is there, page by page as it comes. A listing that cannot be finished
+        raises SourceError: what it did not name would be taken for gone."""
+
+    @abstractmethod
+    def fetch(self, item: Item, file: Path, *, max_bytes: int) -> dict[str, Any]:
+        """Write the item's bytes to `file`; returns title, language, media_type, file_name or
+        metadata of the document, where the source knows them. Raises ItemError, or ItemGone."""
+
+    @abstractmethod
+    def is_gone(self, key: str) -> bool:
+        """Whether the source definitely has it no more, asked anew. When in doubt, no."""
+
+    def close(self) -> None:  # noqa: B027 (most have nothing to give back)
+        """Give connections back."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

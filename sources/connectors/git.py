@@ -1,0 +1,172 @@
+"""The files of a branch of a git repository, over https or from a path of the server."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote, urlsplit
+
+import urllib3
+from django.conf import settings
+from dulwich.client import FetchPackResult, get_transport_and_path
+from dulwich.errors import GitProtocolError, NotGitRepository
+from dulwich.object_store import iter_tree_contents
+from dulwich.objects import Blob, Commit
+from dulwich.refs import Ref
+from dulwich.repo import Repo
+from pydantic import Field, SecretStr
+
+from documents.ingestion.sources import matches_glob, storable_key, storable_name
+from documents.web_fetch import DEFAULT_PORTS, FetchError, checked_addresses
+from sources.connectors.base import Connector, ConnectorOptions, Item, ItemError, SourceError
+from sources.connectors.http import may_reach
+
+GIT_SECONDS = 300.0
+_REGULAR_FILES = frozenset({0o100644, 0o100755})
+
+
+class GitOptions(ConnectorOptions):
+    url: str = Field(title="Address", description="Such as https://git.example.org/team/handbook.")
+    branch: str = Field(default="", title="Branch", description="Empty: the default one.")
+    glob: str = Field(
+        default="**/*", title="Files", description="* stays within a folder, **/ goes below."
+    )
+    username: str = Field(default="", title="Name")
+    password: SecretStr = Field(default=SecretStr(""), title="Password or token")
+
+
+class Git(Connector):
+    """Keeps the newest commit of the branch, without history, in a repository of its own below
+    the site's directory; it may be deleted at any time. A file's version is the hash of its bytes,
+    so that only what changed is ever fetched."""
+
+    kind = "git"
+    label = "Git repository"
+    Options: ClassVar[type[ConnectorOptions]] = GitOptions
+
+    def __init__(self, options: GitOptions) -> None:
+        self._options = options
+        place = hashlib.sha256(f"{options.url} {options.branch}".encode()).hexdigest()[:24]
+        self._folder = settings.SOURCES_DIR / f"git-{place}"
+        self._repo: Repo | None = None
+        self._files: dict[str, bytes] = {}
+
+    def list_items(self) -> Iterator[Item]:
+        repo = self._fetch_branch()
+        for key, sha in self._files.items():
+            blob = repo[sha]
+            assert isinstance(blob, Blob)
+            yield Item(
+                key=key,
+                version=sha.decode(),
+                name=storable_name(key),
+                size=blob.raw_length(),
+                url=self._web_address(key),
+            )
+
+    def fetch(self, item: Item, file: Path, *, max_bytes: int) -> dict[str, Any]:
+        repo = self._repo or self._fetch_branch()
+        try:
+            blob = repo[item.version.encode()]
+        except KeyError:
+            raise ItemError("The branch has moved on; the next run fetches it anew.") from None
+        assert isinstance(blob, Blob)
+        if blob.raw_length() > max_bytes:
+            raise ItemError(
+                f"It has {blob.raw_length():,} bytes; {max_bytes:,} are allowed. Split it, or raise"
+                " RAGSITE_MAX_UPLOAD_BYTES."
+            )
+        with file.open("wb") as opened:
+            opened.writelines(blob.chunked)
+        return {}
+
+    def is_gone(self, key: str) -> bool:
+        if self._repo is None:
+            self._fetch_branch()
+        return key not in self._files
+
+    def close(self) -> None:
+        if self._repo is not None:
+            self._repo.close()
+
+    def _fetch_branch(self) -> Repo:
+        """Fetch the newest commit, and read the names and hashes of its files."""
+        self._check_address()
+        branch = self._options.branch
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            repo = self._repo = Repo(str(self._folder))
+        except NotGitRepository:
+            repo = self._repo = Repo.init_bare(str(self._folder))
+        wanted = Ref(f"refs/heads/{branch}".encode() if branch else b"HEAD")
+        fetched = self._fetch_commit(repo, wanted)
+        sha = fetched.refs.get(wanted)
+        if sha is None:
+            what = f"branch “{branch}”" if branch else "commit"
+            raise SourceError(f"{self._options.url} has no {what}.", is_permanent=bool(branch))
+        repo.refs[Ref(b"refs/heads/ragsite")] = sha
+        commit = repo[sha]
+        assert isinstance(commit, Commit)
+        self._files = {
+            key: entry.sha
+            for entry in iter_tree_contents(repo.object_store, commit.tree)
+            if entry.mode in _REGULAR_FILES
+            and matches_glob(
+                key := storable_key(entry.path.decode(errors="surrogateescape")), self._options.glob
+            )
+        }
+        return repo
+
+    def _fetch_commit(self, repo: Repo, wanted: Ref) -> FetchPackResult:
+        options = self._options
+        try:
+            client, path = get_transport_and_path(
+                options.url,
+                username=options.username or None,
+                password=options.password.get_secret_value() or None,
+                quiet=True,
+                pool_manager=urllib3.PoolManager(timeout=GIT_SECONDS, retries=2)
+                if options.url.startswith("http")
+                else None,
+            )
+            return client.fetch(
+                path,
+                repo,
+                determine_wants=lambda refs, depth=None: [
+                    refs[name] for name in [wanted] if name in refs and refs[name] not in repo
+                ],
+                depth=1,
+            )
+        except (GitProtocolError, NotGitRepository, urllib3.exceptions.HTTPError, OSError) as error:
+            raise SourceError(
+                f"{options.url} cannot be fetched: {error or type(error).__name__}. Check the"
+                " address, and the name and token where it is private."
+            ) from error
+
+    def _check_address(self) -> None:
+        url = urlsplit(self._options.url)
+        if url.scheme in DEFAULT_PORTS and url.hostname:
+            try:
+                port = url.port or DEFAULT_PORTS[url.scheme]
+                checked_addresses(url.hostname, port, is_allowed=may_reach)
+            except (FetchError, ValueError) as error:
+                raise SourceError(str(error)) from error
+        elif url.scheme or not Path(self._options.url).is_absolute():
+            raise SourceError(
+                "Give an address that begins with https://, or a whole path of the server.",
+                is_permanent=True,
+            )
+
+    def _web_address(self, key: str) -> str:
+        """Where the common hosts show a file; empty for others."""
+        url = urlsplit(self._options.url)
+        if url.scheme != "https" or url.hostname not in {
+            "github.com",
+            "gitlab.com",
+            "codeberg.org",
+        }:
+            return ""
+        base = self._options.url.removesuffix("/").removesuffix(".git")
+        branch = quote(self._options.branch or "HEAD")
+        middle = {"github.com": "blob", "gitlab.com": "-/blob", "codeberg.org": "src/branch"}
+        return f"{base}/{middle[url.hostname]}/{branch}/{quote(key)}"

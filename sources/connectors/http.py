@@ -1,0 +1,126 @@
+"""HTTP for connectors: only addresses that may be reached, bounded answers, and the waits that a
+busy server asks for. Begin with `HttpClient`."""
+
+import time
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from django.conf import settings
+
+from documents.web_fetch import Address, CheckedTransport, FetchError, is_public, resolve_host
+from inference.remote.client import deadline
+from sources.connectors.base import ItemError, SourceError
+
+REQUEST_SECONDS = 60.0
+#: For one file, however slowly it comes.
+DOWNLOAD_SECONDS = 900.0
+MAX_LISTING_BYTES = 64 * 1024 * 1024
+#: Tries of a request that a busy server puts off, and the longest wait for the next.
+TRIES = 4
+MAX_WAIT_SECONDS = 20.0
+_BUSY_STATUSES = frozenset({429, 502, 503, 504})
+
+
+def may_reach(address: Address) -> bool:
+    """Whether a source may be at this address: one of the public internet, or of the networks that
+    the operator has named in RAGSITE_SOURCE_NETWORKS."""
+    return is_public(address) or any(
+        address.version == network.version and address in network
+        for network in map(ip_network, settings.SOURCE_NETWORKS)
+    )
+
+
+class HttpClient:
+    """Requests to a source. Raises SourceError where it is away or not reachable from here."""
+
+    def __init__(self, *, auth: Any = None) -> None:
+        self._client = httpx2.Client(
+            transport=CheckedTransport(resolve=resolve_host, is_allowed=may_reach),
+            auth=auth,
+            # Packed bodies are not asked for: a few bytes may stand for gigabytes.
+            headers={"User-Agent": "ragsite", "Accept-Encoding": "identity"},
+            follow_redirects=True,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def request(
+        self, method: str, url: str, *, max_bytes: int = MAX_LISTING_BYTES, **options: Any
+    ) -> httpx2.Response:
+        """The whole answer, whatever its status. A larger one than `max_bytes` is a SourceError."""
+        body = bytearray()
+
+        def keep(piece: bytes) -> None:
+            body.extend(piece)
+            if len(body) > max_bytes:
+                raise SourceError(f"{url} answers with more than {max_bytes:,} bytes.")
+
+        answer = self._send(method, url, keep, body.clear, REQUEST_SECONDS, options)
+        return httpx2.Response(
+            answer.status_code, headers=answer.headers, content=bytes(body), request=answer.request
+        )
+
+    def download(
+        self, url: str, file: Path, *, max_bytes: int, headers: dict[str, str] | None = None
+    ) -> httpx2.Response:
+        """Write the body to `file`; returns the answer without it. Raises ItemError for more than
+        `max_bytes`."""
+        with file.open("wb") as opened:
+
+            def keep(piece: bytes) -> None:
+                opened.write(piece)
+                if opened.tell() > max_bytes:
+                    raise ItemError(
+                        f"It has more than {max_bytes:,} bytes. Split it, or raise"
+                        " RAGSITE_MAX_UPLOAD_BYTES."
+                    )
+
+            def begin_again() -> None:
+                opened.seek(0)
+                opened.truncate()
+
+            options = {"headers": headers or {}}
+            return self._send("GET", url, keep, begin_again, DOWNLOAD_SECONDS, options)
+
+    def _send(
+        self,
+        method: str,
+        url: str,
+        keep: Any,
+        begin_again: Any,
+        seconds: float,
+        options: dict[str, Any],
+    ) -> httpx2.Response:
+        for tried in range(1, TRIES + 1):
+            begin_again()
+            try:
+                with (
+                    deadline(time.monotonic() + seconds),
+                    self._client.stream(method, url, timeout=REQUEST_SECONDS, **options) as answer,
+                ):
+                    for piece in answer.iter_raw():
+                        keep(piece)
+            except FetchError as error:
+                raise SourceError(
+                    f"{error} Whoever runs the site can allow its network by"
+                    " RAGSITE_SOURCE_NETWORKS.",
+                    is_permanent=error.code == "forbidden_address",
+                ) from error
+            except (httpx2.RequestError, httpx2.InvalidURL, ValueError) as error:
+                if tried == TRIES or not isinstance(error, httpx2.NetworkError):
+                    raise SourceError(f"{url} cannot be read: {error or 'no answer'}.") from error
+                time.sleep(2.0 ** (tried - 1))
+            else:
+                if answer.status_code not in _BUSY_STATUSES or tried == TRIES:
+                    return answer
+                time.sleep(_asked_wait(answer, tried))
+        raise AssertionError
+
+
+def _asked_wait(answer: httpx2.Response, tried: int) -> float:
+    asked = answer.headers.get("retry-after", "")
+    return min(float(asked) if asked.isdecimal() else 2.0 ** (tried - 1), MAX_WAIT_SECONDS)

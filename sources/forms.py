@@ -1,0 +1,95 @@
+"""The form of a source: what all have, and the options of its kind."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from pydantic import SecretStr
+
+from common.errors import InvalidInput
+from documents.forms import AccessForm
+from documents.models import Collection
+from sources.connectors import connector_class
+from sources.models import DataSource
+from sources.schedule import next_run
+
+#: Names of the options in the form begin with this.
+PREFIX = "option_"
+
+
+class SourceForm(AccessForm):
+    """A new source of a kind, or the changes of one that is there."""
+
+    name = forms.CharField(label=_("Name"), max_length=200)
+    collection = forms.ModelChoiceField(
+        Collection.objects.none(), label=_("Collection"), to_field_name="slug"
+    )
+    schedule = forms.CharField(
+        label=_("Read every"),
+        required=False,
+        max_length=100,
+        help_text=_("Minutes, or five cron words such as 0 6 * * 1-5. Empty: by hand only."),
+    )
+    delete_missing = forms.BooleanField(
+        label=_("Delete documents whose file is gone there"), required=False, initial=True
+    )
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        kind: str,
+        workspace_id: int,
+        source: DataSource | None = None,
+        collection: str = "",
+    ) -> None:
+        initial: dict[str, Any] = {"schedule": "15", "collection": collection}
+        if source is not None:
+            initial = {
+                "name": source.name,
+                "schedule": source.schedule,
+                "delete_missing": source.delete_missing,
+                "access": source.access or [],
+                **{PREFIX + name: value for name, value in source.options.items()},
+            }
+        super().__init__(data, initial=initial)
+        collections = Collection.objects.filter(workspace=workspace_id).order_by("name")
+        self.fields["collection"].queryset = collections  # type: ignore[attr-defined]
+        if source is not None:
+            del self.fields["collection"]
+        for name, option in connector_class(kind).Options.model_fields.items():
+            is_secret = option.annotation is SecretStr
+            kept = is_secret and source is not None
+            self.fields[PREFIX + name] = forms.CharField(
+                label=_(option.title or name),
+                help_text=_("Empty: the one that is kept.")
+                if kept
+                else _(option.description or ""),
+                required=option.is_required() and not kept,
+                initial=None if option.is_required() or is_secret else option.default,
+                widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+                if is_secret
+                else forms.TextInput,
+            )
+        self.order_fields(
+            ["name", *(name for name in self.fields if name.startswith(PREFIX)), "collection"]
+        )
+        self.offer_access(workspace_id, chosen=initial.get("access", ()))
+
+    def clean_schedule(self) -> str:
+        schedule: str = self.cleaned_data["schedule"].strip()
+        try:
+            next_run(schedule, after=timezone.now())
+        except InvalidInput as error:
+            raise forms.ValidationError(str(error)) from error
+        return schedule
+
+    def options(self) -> Mapping[str, str]:
+        """What was given for the options of the kind; an empty secret is left out."""
+        return {
+            name.removeprefix(PREFIX): value
+            for name, value in self.cleaned_data.items()
+            if name.startswith(PREFIX) and value != ""
+        }

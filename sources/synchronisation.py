@@ -1,0 +1,428 @@
+"""One run of a source: list what it has, compare, fetch what changed, delete what is certainly
+gone. Begin with `Synchronisation.work`.
+
+The same for every connector. A run goes on where it stopped: what was listed and fetched is in
+rows, documents are committed together with the versions that they came from, and a worker that lost
+its claim writes nothing more. Nothing is deleted on the word of a listing alone.
+"""
+
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source, matches_glob
+from documents.models import Document
+from documents.services.deletion import delete_documents
+from documents.services.directories import rename_document
+from documents.services.documents import ingest_sources
+from sources.connectors.base import Connector, Item, ItemError, ItemGone
+from sources.models import DataSource, DataSourceItem, DataSourceRun
+
+#: Items that are compared, asked for and deleted at once.
+COMPARED_ITEMS = 500
+DELETED_ITEMS = 100
+#: Items, and bytes of their files, that are committed together.
+FETCHED_ITEMS = 50
+FETCHED_BYTES = 32 * 1024 * 1024
+#: Tries of one version of an item; then it waits until it changes or somebody retries it.
+MAX_ITEM_FAILURES = 3
+#: As many may go without being asked for, whatever the share.
+FREE_DELETIONS = 10
+#: Names that a comparison keeps of each sort, to be shown.
+SHOWN_NAMES = 1_000
+_BLOCK_BYTES = 1024 * 1024
+#: Keys of documents have the source's prefix before them.
+MAX_ITEM_KEY_CHARACTERS = MAX_KEY_CHARACTERS - 40
+
+T = TypeVar("T")
+
+
+class ClaimLost(Exception):
+    """Another worker has the source now, because this one was taken for dead."""
+
+
+class Cancelled(Exception):
+    """Somebody has asked the run to end."""
+
+
+class Doubtful(Exception):
+    """What the listing says is not believed until somebody confirms it."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What a listing tells. The names are the first SHOWN_NAMES of each sort; `gone` are ids of
+    items that it did not name, `refused` names with the reason."""
+
+    listed: int = 0
+    new: int = 0
+    changed: int = 0
+    known: int = 0
+    new_names: list[str] = field(default_factory=list)
+    changed_names: list[str] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
+
+    @property
+    def unchanged(self) -> int:
+        return self.listed - self.new - self.changed - len(self.refused)
+
+
+def compare(
+    source: DataSource,
+    items: Iterable[Item],
+    *,
+    store: bool,
+    on_batch: Callable[[Comparison], Any] = lambda comparison: None,
+) -> Comparison:
+    """Compare a whole listing with the known items; with `store` keep its new and changed ones.
+
+    An unchanged item costs no write. Raises SourceError from the listing.
+    """
+    missing = set(source.items.values_list("pk", flat=True))
+    result = Comparison(known=len(missing))
+    for batch in _batches(items, COMPARED_ITEMS):
+        by_key = {}
+        for item in batch:
+            if len(item.key) > MAX_ITEM_KEY_CHARACTERS:
+                reason = f"Its path has more than {MAX_ITEM_KEY_CHARACTERS} characters."
+                result.refused.append((item.name[:200], reason))
+            else:
+                by_key[item.key] = item
+        known = {row.key: row for row in source.items.filter(key__in=by_key)}
+        different = []
+        for key, item in by_key.items():
+            row = known.get(key)
+            if row is not None:
+                missing.discard(row.pk)
+            if row is None or not row.fetched_version:
+                result.new += 1
+                _append(result.new_names, item.name)
+            elif row.fetched_version != item.version:
+                result.changed += 1
+                _append(result.changed_names, item.name)
+            if row is None or row.version != item.version or row.readers != _readers(item):
+                different.append(item)
+        result.listed += len(batch)
+        if store and different:
+            _store_items(source, different)
+        on_batch(result)
+    result.gone = sorted(missing)
+    return result
+
+
+def _append(names: list[str], name: str) -> None:
+    if len(names) < SHOWN_NAMES:
+        names.append(name)
+
+
+def _readers(item: Item) -> list[str] | None:
+    return None if item.readers is None else sorted(item.readers)
+
+
+def _store_items(source: DataSource, items: Sequence[Item]) -> None:
+    rows = [
+        DataSourceItem(
+            workspace_id=source.workspace_id,
+            source=source,
+            key=item.key,
+            name=item.name[:1024],
+            version=item.version[:200],
+            size=item.size,
+            url=item.url[:2000],
+            readers=_readers(item),
+            modified_at=item.modified_at,
+        )
+        for item in items
+    ]
+    values = ["name", "version", "size", "url", "readers", "modified_at", "failures", "error"]
+    DataSourceItem.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["source", "key", "workspace"],
+        update_fields=values,
+    )
+
+
+def doubt(source: DataSource, comparison: Comparison) -> str:
+    """Why the listing is not believed; empty where it is."""
+    gone, known = len(comparison.gone), comparison.known
+    if not comparison.listed and known:
+        return (
+            f"It lists nothing, and {known:,} documents are from there. Nothing was changed. Is it"
+            " mounted, and the path right? If it is meant to be empty, allow it to delete them."
+        )
+    share = known * source.max_deletions / 100
+    if source.delete_missing and gone > FREE_DELETIONS and gone > share:
+        return (
+            f"{gone:,} of {known:,} documents would be deleted, more than {source.max_deletions} %."
+            " Nothing was changed. If that is meant, allow it."
+        )
+    return ""
+
+
+def access_of(source: DataSource, name: str) -> list[str] | None:
+    """The access list of the document of this name; None is everybody in the workspace."""
+    for rule in source.access_rules:
+        if matches_glob(name, rule["glob"]):
+            found: list[str] | None = rule["access"]
+            return found
+    return source.access
+
+
+class Synchronisation:
+    """The work of one claimed run. `claimed` is the source's row as long as the claim holds."""
+
+    def __init__(
+        self,
+        run: DataSourceRun,
+        *,
+        connector: Connector,
+        claimed: QuerySet[DataSource],
+        on_progress: Callable[[DataSourceRun], Any] = lambda run: None,
+    ) -> None:
+        self.run, self.source = run, run.source
+        self._connector, self._claimed, self._on_progress = connector, claimed, on_progress
+        self._asked_at = 0.0
+
+    def work(self, *, seconds: float | None = None) -> bool:
+        """Go on for about so long; returns whether the run is through. A listing is done whole.
+
+        Raises SourceError, Doubtful, Cancelled, ClaimLost.
+        """
+        end = time.monotonic() + seconds if seconds is not None else None
+        if self.run.state == DataSourceRun.State.LISTING:
+            self._list()
+        if self.run.state == DataSourceRun.State.FETCHING:
+            if not self._fetch(end):
+                return False
+            self._apply_access()
+            self._set(state=DataSourceRun.State.DELETING)
+        self._delete()
+        return True
+
+    # --- listing ---------------------------------------------------------------------------------
+
+    def _list(self) -> None:
+        def report(comparison: Comparison) -> None:
+            self._check()
+            self._set(listed=comparison.listed, new=comparison.new, changed=comparison.changed)
+
+        comparison = compare(self.source, self._connector.list_items(), store=True, on_batch=report)
+        if not self.run.may_delete_any and (reason := doubt(self.source, comparison)):
+            raise Doubtful(reason)
+        self._set(
+            state=DataSourceRun.State.FETCHING,
+            gone=comparison.gone,
+            failed=len(comparison.refused),
+        )
+
+    # --- fetching --------------------------------------------------------------------------------
+
+    def _fetch(self, end: float | None) -> bool:
+        """Fetch what differs, until `end`; returns whether nothing is left."""
+        pending = (
+            self.source.items.exclude(fetched_version=F("version"))
+            .exclude(pk__in=self.run.gone)
+            .filter(failures__lt=MAX_ITEM_FAILURES)
+            .order_by("pk")
+        )
+        after = 0
+        while rows := list(pending.filter(pk__gt=after)[:FETCHED_ITEMS]):
+            with TemporaryDirectory(prefix="ragsite-source-") as folder:
+                ready: list[tuple[DataSourceItem, dict[str, Any], Path]] = []
+                size = 0
+                for row in rows:
+                    self._check()
+                    after = row.pk
+                    file = Path(folder, str(row.pk))
+                    if (declared := self._fetch_item(row, file)) is not None:
+                        ready.append((row, declared, file))
+                        size += file.stat().st_size
+                    if size > FETCHED_BYTES or (end is not None and time.monotonic() > end):
+                        break
+                self._ingest(ready)
+            if end is not None and time.monotonic() > end:
+                return not pending.filter(pk__gt=after).exists()
+        return True
+
+    def _fetch_item(self, row: DataSourceItem, file: Path) -> dict[str, Any] | None:
+        item = Item(row.key, row.version, row.name, row.size, row.modified_at, row.url)
+        try:
+            return self._connector.fetch(item, file, max_bytes=settings.MAX_UPLOAD_BYTES)
+        except ItemGone:
+            return None  # the next listing will not name it
+        except ItemError as error:
+            with transaction.atomic():
+                self._hold_claim()
+                self.source.items.filter(pk=row.pk).update(
+                    failures=F("failures") + 1, error=str(error)
+                )
+            self._set(failed=self.run.failed + 1)
+            return None
+
+    def _ingest(self, ready: Sequence[tuple[DataSourceItem, dict[str, Any], Path]]) -> None:
+        """Commit documents and the versions that they came from together."""
+        if not ready:
+            return
+        renamed, entries = 0, []
+        leaving = self._leaving_documents()
+        with transaction.atomic():
+            self._hold_claim()
+            for row, declared, file in ready:
+                entry = self._entry(row, declared, file)
+                before = _same_bytes(leaving, file, entry) if leaving else None
+                if before is not None and rename_document(self.source.collection, before, entry):
+                    key = before.key.removeprefix(self.source.key_prefix)
+                    self.source.items.filter(key=key).delete()
+                    renamed += 1
+                else:
+                    entries.append(entry)
+                # As it was listed, whatever came: what has changed since is listed anew next time.
+                row.fetched_version = row.version
+                row.failures, row.error = 0, ""
+            if entries:
+                ingested = ingest_sources(
+                    collection=self.source.collection,
+                    sources=entries,
+                    source=f"{self.source.name}"[:1024],
+                )
+                self._set(ingestion_runs=[*self.run.ingestion_runs, ingested.pk])
+            DataSourceItem.objects.bulk_update(
+                [row for row, _, _ in ready], ["fetched_version", "failures", "error"]
+            )
+            self._set(
+                fetched=self.run.fetched + len(entries),
+                renamed=self.run.renamed + renamed,
+                bytes=self.run.bytes + sum(file.stat().st_size for _, _, file in ready),
+            )
+
+    def _entry(self, row: DataSourceItem, declared: dict[str, Any], file: Path) -> Source:
+        declared = {"url": row.url, **declared} if row.url else declared
+        access = access_of(self.source, row.name)
+        return Source(
+            key=self.source.key_prefix + row.key,
+            name=row.name,
+            size=file.stat().st_size,
+            read=file.read_bytes,
+            declared=declared,
+            path=file,
+            access=None if access is None else tuple(access),
+        )
+
+    def _leaving_documents(self) -> dict[tuple[str, str], list[Document]]:
+        """Documents of items that the listing did not name, by hash of their bytes and suffix."""
+        if not self.run.gone:
+            return {}
+        keys = self.source.items.filter(pk__in=self.run.gone).values_list("key", flat=True)
+        found: dict[tuple[str, str], list[Document]] = defaultdict(list)
+        for document in Document.objects.filter(
+            collection=self.source.collection,
+            key__in=[self.source.key_prefix + key for key in keys],
+            is_current=True,
+            status=Document.Status.READY,
+        ):
+            found[document.source_sha256, _suffix(document.source)].append(document)
+        return found
+
+    # --- access ----------------------------------------------------------------------------------
+
+    def _apply_access(self) -> None:
+        """Give documents the lists that the source has now, where these were changed."""
+        from documents.services.document_update import update_document  # noqa: PLC0415
+
+        lists = repr((self.source.access, self.source.access_rules)).encode()
+        digest = hashlib.sha256(lists).hexdigest()
+        if digest == self.source.applied_access:
+            return
+        for rows in _batches(self.source.items.order_by("pk").iterator(), COMPARED_ITEMS):
+            wanted = {
+                self.source.key_prefix + row.key: access_of(self.source, row.name) for row in rows
+            }
+            documents = Document.objects.filter(
+                collection=self.source.collection, key__in=wanted, is_current=True
+            )
+            for document in documents:
+                self._check()
+                if document.access != wanted[document.key]:
+                    update_document(document=document, access=wanted[document.key])
+        self._claimed.update(applied_access=digest)
+
+    # --- deleting --------------------------------------------------------------------------------
+
+    def _delete(self) -> None:
+        """Delete what the listing did not name and the source, asked again, does not have."""
+        if not self.source.delete_missing:
+            return
+        gone = self.source.items.filter(pk__in=self.run.gone).order_by("pk")
+        for rows in _batches(list(gone), DELETED_ITEMS):
+            sure = []
+            for row in rows:
+                self._check()
+                if self._connector.is_gone(row.key):
+                    sure.append(row)
+            with transaction.atomic():
+                self._hold_claim()
+                documents = Document.objects.filter(
+                    collection=self.source.collection,
+                    key__in=[self.source.key_prefix + row.key for row in sure],
+                    is_current=True,
+                )
+                delete_documents(documents=list(documents))
+                self.source.items.filter(pk__in=[row.pk for row in sure]).delete()
+                self._set(deleted=self.run.deleted + len(sure))
+
+    # --- claim and progress ----------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Once a second: raise where the run was cancelled or the claim is lost."""
+        if time.monotonic() - self._asked_at < 1.0:
+            return
+        self._asked_at = time.monotonic()
+        if not self._claimed.exists():
+            raise ClaimLost
+        if DataSourceRun.objects.filter(pk=self.run.pk, cancel_requested_at__isnull=False).exists():
+            raise Cancelled
+
+    def _hold_claim(self) -> None:
+        """In a transaction: nobody else takes the source until it ends."""
+        if not self._claimed.select_for_update().values_list("pk", flat=True).first():
+            raise ClaimLost
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            setattr(self.run, name, value)
+        self.run.save(update_fields=list(values))
+        self._on_progress(self.run)
+
+
+def _same_bytes(
+    leaving: dict[tuple[str, str], list[Document]], file: Path, entry: Source
+) -> Document | None:
+    """The document that these bytes were in before, under another name; it is taken once."""
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while piece := opened.read(_BLOCK_BYTES):
+            digest.update(piece)
+    same = leaving.get((digest.hexdigest(), _suffix(entry.name)))
+    return same.pop() if same else None
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch

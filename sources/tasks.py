@@ -1,0 +1,40 @@
+"""Celery tasks: they take ids and may be delivered twice. Rows are the truth, messages only save
+time."""
+
+import logging
+
+from kombu.exceptions import OperationalError
+
+from common.celery import app
+from sources.runs import QUEUE, work_on
+
+logger = logging.getLogger(__name__)
+
+#: Sources that one sweep sends to the workers.
+SWEPT_SOURCES = 200
+
+
+def enqueue_source(source_id: int) -> None:
+    """Send a source to the workers. Without a broker the next sweep finds it."""
+    try:
+        run_source.delay(source_id)
+    except OperationalError as error:
+        logger.warning("the broker does not answer, a source waits for it: %s", error)
+
+
+@app.task
+def run_source(source_id: int) -> None:
+    """Work on a source for a while, then send a message for the rest, so that uploads and other
+    sources have their turn."""
+    run = work_on(source_id)
+    if run is not None and not run.is_finished:
+        enqueue_source(source_id)
+
+
+@app.task
+def start_due_sources() -> int:
+    """Send the sources that are due, and those whose workers died; returns how many."""
+    ids = QUEUE.sweep("due_at", "pk", limit=SWEPT_SOURCES)
+    for source_id in ids:
+        enqueue_source(source_id)
+    return len(ids)

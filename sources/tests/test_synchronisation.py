@@ -1,0 +1,309 @@
+"""A collection follows its source, whatever its kind: nothing lost, twice, or deleted wrongly."""
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import Conflict, InvalidInput
+from documents.ingestion import pipeline
+from documents.models import Collection, Document
+from documents.tests.factories import CollectionFactory
+from documents.validation import validate
+from sources import runs, services
+from sources.connectors import connector_class
+from sources.connectors.base import SourceError
+from sources.connectors.folder import Folder
+from sources.models import DataSource, DataSourceRun
+from sources.tests.places import GitPlace, Place, WebDavPlace, opened
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+KINDS = [Place, GitPlace, WebDavPlace]
+State = DataSourceRun.State
+
+
+@pytest.fixture
+def collection() -> Collection:
+    return CollectionFactory(slug="handbook", default_language="en")
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.kind)
+def place(
+    request: Any, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
+    monkeypatch.setattr("sources.connectors.http.TRIES", 1)
+    settings.SOURCES_DIR = tmp_path / "cache"
+    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
+    with opened(request.param, tmp_path / "place") as place:
+        place.write("leave.md", "Five days of leave can be carried over.")
+        place.write("travel/rail.md", "Trains are booked by the office.")
+        place.write("travel/bicycle.md", "A kilometre by bicycle is paid with 25 cents.")
+        place.tell()
+        yield place
+
+
+def made(collection: Collection, place: Place, **values: Any) -> DataSource:
+    return services.create_source(
+        collection=collection,
+        name="Team",
+        connector=place.kind,
+        options=place.options,
+        **values,
+    )
+
+
+def read(source: DataSource, **options: Any) -> DataSourceRun:
+    """A whole run, and all that the workers do for it."""
+    services.start_run(source=source, enqueue=False, **options)
+    run = runs.work_on(source.pk, seconds=None)
+    assert run is not None
+    assert run.is_finished
+    work_through()
+    source.refresh_from_db()
+    return run
+
+
+def work_through() -> None:
+    ids = list(Document.objects.exclude(status="ready").values_list("pk", flat=True))
+    pipeline.embed_documents(pipeline.parse_documents(ids))
+
+
+def texts(collection: Collection) -> dict[str, str]:
+    """The text of each document, by its name."""
+    rows = Document.objects.filter(collection=collection, is_current=True)
+    return {row.source: "".join(chunk.text for chunk in row.chunks.all()) for row in rows}
+
+
+def counts(run: DataSourceRun) -> dict[str, int]:
+    names = ("new", "changed", "fetched", "renamed", "deleted", "failed")
+    return {name: count for name in names if (count := getattr(run, name))}
+
+
+def test_a_collection_follows_its_source(collection: Collection, place: Place) -> None:
+    source = made(collection, place)
+    assert counts(read(source)) == {"new": 3, "fetched": 3}
+    assert texts(collection)["travel/rail.md"] == "Trains are booked by the office."
+
+    assert counts(read(source)) == {}
+    before = Document.objects.get(source="travel/bicycle.md").pk
+    place.write("leave.md", "Six days of leave can be carried over.")
+    place.remove("travel/rail.md")
+    place.rename("travel/bicycle.md", "bicycle.md")
+    place.tell()
+    run = read(source)
+    assert counts(run) == {"new": 1, "changed": 1, "fetched": 1, "renamed": 1, "deleted": 1}
+    assert run.state == State.SUCCEEDED
+    assert texts(collection) == {
+        "leave.md": "Six days of leave can be carried over.",
+        "bicycle.md": "A kilometre by bicycle is paid with 25 cents.",
+    }
+    assert Document.objects.get(source="bicycle.md").pk == before  # renamed, not read again
+    assert validate().findings == ()
+
+
+def test_a_source_that_is_away_or_empty_deletes_nothing(
+    collection: Collection, place: Place
+) -> None:
+    source = made(collection, place, schedule="5")
+    read(source)
+    place.leave()
+    for failures in (1, 2, 3):
+        assert read(source).state == State.FAILED
+        assert source.failures == failures
+        assert source.state == DataSource.State.WAITING  # and tries again by itself
+        assert source.due_at is not None
+    place.come_back()
+    assert counts(read(source)) == {}
+    assert source.failures == 0
+
+    for name in list(texts(collection)):
+        place.remove(name)
+    place.tell()
+    run = read(source)
+    assert (run.state, source.state) == (State.STOPPED, DataSource.State.DEAD)
+    assert "It lists nothing" in run.error
+    assert len(texts(collection)) == 3
+    assert counts(read(source, may_delete_any=True)) == {"deleted": 3}
+    assert texts(collection) == {}
+
+
+def test_nothing_is_deleted_on_the_word_of_a_listing_alone(
+    collection: Collection, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = made(collection, place)
+    read(source)
+    connector = connector_class(place.kind)
+    whole = connector.list_items
+    monkeypatch.setattr(connector, "list_items", lambda self: list(whole(self))[:1])
+    assert counts(read(source)) == {}
+    assert len(texts(collection)) == 3
+
+
+def test_a_run_goes_on_where_it_was_killed(
+    collection: Collection, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = made(collection, place)
+    connector = connector_class(place.kind)
+    fetch, fetched = connector.fetch, []
+
+    def dying(self: Any, item: Any, *args: Any, **options: Any) -> Any:
+        if len(fetched) == 2:
+            raise KeyboardInterrupt
+        fetched.append(item.key)
+        return fetch(self, item, *args, **options)
+
+    monkeypatch.setattr("sources.synchronisation.FETCHED_ITEMS", 1)
+    monkeypatch.setattr(connector, "fetch", dying)
+    services.start_run(source=source, enqueue=False)
+    with pytest.raises(KeyboardInterrupt):
+        runs.work_on(source.pk)
+    assert runs.work_on(source.pk) is None  # as long as its lease lasts
+    with pytest.raises(Conflict):
+        services.start_run(source=source, enqueue=False)
+
+    DataSource.objects.update(leased_until="2020-01-01T00:00Z")
+    monkeypatch.setattr(connector, "fetch", fetch)
+    run = runs.work_on(source.pk)
+    assert run is not None
+    assert (run.state, run.fetched) == (State.SUCCEEDED, 3)
+    assert DataSourceRun.objects.count() == 1
+
+
+def test_documents_get_the_lists_of_their_folder_also_later(
+    collection: Collection, tmp_path: Path
+) -> None:
+    from django.contrib.auth.models import Group
+
+    group = f"group:{Group.objects.create(name='travellers').pk}"
+    place = Place(tmp_path / "place")
+    place.write("all.md", "For everybody.")
+    place.write("travel/rail.md", "For travellers.")
+    rules = [{"glob": "travel/**", "access": [group]}]
+    source = made(collection, place, access_rules=rules)
+    read(source)
+    assert dict(Document.objects.values_list("source", "access")) == {
+        "all.md": None,
+        "travel/rail.md": [group],
+    }
+    services.update_source(source=source, access=[group], access_rules=[])
+    read(source)
+    assert set(Document.objects.values_list("access__0", flat=True)) == {group}
+
+
+def test_what_cannot_be_fetched_is_named_tried_thrice_and_no_more_until_it_changes(
+    collection: Collection, tmp_path: Path, settings: Any
+) -> None:
+    settings.MAX_UPLOAD_BYTES = 100
+    place = Place(tmp_path / "place")
+    place.write("large.md", "Too large. " * 100)
+    place.write("small.md", "Small enough.")
+    source = made(collection, place)
+    for _ in range(3):
+        run = read(source)
+        assert (run.state, run.failed) == (State.PARTIAL, 1)
+    assert "100 are allowed" in source.items.get(failures=3).error
+    assert read(source).failed == 0
+    place.write("large.md", "Not any more.")
+    assert counts(read(source)) == {"new": 1, "fetched": 1}
+    assert not source.items.filter(failures__gt=0).exists()
+
+
+def test_a_password_is_kept_encrypted_and_a_wrong_one_stops_the_source(
+    collection: Collection, tmp_path: Path, settings: Any
+) -> None:
+    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
+    with opened(WebDavPlace, tmp_path / "place") as place:
+        source = made(collection, place)
+        password = place.options["password"]
+        assert "password" not in source.options
+        assert password.encode() not in bytes(source.credentials)
+        settings.CREDENTIALS_KEYS = ["another key"]
+        assert "another key" in read(source).error
+
+        DataSource.objects.update(credentials=b"")
+        source.refresh_from_db()
+        services.update_source(source=source, options={**place.options, "password": "wrong"})
+        assert "Check name and password" in read(source).error
+        assert source.state == DataSource.State.DEAD
+
+
+def test_a_server_inside_the_network_is_not_asked_unless_allowed(
+    collection: Collection, tmp_path: Path
+) -> None:
+    with opened(WebDavPlace, tmp_path / "place") as place:
+        run = read(made(collection, place))
+    assert "not of the public internet" in run.error
+
+
+def test_people_name_only_folders_that_may_be_read(collection: Collection, tmp_path: Path) -> None:
+    from documents.tests.factories import UserFactory
+
+    with pytest.raises(Exception, match="RAGSITE_INGEST_ROOTS"):
+        made(collection, Place(tmp_path), user=UserFactory())
+    with pytest.raises(InvalidInput, match="kind"):
+        services.first_items("ftp", {})
+    with pytest.raises(InvalidInput, match="path"):
+        services.first_items("folder", {"pth": "/"})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_changes_and_faults_lose_nothing_and_delete_nothing_that_is_there(
+    seed: int, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was fetched and was at the source all the time has its document all the time; after one
+    run without faults both sides are equal."""
+    choose = random.Random(seed)
+    place = Place(tmp_path / "place")
+    source = made(collection, place, max_deletions=100)
+    fetch, list_items = Folder.fetch, Folder.list_items
+    fault = ""
+
+    def faulty_fetch(self: Any, *args: Any, **options: Any) -> Any:
+        if fault == "killed" and choose.random() < 0.3:
+            raise KeyboardInterrupt
+        if fault == "away" and choose.random() < 0.3:
+            raise SourceError("away")
+        return fetch(self, *args, **options)
+
+    def faulty_list(self: Any) -> Iterator[Any]:
+        for item in list_items(self):
+            if fault == "half" and choose.random() < 0.3:
+                raise SourceError("half a listing")
+            if fault == "shortened" and choose.random() < 0.3:
+                continue
+            yield item
+
+    monkeypatch.setattr(Folder, "fetch", faulty_fetch)
+    monkeypatch.setattr(Folder, "list_items", faulty_list)
+    monkeypatch.setattr("sources.synchronisation.FETCHED_ITEMS", 2)
+    files: dict[str, str] = {}
+    for step in range(12):
+        kept = set(texts(collection)) & set(files)
+        for _ in range(choose.randrange(4)):
+            name = f"{choose.choice('abcdef')}.md"
+            if name in files and choose.random() < 0.5:
+                place.remove(name)
+                files.pop(name)
+            else:
+                files[name] = f"Text {choose.randrange(5)} of step {step}."
+                place.write(name, files[name])
+        fault = choose.choice(["", "killed", "away", "half", "shortened"])
+        with suppress(KeyboardInterrupt, Conflict):
+            services.start_run(source=source, enqueue=False, may_delete_any=True)
+            runs.work_on(source.pk, seconds=choose.choice([0.0, None]))
+        work_through()
+        assert kept & set(files) <= set(texts(collection))
+        DataSource.objects.update(
+            leased_until="2020-01-01T00:00Z", attempts=0, due_at="2020-01-01T00:00Z"
+        )
+    fault = ""
+    while (run := runs.work_on(source.pk, seconds=None)) and not run.is_finished:
+        pass
+    source.items.update(failures=0)
+    read(source, may_delete_any=True)
+    assert texts(collection) == files
+    assert validate().findings == ()

@@ -1,0 +1,259 @@
+"""Pages of sources: all of them, a new one, and one with its runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.current_workspace import request_workspace
+from accounts.services import require_editor
+from common.errors import InvalidInput, NotFound
+from common.web import errors_as_messages, errors_in_form, login_required_page
+from sources import services
+from sources.connectors import CONNECTORS, connector_class
+from sources.connectors.base import SourceError
+from sources.forms import PREFIX, SourceForm
+from sources.models import DataSource, DataSourceRun
+
+RUNS = 20
+FAILURES = 100
+PREVIEWED = 100
+
+
+@require_safe
+@login_required_page
+def index(request: HttpRequest) -> HttpResponse:
+    """All sources of the workspace, and the kinds that can be added."""
+    newest = DataSourceRun.objects.filter(source=OuterRef("pk")).order_by("-pk")
+    sources = _visible_sources(request).annotate(
+        item_count=Count("items"),
+        failed_count=Count("items", filter=Q(items__failures__gt=0)),
+        last_state=Subquery(newest.values("state")[:1]),
+        last_at=Subquery(newest.values("started_at")[:1]),
+    )
+    kinds = [(kind, connector_class(kind).label) for kind in sorted(CONNECTORS)]
+    return render(request, "sources/sources.html", {"sources": sources, "kinds": kinds})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required_page
+def new(request: HttpRequest, kind: str) -> HttpResponse:
+    """The form for a source of this kind; it is tried before it is kept."""
+    workspace = request_workspace(request)
+    require_editor(user=request.user, workspace=workspace)
+    try:
+        label = connector_class(kind).label
+    except InvalidInput as error:
+        raise NotFound(str(error)) from error
+    form = SourceForm(
+        request.POST if request.method == "POST" else None,
+        kind=kind,
+        workspace_id=workspace.pk,
+        collection=request.GET.get("collection", ""),
+    )
+    if form.is_valid():
+        values = form.cleaned_data
+        with _errors_in_form(form):
+            found = services.first_items(kind, form.options())
+            source = services.create_source(
+                collection=values["collection"],
+                name=values["name"],
+                connector=kind,
+                options=form.options(),
+                schedule=values["schedule"],
+                delete_missing=values["delete_missing"],
+                access=values.get("access"),
+                user=request.user,
+            )
+            names = ", ".join(item.name for item in found) or _("nothing yet")
+            messages.success(
+                request,
+                _("“%(source)s” is kept. It holds, among others: %(names)s.")
+                % {"source": source, "names": names},
+            )
+            return redirect("source", pk=source.pk)
+    context = {"form": form, "label": label}
+    status = 400 if form.errors else 200
+    return render(request, "sources/source_form.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required_page
+def change(request: HttpRequest, pk: int) -> HttpResponse:
+    """The form of a source that is there; passwords are never shown."""
+    source = _get_source(request, pk)
+    require_editor(user=request.user, workspace=source.workspace)
+    form = SourceForm(
+        request.POST if request.method == "POST" else None,
+        kind=source.connector,
+        workspace_id=source.workspace_id,
+        source=source,
+    )
+    if form.is_valid():
+        values = form.cleaned_data
+        with _errors_in_form(form):
+            services.update_source(
+                source=source,
+                user=request.user,
+                name=values["name"],
+                options=form.options(),
+                schedule=values["schedule"],
+                delete_missing=values["delete_missing"],
+                access=values.get("access"),
+            )
+            return redirect("source", pk=source.pk)
+    label = connector_class(source.connector).label
+    context = {"form": form, "label": label, "source": source}
+    status = 400 if form.errors else 200
+    return render(request, "sources/source_form.html", context, status=status)
+
+
+@require_safe
+@login_required_page
+def detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """One source with its newest runs; the partial `state` is reloaded while a run goes on."""
+    source = _get_source(request, pk)
+    runs = list(source.runs.select_related("user")[:RUNS])
+    failed = source.items.filter(failures__gt=0)
+    names = list(failed.order_by("name").values_list("name", flat=True)[:FAILURES])
+    seen = services.visible_names(source, names, user=request.user)
+    context = {
+        "source": source,
+        "label": connector_class(source.connector).label,
+        "options": _shown_options(source),
+        "runs": runs,
+        "running": next((run for run in runs if not run.is_finished), None),
+        "item_count": source.items.count(),
+        "failed": failed.filter(name__in=seen).order_by("name"),
+        "failed_count": failed.count(),
+    }
+    is_part = request.headers.get("HX-Request") == "true"
+    name = "sources/source.html#state" if is_part else "sources/source.html"
+    response = render(request, name, context)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
+
+
+@require_safe
+@login_required_page
+def preview(request: HttpRequest, pk: int) -> HttpResponse:
+    """What a run would do; nothing is changed."""
+    source = _get_source(request, pk)
+    require_editor(user=request.user, workspace=source.workspace)
+    context: dict[str, Any] = {"source": source}
+    try:
+        comparison, gone, context["doubt"] = services.preview(source)
+    except SourceError as error:
+        context["error"] = str(error)
+    else:
+        context |= {
+            "comparison": comparison,
+            "gone_count": len(gone),
+            **{
+                sort: services.visible_names(source, names[:PREVIEWED], user=request.user)
+                for sort, names in (
+                    ("new", comparison.new_names),
+                    ("changed", comparison.changed_names),
+                    ("gone", gone),
+                )
+            },
+        }
+    return render(request, "sources/source_preview.html", context)
+
+
+@require_POST
+@login_required_page
+def run(request: HttpRequest, pk: int) -> HttpResponse:
+    """Begin a run, with leave to delete however much is gone where that was confirmed."""
+    source = _get_source(request, pk)
+    require_editor(user=request.user, workspace=source.workspace)
+    with errors_as_messages(request):
+        may_delete_any = request.POST.get("deletions") == "any"
+        services.start_run(source=source, user=request.user, may_delete_any=may_delete_any)
+    return redirect("source", pk=source.pk)
+
+
+@require_POST
+@login_required_page
+def cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    """End the run that is going on; what it has fetched stays."""
+    source = _get_source(request, pk)
+    require_editor(user=request.user, workspace=source.workspace)
+    for each in source.runs.filter(finished_at=None):
+        services.cancel_run(run=each)
+    return redirect("source", pk=source.pk)
+
+
+@require_POST
+@login_required_page
+def retry(request: HttpRequest, pk: int) -> HttpResponse:
+    """Fetch again what was given up."""
+    source = _get_source(request, pk)
+    require_editor(user=request.user, workspace=source.workspace)
+    count = services.retry_items(source=source)
+    with errors_as_messages(request):
+        services.start_run(source=source, user=request.user)
+        told = ngettext("%d file is fetched again.", "%d files are fetched again.", count)
+        messages.success(request, told % count)
+    return redirect("source", pk=source.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required_page
+def remove(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask what becomes of the documents; remove on POST."""
+    source = _get_source(request, pk)
+    require_editor(user=request.user, workspace=source.workspace)
+    if request.method == "POST":
+        with_documents = request.POST.get("documents") == "delete"
+        services.delete_source(source=source, with_documents=with_documents)
+        messages.success(request, _("“%(source)s” is removed.") % {"source": source})
+        return redirect("sources")
+    context = {"source": source, "item_count": source.items.count()}
+    return render(request, "sources/source_remove.html", context)
+
+
+def _shown_options(source: DataSource) -> list[tuple[str, str]]:
+    """Titles and values of the options, without secrets."""
+    fields = connector_class(source.connector).Options.model_fields
+    return [
+        (_(fields[name].title or name), value)
+        for name, value in source.options.items()
+        if name in fields and value
+    ]
+
+
+@contextmanager
+def _errors_in_form(form: SourceForm) -> Iterator[None]:
+    """Errors of options beside their fields; those of the source itself above the form."""
+    with errors_in_form(form):
+        try:
+            yield
+        except SourceError as error:
+            form.add_error(None, str(error))
+        except InvalidInput as error:
+            if PREFIX + error.field in form.fields:
+                form.add_error(PREFIX + error.field, str(error))
+            else:
+                raise
+
+
+def _get_source(request: HttpRequest, pk: int) -> DataSource:
+    source = _visible_sources(request).filter(pk=pk).first()
+    if source is None:
+        raise NotFound("There is no such source. It may have gone with its collection.")
+    return source
+
+
+def _visible_sources(request: HttpRequest) -> QuerySet[DataSource]:
+    workspace = request_workspace(request)
+    sources = DataSource.objects.visible_to(request.user).filter(workspace=workspace)
+    return sources.select_related("collection", "workspace")
