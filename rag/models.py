@@ -1,4 +1,5 @@
-"""Conversations with their messages, pipelines, and traces of pipeline runs with their spans."""
+"""Conversations with their messages, pipelines, traces of pipeline runs with their spans, and
+summaries of documents."""
 
 from typing import Any, Self, TypeVar
 
@@ -285,3 +286,74 @@ class Span(models.Model):
     @property
     def milliseconds(self) -> float:
         return (self.ended_at - self.started_at).total_seconds() * 1000
+
+
+class Summary(TimestampedModel):
+    """What some passages are about, as it was made from exactly these: another text, or another
+    choice of documents, has another `fingerprint`. Whoever may read all the passages may read it.
+
+    It goes with any of its documents, and when the text of one changes: by a trigger.
+    """
+
+    class Kind(models.TextChoices):
+        ABOUT = "about", "what it is about"
+        SUMMARY = "summary"
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    fingerprint = models.CharField(max_length=64, help_text="SHA-256 of its passages.")
+    kind = models.CharField(max_length=7, choices=Kind)
+    model = models.CharField(max_length=200, blank=True, help_text="None: sentences are quoted.")
+    state = models.CharField(max_length=7, choices=State, default=State.DONE)
+    text = models.TextField(blank=True)
+    citations = models.JSONField(default=list, blank=True)
+    documents = ArrayField(models.BigIntegerField(), default=list, editable=False)
+    chunks = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        editable=False,
+        help_text="The passages that were read, the most central ones of a long text.",
+    )
+    passage_count = models.PositiveIntegerField(default=0, help_text="Of the whole text.")
+    calls_done = models.PositiveSmallIntegerField(default=0)
+    calls_total = models.PositiveSmallIntegerField(default=0)
+    error_code = models.CharField(max_length=40, blank=True)
+    error = models.TextField(blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)
+
+    objects = WorkspaceOwnedQuerySet["Summary"].as_manager()
+
+    class Meta:
+        verbose_name_plural = "summaries"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "fingerprint", "kind", "model"],
+                name="summary_workspace_fingerprint_kind_model_unique",
+            )
+        ]
+        indexes = [
+            GinIndex(fields=["documents"], name="summary_documents_index"),
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(state__in=["waiting", "running"]),
+                name="summary_unfinished_index",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Summary {self.pk}"
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a chat model is still to write it, or writes it now."""
+        return self.state in (self.State.WAITING, self.State.RUNNING)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a part of the passages was read only."""
+        return len(self.chunks) < self.passage_count

@@ -1,7 +1,20 @@
-"""Celery tasks: end answers and runs whose process died, delete old traces."""
+"""Celery tasks: end answers and runs whose process died, delete old traces, write summaries.
+`request_summary` queues one."""
+
+import logging
+from functools import partial
+
+from django.conf import settings
+from django.db import transaction
+from kombu.exceptions import OperationalError
 
 from common.celery import app
-from rag.services import conversations, traces
+from rag.models import Summary
+from rag.services import conversations, traces, written_summaries
+from rag.services.summaries import create_written_summary
+from rag.tools.summaries import TextToSummarize
+
+logger = logging.getLogger(__name__)
 
 
 @app.task
@@ -20,3 +33,33 @@ def end_lost_runs() -> int:
 def prune_traces() -> int:
     """Delete old traces; returns how many."""
     return traces.prune_traces()
+
+
+@app.task
+def write_summary(summary_id: int) -> bool:
+    """Write a waiting summary; False where another worker has it."""
+    return written_summaries.write_summary(summary_id)
+
+
+@app.task
+def write_due_summaries() -> int:
+    """Fail summaries whose worker died, write those that wait; returns how many were written."""
+    written_summaries.fail_stale_summaries()
+    return sum(map(written_summaries.write_summary, written_summaries.waiting_ids()))
+
+
+def request_summary(text: TextToSummarize, kind: str, *, model: str = "") -> Summary:
+    """Have a chat model summarise the text in a worker; returns the row, which tells how far it
+    is. Raises NoChatModel and InvalidInput."""
+    row = create_written_summary(text, kind, model=model, max_tokens=settings.RAG_SUMMARY_TOKENS)
+    if row.pk and row.state == Summary.State.WAITING:
+        transaction.on_commit(partial(_notify_worker, row.pk))
+    return row
+
+
+def _notify_worker(summary_id: int) -> None:
+    """Notify a worker. Without a broker, waiting summaries are picked up every 30 seconds."""
+    try:
+        write_summary.delay(summary_id)
+    except OperationalError as error:
+        logger.warning("the broker does not answer, the summary waits for it: %s", error)

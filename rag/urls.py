@@ -9,7 +9,7 @@ from rag.openai.embeddings import EmbeddingsView
 from rag.openai.models import ModelsView, ModelView
 from rag.openai.protocol import UnknownEndpoint
 from rag.openai.rerank import RerankView
-from rag.views import chat, pipelines, traces
+from rag.views import chat, pipelines, summaries, traces
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("chat/", chat.index, name="chat"),
@@ -26,6 +26,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("traces/", traces.index, name="traces"),
     path("traces/<int:pk>/", traces.detail, name="trace"),
     path("traces/<int:pk>/cancel/", traces.cancel, name="trace_cancel"),
+    path("summary/", summaries.set_summary, name="summary"),
+    path("summary/document/<int:pk>/", summaries.document_summary, name="document_summary"),
     path("v1/models", ModelsView.as_view(), name="openai-models"),
     path("v1/models/<path:model>", ModelView.as_view(), name="openai-model"),
     path("v1/embeddings", EmbeddingsView.as_view(), name="openai-embeddings"),

@@ -238,6 +238,7 @@ _SCHEDULE = {
     "rag.tasks.end_lost_answers": 60.0,
     "rag.tasks.end_lost_runs": 60.0,
     "rag.tasks.prune_traces": 3600.0,
+    "rag.tasks.write_due_summaries": _RECOVERY_SECONDS,
     "search.tasks.prune_search_log": 3600.0,
     "search.tasks.measure_due_quality": _RECOVERY_SECONDS,
     "dashboard.tasks.take_samples": 60.0,
@@ -388,6 +389,8 @@ RAG_CONTEXT_TOKENS = env.int("RAGSITE_RAG_CONTEXT_TOKENS", default=3000)
 # Up to how many tokens all that a question may be answered from is put before a chat model whole.
 RAG_WHOLE_TOKENS = env.int("RAGSITE_RAG_WHOLE_TOKENS", default=0)
 RAG_PASSAGES = env.int("RAGSITE_RAG_PASSAGES", default=8)
+# Tokens of passages that a chat model reads for one summary, in as many calls as they need.
+RAG_SUMMARY_TOKENS = env.int("RAGSITE_RAG_SUMMARY_TOKENS", default=24_000)
 # Days after which traces of pipelines are deleted.
 RAG_TRACE_DAYS = env.float("RAGSITE_TRACE_DAYS", default=30.0)
 # What a request of the Model Context Protocol may take.

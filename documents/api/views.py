@@ -26,6 +26,7 @@ from common.parsers import JSONParser
 from common.serializers import StrictSerializer
 from documents import services
 from documents.api import serializers as api_serializers
+from documents.api.changes import ChangesParameters, ChangesSerializer, changes_data
 from documents.api.chunks import EditSerializer, edits_visible_to
 from documents.api.serializers import (
     ChunkSerializer,
@@ -244,6 +245,7 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
         "chunks": ListParameters,
         "edits": ListParameters,
         "page_image": api_serializers.PageImageParameters,
+        "changes": ChangesParameters,
     }
 
     def get_parsers(self) -> list[BaseParser]:
@@ -372,6 +374,19 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     def edits(self, *args: Any, **kwargs: Any) -> Response:
         document = self.get_object()
         return self.page(edits_visible_to(self.request.user).filter(document=document.text_id))
+
+    @extend_schema(
+        summary="Read what changed between versions",
+        description="Paragraphs that were changed, added or removed since the version before, or"
+        " between this document and `other`; those whose numbers or dates changed come first."
+        " Paragraphs that moved only are left out.",
+        responses=ChangesSerializer,
+    )
+    @action(detail=True, pagination_class=None)
+    def changes(self, *args: Any, **kwargs: Any) -> Response:
+        other = self.parameters.get("other")
+        data = changes_data(self.get_object(), other, user=self.request.user)
+        return Response(ChangesSerializer(data).data)
 
     @extend_schema(
         summary="Download the original file",

@@ -1,6 +1,10 @@
 """Pages of one document: read, compare versions, download, delete, and edit its passages and
 itself."""
 
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
 from django.contrib import messages
 from django.db.models import Count, Sum
 from django.http import FileResponse, HttpRequest, HttpResponse
@@ -45,6 +49,13 @@ from documents.services import (
     text_file,
     undo_edit,
     update_document,
+)
+from documents.services.changes import (
+    Change,
+    find_changes,
+    in_order,
+    other_document,
+    places_of,
 )
 from documents.services.deletion import parts_by_name
 from documents.services.documents import DocumentText
@@ -224,21 +235,53 @@ def delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return render(request, "documents/document_delete.html", context)
 
 
+#: Changes listed above the texts.
+MAX_CHANGES = 30
+
+
+def _change_view(
+    change: Change, old: Document, new: Document, places: Mapping[int, str]
+) -> dict[str, Any]:
+    """A change with links to its passages in both versions."""
+    sources = []
+    for document, side in ((old, change.before), (new, change.after)):
+        if side is None or side.chunk is None:
+            continue
+        path = reverse("document", args=[document.collection.slug, document.pk])
+        end = side.start + len(side.text)
+        sources.append(
+            {
+                "document": document,
+                "url": f"{path}?chunk={side.chunk.pk}&quote={side.start}-{end}#passage",
+                "place": " › ".join(side.chunk.heading_path[-1:]),
+                "location": places.get(side.chunk.pk, ""),
+            }
+        )
+    one = change.after or change.before
+    return {
+        "kind": change.kind,
+        "values": change.values,
+        "text": one.text if one else "",
+        "sources": sources,
+    }
+
+
 @require_safe
 @login_required_page
 def compare(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Differences between this version and `?with=ID`, by default the previous one."""
+    """What changed between this version and `?with=ID`, another version or another document; by
+    default the previous version."""
     document = find_document(request, slug, pk)
-    there = [row for row in document.versions if row.has_text]
-    older = [row for row in there if row.version < document.version]
     asked = request.GET.get("with", "")
-    other = next((row for row in there if str(row.pk) == asked), None)
-    if other is None:
-        if asked or not older:
-            raise NotFound(gettext("There is no other version to compare this one with."))
-        other = older[0]
-    find_document(request, slug, other.pk)  # which may be kept from this visitor
-    old, new = sorted((document, other), key=lambda row: row.version)
+    if asked and _number(asked) is None:
+        raise NotFound(gettext("There is no other version to compare this one with."))
+    other = other_document(document, _number(asked), user=request.user)
+    find_document(request, other.collection.slug, other.pk)
+    there = [row for row in document.versions if row.has_text]
+    old, new = in_order(document, other)
+    changes = find_changes(old, new)
+    shown = changes[:MAX_CHANGES]
+    places = places_of(shown)
     before: dict[str, object] = {"title": old.title, **old.metadata}
     after: dict[str, object] = {"title": new.title, **new.metadata}
     context = {
@@ -247,6 +290,10 @@ def compare(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "old": old,
         "new": new,
         "versions": there,
+        "is_version": old.key == new.key and old.collection_id == new.collection_id,
+        "changes": [_change_view(change, old, new, places) for change in shown],
+        "change_counts": Counter(change.kind for change in changes),
+        "unlisted": len(changes) - len(shown),
         "blocks": diff_texts(document_text(old).text, document_text(new).text),
         "fields": [
             (name, before.get(name), after.get(name))

@@ -28,6 +28,7 @@ from rag.answering.evidence import question_similarity
 from rag.answering.extractive import extract_answer
 from rag.answering.groundedness import unsupported
 from rag.answering.phrases import is_refusal, not_found_text, say, small_talk
+from rag.answering.whole_document import whole_document_question
 from rag.context import RagContext
 from rag.errors import failure_event
 from rag.events import (
@@ -350,28 +351,50 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         _remember(request, response="")
         yield request.done()
         return
-    retrieved, language = yield from _retrieve(request)
+    retrieved, language, overview = yield from _read(request)
     if retrieved.refused:
         yield request.emit(not_found_text(language))
         _remember(request, response="")
         yield request.done(finish="refused", verdict=Verdict(refused=True))
         return
     if request.chat is None:
-        similar = question_similarity(retrieved.query, retrieved.passages)
+        pieces = overview or _quote(retrieved, language)
         release_connection()
-        extracted = extract_answer(
-            retrieved.query,
-            retrieved.passages,
-            similar=similar,
-            language=language,
-        )
-        for piece in extracted.pieces:
+        for piece in pieces:
             request.context.check()
             yield request.emit(piece)
         _remember(request, response="")
         yield request.done()
     else:
         yield from _generate(request, request.chat, retrieved, prompt_question, language)
+
+
+def _quote(retrieved: Retrieval, language: str) -> Sequence[AnswerPiece]:
+    similar = question_similarity(retrieved.query, retrieved.passages)
+    answer = extract_answer(retrieved.query, retrieved.passages, similar=similar, language=language)
+    return answer.pieces
+
+
+def _read(
+    request: AnswerRequest,
+) -> Generator[Event, None, tuple[Retrieval, str, Sequence[AnswerPiece]]]:
+    """The passages to answer from, with the language; of a question about one whole document its
+    most central ones, with the answer where no chat model is to write it."""
+    asked = request.asked
+    if not asked.whole and whole_document_question(asked.message):
+        from rag.services.whole_document import read_whole_document  # noqa: PLC0415 (loads all tools)
+
+        document = read_whole_document(
+            asked.message,
+            context=request.context,
+            budget_tokens=request.budget_tokens if request.chat else None,
+            language=asked.language,
+        )
+        if document is not None:
+            yield document.retrieval
+            return document.retrieval, document.language, document.pieces
+    retrieved, language = yield from _retrieve(request)
+    return retrieved, language, ()
 
 
 def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval, str]]:

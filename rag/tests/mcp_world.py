@@ -40,6 +40,7 @@ GOOD: dict[str, tuple[dict[str, Any], str]] = {
     "remove_document": ({"id": "lunch.md", "collection": "handbook"}, "Removed"),
     "list_collections": ({}, "handbook"),
     "list_tables": ({}, "table"),
+    "summarize_document": ({"id": "vacation.md"}, VACATION),
     "archive_turn": ({"user_message": "I live in Kiel."}, "Archived"),
     "memory_search": ({"query": "Kiel"}, "I live in Kiel."),
     "remember": ({"question": "Where is the key?", "answer": "Under the mat."}, "Stored"),

@@ -33,6 +33,7 @@ READING = (
     "get_document",
     "list_collections",
     "list_tables",
+    "summarize_document",
 )
 OF_GRAPH = ("graph_find", "graph_neighbors", "graph_path")
 OF_ALL = ("index_document", "remove_document", "graph_upsert")
@@ -55,6 +56,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "search_words": {"query": "lighthouse"},
     "search_vector": {"vector": [1.0] * 384},
     "get_document": {"id": "log.md"},
+    "summarize_document": {"id": "log.md"},
     "remove_document": {"id": "log.md", "collection": "notes"},
     "index_document": {"id": "new", "content": "A new note.", "collection": "notes"},
     "memory_search": {"query": "lighthouse"},

@@ -131,9 +131,10 @@ def readable_documents(
     `wanted`; if the context has a filter, those with a matching passage. Raises NotFound for a
     collection the caller cannot see."""
     scope = context.search_scope((collection,) if collection else ())
+    # The site itself, as a command, reads everything.
+    current = Document.objects.current()
     documents = (
-        Document.objects.current()
-        .visible_to(context.user)
+        (current if context.user is None else current.visible_to(context.user))
         .filter(workspace=context.workspace, collection_id__in=scope.collection_ids)
         .filter(**wanted)
         .select_related("collection")
@@ -231,6 +232,21 @@ MAX_READ_CHARACTERS = 20_000
 MAX_SAME_ID = 20
 
 
+def named_document(context: RagContext, id: str, collection: str = "") -> Document:
+    """The current document with this id that the caller may read. Raises NotFound, and InvalidInput
+    where several collections have one."""
+    found = list(readable_documents(context, collection=collection, key=id)[:MAX_SAME_ID])
+    if not found:
+        raise NotFound(f"Document not found: {quote_name(id)}. Look for it with hybrid_query.")
+    if len(found) > 1:
+        slugs = sorted(document.collection.slug for document in found)
+        raise InvalidInput(
+            f"Several collections have a document {quote_name(id)}. Name the collection: one of"
+            f" {', '.join(slugs)}."
+        )
+    return found[0]
+
+
 def get_document(
     *,
     scope: RagContext,
@@ -241,16 +257,7 @@ def get_document(
     start: Annotated[int, between(0, MAX_OFFSET, "The character from which to read on.")] = 0,
 ) -> str:
     """Read a document by its id, as a search tells it. A long one is read in parts."""
-    found = list(readable_documents(scope, collection=collection, key=id)[:MAX_SAME_ID])
-    if not found:
-        raise NotFound(f"Document not found: {quote_name(id)}. Look for it with hybrid_query.")
-    if len(found) > 1:
-        slugs = sorted(document.collection.slug for document in found)
-        raise InvalidInput(
-            f"Several collections have a document {quote_name(id)}. Name the collection: one of"
-            f" {', '.join(slugs)}."
-        )
-    (document,) = found
+    document = named_document(scope, id, collection)
     # The chunks from the one that contains `start`, as many as fit into one answer.
     texts = Chunk.objects.filter(document=document.text_id)
     rows = (
@@ -281,10 +288,10 @@ def get_document(
     return "\n".join(lines)
 
 
-def passage_from_chunk(document: Document, chunk: Chunk) -> Passage:
-    """A passage without number and scores."""
+def passage_from_chunk(document: Document, chunk: Chunk, *, number: int = 0) -> Passage:
+    """A passage without scores."""
     return Passage(
-        number=0,
+        number=number,
         chunk_id=chunk.pk,
         document_id=document.pk,
         document_key=document.key,

@@ -37,6 +37,7 @@ SEEING = _doors(
     ("GET", "/api/v1/search/export/?q=warden"),
     ("GET", "/api/v1/facets/?facet=author"),
     ("GET", "/api/v1/filters/"),
+    ("GET", "/api/v1/summary/?collection={collection}"),
     ("GET", f"{SET}/store/"),
     ("GET", f"{SET}/store/items/?id=open.md"),
     ("GET", f"{SET}/store/items/open.md/"),
@@ -82,6 +83,13 @@ CHANGING = _doors(
     ("DELETE", f"{PIPE}/"),
     fine=(409,),
 )
+SUMMARISING = _doors(
+    MEMBER,
+    "read+chat",
+    ("POST", "/api/v1/summary/?collection={collection}", {}),
+    ("DELETE", "/api/v1/summary/?collection={collection}"),
+    fine=(409,),
+)
 HISTORY = _doors(EDITOR, "read", ("GET", "/api/v1/changes/"), ("GET", "/api/v1/changes/{change}/"))
 LISTED = [
     *_doors(
@@ -93,9 +101,19 @@ LISTED = [
         ("GET", f"{DOC}/file/"),
         ("GET", f"{DOC}/pages/1/image/"),
         ("GET", f"{DOC}/similar/"),
+        ("GET", f"{DOC}/summary/"),
         ("GET", "/api/v1/chunks/{chunk}/"),
         ("GET", "/api/v1/chunks/{chunk}/similar/"),
         ("GET", "/api/v1/edits/{edit}/"),
+    ),
+    # Notes have one version, and the site has no chat model.
+    *_doors(READER, "read", ("GET", f"{DOC}/changes/"), fine=(404,)),
+    *_doors(
+        READER,
+        "read+chat",
+        ("POST", f"{DOC}/summary/", {}),
+        ("DELETE", f"{DOC}/summary/"),
+        fine=(409,),
     ),
     *_doors(
         CORRECTOR,
@@ -284,6 +302,7 @@ GROUPS: dict[str, list[Door]] = {
     "Documents, search and pipelines: seen": SEEING,
     "Documents, search and pipelines: changed": CHANGING,
     "Documents with an access list": LISTED,
+    "Summaries by a chat model": SUMMARISING,
     "History": HISTORY,
     "Graph": READING_GRAPH + WRITING_GRAPH,
     "Saved searches": SAVED,

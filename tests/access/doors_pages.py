@@ -27,6 +27,8 @@ SEARCHING = [
         ("GET", "/facets/?facet=author&q=warden"),
         ("GET", "/export/?q=warden"),
         ("GET", "/saved/"),
+        ("GET", "/summary/?collection={collection}"),
+        ("POST", "/summary/?collection={collection}", {"act": "stop"}),
     ),
     *_doors(
         MEMBER, ("POST", "/saved/new/", {"parameters": "q=warden", "name": "n"}), does_nothing=True
@@ -35,6 +37,8 @@ SEARCHING = [
         READER,
         ("GET", "/similar/?document={document}"),
         ("GET", "/similar/document/{document}/"),
+        ("GET", "/summary/document/{document}/"),
+        ("POST", "/summary/document/{document}/", {"act": "stop"}),
     ),
     *_doors(
         CORRECTOR,

@@ -13,6 +13,7 @@ TOOLS: dict[str, tuple[Who, str, dict[str, Any]]] = {
     "search_words": (MEMBER, "read", {"query": "warden"}),
     "search_vector": (MEMBER, "read", {"vector": [1.0] * 384}),
     "get_document": (READER, "read", {"id": "private.md"}),
+    "summarize_document": (READER, "read", {"id": "private.md"}),
     "remove_document": (EDITOR, "write", {"id": "open.md", "collection": "{collection}"}),
     "index_document": (
         EDITOR,

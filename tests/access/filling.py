@@ -32,6 +32,9 @@ from documents.tests.factories import (
 )
 from graph.models import Alias, Extraction
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
+from rag.models import Summary
+from rag.services.summaries import get_summary
+from rag.tools.summaries import document_text_of
 from sources.models import DataSource, DataSourceItem, DataSourceRun
 from tests.access.filling_own import chats, judged, kept, memory
 from tests.access.words import Words
@@ -113,6 +116,7 @@ def _document(
         ],
         confidence=0.9,
     )
+    summary = get_summary(document_text_of(document), Summary.Kind.SUMMARY)
     return {
         "document": document.pk,
         "documents.document": document.pk,
@@ -122,6 +126,7 @@ def _document(
         "documents.chunkedit": edit.pk,
         "documents.stageddocument": staged.pk,
         "documents.scannedpage": scanned.pk,
+        "rag.summary": summary.pk,
     }
 
 

@@ -119,6 +119,8 @@ STATES = [
     State("describe", lambda world: _at("change/"), "#id_title"),
     State("compare", lambda world: _at("compare/"), "ins"),
     State("edits", lambda world: _at("edits/"), "del"),
+    State("summary", lambda world: f"/summary/document/{_policy().pk}/", ".points"),
+    State("summary-of-many", lambda world: "/summary/?kind=summary", ".points"),
     State("not-kept", lambda world: _at(), ".note.warn", prepare=_conflict),
     State(
         "failed",

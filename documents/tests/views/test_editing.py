@@ -123,10 +123,10 @@ def test_what_changed_between_versions_is_marked_word_by_word(
     ingest_inline(collection=notes, sources=[source], policy="new_version")
     new = Document.objects.get(key="note", is_current=True)
     tree = parse(client.get(address(new, "compare/")))
-    assert [mark.text for mark in tree.iterfind(".//del")] == ["2025", "28"]
-    assert [mark.text for mark in tree.iterfind(".//ins")] == ["2026", "30"]
+    assert [mark.text for mark in tree.iterfind(".//del")] == ["2025", "28", "28"]
+    assert [mark.text for mark in tree.iterfind(".//ins")] == ["2026", "30", "30"]
     same = parse(client.get(address(note, f"compare/?with={new.pk}")))
-    assert [mark.text for mark in same.iterfind(".//ins")] == ["2026", "30"]
+    assert [mark.text for mark in same.iterfind(".//ins")] == ["2026", "30", "30"]
 
 
 def test_the_original_and_the_text_are_downloaded(client: Client, note: Document) -> None:
