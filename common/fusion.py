@@ -145,26 +145,14 @@ def normalize_across_spaces(
     return close
 
 
-#: Coefficients of the logistic regression.
+#: Coefficients of the logistic regression of docs/decisions/0032 (answers have newer ones).
 TOP_WEIGHT, BASELINE_WEIGHT, COVERAGE_WEIGHT, BIAS = 7.5, 5.75, 6.3, -8.6
 
 
-def answer_logit(*, top_similarity: float, baseline_similarity: float, coverage: float) -> float:
-    """Log-odds that the passages hold an answer; above 0 it is likelier than not
-    (docs/decisions/0032).
-
-    `top_similarity` is that of the most similar passage, `baseline_similarity` the mean of all: 0
-    is unrelated, 1 a typical answer. `coverage` is the share (0..1) of the question's words in the
-    best passage.
-    """
-    return (
-        TOP_WEIGHT * top_similarity
-        + BASELINE_WEIGHT * baseline_similarity
-        + COVERAGE_WEIGHT * coverage
-        + BIAS
-    )
-
-
 def required_top_similarity(*, baseline_similarity: float, coverage: float) -> float:
-    """The top similarity at which an answer is as likely as none."""
+    """The similarity of the most similar passage at which an answer is as likely as none.
+
+    `baseline_similarity` is the mean of all: 0 is unrelated, 1 a typical answer. `coverage` is the
+    share (0..1) of the question's words in the best passage.
+    """
     return -(BASELINE_WEIGHT * baseline_similarity + COVERAGE_WEIGHT * coverage + BIAS) / TOP_WEIGHT

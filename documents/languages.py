@@ -3,7 +3,10 @@
 from functools import cache, lru_cache
 from typing import Any
 
+from django.conf.locale import LANG_INFO
 from django.db import connection
+from django.utils.translation import get_language_info
+from django.utils.translation import gettext as _
 
 from common.text import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, cached_pattern
 
@@ -86,6 +89,13 @@ def configuration(code: str) -> str:
     codes and for those that an older server lacks."""
     name = CONFIGURATIONS.get(code.lower().replace("_", "-").split("-")[0], FALLBACK)
     return name if name in configuration_oids() else FALLBACK
+
+
+def language_name(code: str) -> str:
+    """“German” for `de`, in the language of the page; the code itself where it has no name here."""
+    if code == "zh":  # which Django knows by its scripts only
+        return _("Chinese")
+    return str(get_language_info(code)["name_translated"]) if code in LANG_INFO else code
 
 
 #: Length in bytes of langid's longest n-gram.

@@ -9,6 +9,7 @@ urlpatterns = [
     path("documents/<slug:slug>/", collections.detail, name="collection"),
     path("documents/<slug:slug>/change/", collections.change, name="collection_change"),
     path("documents/<slug:slug>/delete/", collections.delete, name="collection_delete"),
+    path("documents/<slug:slug>/move/", collections.move, name="collection_move"),
     path("documents/<slug:slug>/upload/", collections.upload, name="upload"),
     path("documents/<slug:slug>/<int:pk>/", documents.detail, name="document"),
     path(

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 from common.checks import SETTINGS
 from inference.chat_models import EXTRACTIVE, NO_PROVIDER, provider_of
 from inference.interfaces import InferenceError
+from inference.model_languages import is_list_of_codes
 
 KINDS = ("embedder", "reranker", "chat")
 ADDRESS_SETTINGS = {
@@ -57,19 +58,23 @@ def check_inference(**kwargs: object) -> list[CheckMessage]:
             hint = f'Add {where}["default"].'
             errors.append(_error("E002", f"{where} has no default.", hint))
         for alias, entry in aliases.items():
-            errors += _check_entry(f"{where}[{alias!r}]", entry)
+            errors += _check_entry(f"{where}[{alias!r}]", entry, kind)
     return errors
 
 
-def _check_entry(where: str, entry: Any) -> Iterator[CheckMessage]:
+def _check_entry(where: str, entry: Any, kind: str) -> Iterator[CheckMessage]:
+    has_languages = kind == "embedder"
     is_well_formed = (
         isinstance(entry, dict)
-        and entry.keys() <= {"BACKEND", "OPTIONS"}
+        and entry.keys() <= {"BACKEND", "OPTIONS", *(["LANGUAGES"] if has_languages else [])}
         and isinstance(entry.get("BACKEND"), str)
         and isinstance(entry.get("OPTIONS", {}), dict)
+        and is_list_of_codes(entry.get("LANGUAGES", []))
     )
     if not is_well_formed:
         hint = 'Write {"BACKEND": "dotted.path", "OPTIONS": {}} and nothing else.'
+        if has_languages:
+            hint = hint.replace("{}}", '{}, "LANGUAGES": ["en"]}')
         yield _error("E001", f"{where} is malformed.", hint)
         return
     try:
@@ -110,6 +115,8 @@ def _missing_folder(options: Mapping[str, Any]) -> str:
         folder, _ = locate_model(model)
     except InferenceError as error:
         return str(error)
+    if folder.is_file():  # the bundled multilingual model
+        return ""
     if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
         return f"{folder} has no config.json or no *.safetensors, so it is no whole model."
     return ""

@@ -36,6 +36,7 @@ class Passage:
     rerank: float | None
     media_type: str = ""
     page_label: str = ""
+    relevance: float | None = None
 
     def location(self, start: int | None = None) -> str:
         """Where the passage is, or the character at `start`, an offset in the document's text:
@@ -103,7 +104,8 @@ class Metadata:
 @dataclass(frozen=True, slots=True)
 class Retrieval:
     """Passages found for `query`, which may be a rewritten question. `refused` says that none of
-    them answers it. `degraded` names parts of the search that failed."""
+    them answers it, `missing` which names and numbers of it none of them mentions. `degraded` names
+    parts of the search that failed."""
 
     name: ClassVar[str] = "retrieval"
 
@@ -112,6 +114,7 @@ class Retrieval:
     elapsed_ms: float
     degraded: tuple[str, ...] = ()
     refused: bool = False
+    missing: tuple[str, ...] = ()
 
     def data(self) -> dict[str, Any]:
         return {
@@ -119,6 +122,7 @@ class Retrieval:
             "passages": [passage_data(passage) for passage in self.passages],
             "degraded": list(self.degraded),
             "refused": self.refused,
+            "missing": list(self.missing),
             "elapsed_ms": self.elapsed_ms,
         }
 

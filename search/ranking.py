@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InvalidInput
-from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH, Arm, Numbers, fuse
+from common.fusion import MIN_RANGE, RERANK_FEATURES, TRIGRAM_DEPTH, Arm, Numbers, fuse
 from common.fusion_options import RRF_K, Method
 from common.trigrams import (
     MAX_QUESTION_CHARACTERS,
@@ -365,13 +365,12 @@ def fused_hits(
     # Features need both arms: the ranking of a single arm stays unchanged.
     has_evidence = options.evidence and len(arms) > 1 and options.method == "score"
     said = [
-        Arm(name, candidates.scores[ARM_SCORES[name]], candidates.ranks[name], weight)
+        Arm(name, _arm_scores(retrieved, ARM_SCORES[name]), candidates.ranks[name], weight)
         for name, weight in arms.items()
     ]
     if has_evidence:
-        said.append(
-            Arm("likeness", candidates.scores["likeness"], weight=RERANK_FEATURES["likeness"])
-        )
+        likeness = _arm_scores(retrieved, "likeness")
+        said.append(Arm("likeness", likeness, weight=RERANK_FEATURES["likeness"]))
     fusion = fuse(candidates.chunk_ids, said, method=options.method, rrf_k=options.rrf_k)
     order = fusion.order()
     if has_evidence and options.uses_trigrams and len(order):
@@ -395,6 +394,22 @@ def fused_hits(
         Candidate(candidates, place, fusion, score, rank)
         for rank, (place, score) in enumerate(fused, start=1)
     ]
+
+
+def _arm_scores(retrieved: Retrieved, name: str) -> Numbers:
+    """A column of scores as fusion compares it with others. Similarities are taken above what the
+    model gives to unrelated texts: some models give these 0.75, so that the worst passage would
+    have nine tenths of the best one's score (docs/decisions/0064)."""
+    scores = retrieved.candidates.scores[name]
+    floors = {each.space.space_id: each.unrelated for each in retrieved.spaces.queries}
+    # Across spaces closeness is above the background of each already.
+    is_similarity = name == "likeness" or (name == "closeness" and len(retrieved.backgrounds) < 2)
+    if not is_similarity or not any(floors.values()):
+        return scores
+    spaces = retrieved.candidates.space_ids.tolist()
+    floor = np.array([floors.get(space, 0.0) for space in spaces])
+    above: Numbers = (scores - floor) / np.maximum(1 - floor, MIN_RANGE)
+    return above
 
 
 def _reaches(score: float | None, least: float) -> bool:

@@ -7,12 +7,20 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils.formats import number_format
-from django.utils.translation import gettext
+from django.utils.text import get_text_list
+from django.utils.translation import gettext, ngettext
 
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput
 from common.metrics import SEARCH_STAGE_SECONDS
 from common.replicas import reads_from_replica
+from documents.languages import language_name
+from documents.question_language import (
+    language_of_script,
+    language_of_small_words,
+    question_language,
+)
+from inference.model_languages import EVERY, is_made_for, model_languages
 from search.facets import count_facets
 from search.models import SavedSearch
 from search.query_options import MAX_K, MAX_OFFSET, SearchQuery
@@ -78,7 +86,53 @@ def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
         )
     elif retrieved.candidates and "lexical" in methods and not retrieved.listed("lexical"):
         notes.append(gettext("No passage holds these words: these were found by meaning."))
+    if note := _language_note(results):
+        notes.append(note)
     return tuple(notes)
+
+
+def _language_note(results: RankedResults) -> str:
+    """That the question is in a language which the model of some collection was not made for, with
+    the cure; empty where it is not."""
+    query, facts = results.query, results.retrieved.facts
+    if query.mode == "lexical" or query.vector is not None:
+        return ""
+    made_for = {
+        space.pk: model_languages(space.embedder, space.model_name) for space in facts.spaces
+    }
+    limited = {languages for languages in made_for.values() if languages and EVERY not in languages}
+    if not limited:
+        return ""
+    language = language_of_script(query.text) or language_of_small_words(query.text)
+    if not language or not all(is_made_for(languages, language) for languages in limited):
+        language = question_language(query.text)  # surer, and may load a model
+    lacking = [
+        each
+        for each in facts.collections.values()
+        if not is_made_for(made_for.get(each.space_id, frozenset()), language)
+    ]
+    if not lacking:
+        return ""
+    from documents.services.model_languages import (  # noqa: PLC0415 (loads parsers and the broker)
+        fitting_model,
+        move_advice,
+    )
+
+    spaces = [space for space in facts.spaces if space.pk in {each.space_id for each in lacking}]
+    told = ngettext(
+        "The question seems to be in %(language)s, which %(model)s, the model of “%(collection)s”,"
+        " was not made for: by meaning hardly a passage is found.",
+        "The question seems to be in %(language)s, which %(model)s, the model of %(count)s"
+        " collections, was not made for: by meaning hardly a passage is found.",
+        len(lacking),
+    ) % {
+        "language": language_name(language),
+        "model": get_text_list([space.model_name for space in spaces], gettext("and")),
+        "collection": lacking[0].name,
+        "count": len(lacking),
+    }
+    wanted = {language}.union(*(made_for[space.pk] for space in spaces))
+    return f"{told} {move_advice(fitting_model(wanted), [each.slug for each in lacking])}"
 
 
 @reads_from_replica

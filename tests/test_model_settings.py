@@ -30,16 +30,20 @@ def inference(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_further_models_stand_beside_the_default(inference: Any) -> None:
-    small = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 8}}
+    small = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 8}, "LANGUAGES": ["*"]}
     models = inference(
         EMBEDDER_BACKEND=HASHING,
+        EMBEDDER_LANGUAGES="en,de",
         EMBEDDERS=json.dumps({"small": small}),
         RERANKERS='{"score": {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}}',
         CHAT_BACKEND=OPENAI_CHAT,
         CHAT_OPTIONS='{"model": "big", "api_key": ""}',
         CHATS=json.dumps({"small": {"BACKEND": OPENAI_CHAT, "OPTIONS": {"model": "small"}}}),
     )
-    assert models["embedder"] == {"default": {"BACKEND": HASHING, "OPTIONS": {}}, "small": small}
+    assert models["embedder"] == {
+        "default": {"BACKEND": HASHING, "OPTIONS": {}, "LANGUAGES": ["en", "de"]},
+        "small": small,
+    }
     assert sorted(models["reranker"]) == ["default", "score"]
     assert models["chat"] == {
         "default": {"BACKEND": OPENAI_CHAT, "OPTIONS": {"model": "big", "api_key": ""}},
@@ -101,7 +105,16 @@ def test_what_cannot_be_is_an_error_with_its_cure(
         inference(**{variable: value})
 
 
-@pytest.mark.parametrize("entry", ["text", {"BACKEND": WORKER_EMBEDDER, "OPTIONS": []}, {}])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "text",
+        {"BACKEND": WORKER_EMBEDDER, "OPTIONS": []},
+        {"BACKEND": HASHING, "LANGUAGES": "en"},
+        {"BACKEND": HASHING, "LANGUAGES": ["English"]},
+        {},
+    ],
+)
 def test_an_entry_of_another_shape_is_left_to_the_checks(inference: Any, entry: Any) -> None:
     models = inference(EMBEDDERS=json.dumps({"odd": entry}))
     with override_settings(INFERENCE=models):

@@ -27,6 +27,7 @@ from documents.page_images import DEFAULT_WIDTH, WIDTHS
 from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
 from documents.services.collections import MAX_FACET_CHARACTERS, MAX_FACETS
+from documents.services.model_languages import run_gap
 
 
 class SpaceSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
@@ -282,8 +283,17 @@ class RunDetailSerializer(RunSerializer):
         help_text="The first 200 files, failed ones first; `items_url` pages through all.",
     )
 
+    notes = serializers.SerializerMethodField(
+        help_text="Sentences for people, once it has ended: on documents in a language that the"
+        " collection's model was not made for, with the cure."
+    )
+
     class Meta(RunSerializer.Meta):
-        fields = [*RunSerializer.Meta.fields, "items"]
+        fields = [*RunSerializer.Meta.fields, "notes", "items"]
+
+    def get_notes(self, run: IngestionRun) -> list[str]:
+        gap = run_gap(run, self.context["request"].user)
+        return [f"{gap.sentence} {gap.cure}"] if gap else []
 
 
 #: Keys are indexed, and PostgreSQL limits index rows to about 2,700 bytes.

@@ -56,6 +56,13 @@ from documents.services.items import (
     get_items,
     store_items,
 )
+from documents.services.model_languages import (
+    LanguageGap,
+    language_gap,
+    move_to_fitting_model,
+    open_move,
+    run_gap,
+)
 from documents.services.runs import (
     cancel_run,
     reembed_collection,
@@ -87,6 +94,7 @@ __all__ = [
     "MAX_BATCH",
     "MAX_METADATA_CHARACTERS",
     "UNSET",
+    "LanguageGap",
     "ReindexResult",
     "SiteStatistics",
     "SpaceReport",
@@ -127,7 +135,10 @@ __all__ = [
     "ingest_text",
     "ingest_uploads",
     "ingest_urls",
+    "language_gap",
     "live_embedders",
+    "move_to_fitting_model",
+    "open_move",
     "original_response",
     "prune_versions",
     "queue_reembedding",
@@ -142,6 +153,7 @@ __all__ = [
     "require_urls",
     "retry_failed",
     "retryable",
+    "run_gap",
     "space_reports",
     "store_items",
     "summarize_names",

@@ -25,7 +25,7 @@ from documents.page_cache import page_cache
 from documents.page_images import PAGED_MEDIA_TYPES
 from documents.services.audit import record
 from documents.services.documents import create_run
-from documents.services.spaces import default_space
+from documents.services.model_languages import space_for_languages
 from documents.transfer.exporter import ExportResult, write_export
 from documents.transfer.importer import ExportReader, Importer
 from inference.model_registry import rerankers
@@ -89,8 +89,11 @@ def create_collection(
     chunker_options: dict[str, Any] | None = None,
     graph: str = Collection.Graph.RULES,
     facets: Sequence[str] = (),
+    languages: Sequence[str] = (),
 ) -> Collection:
-    """A new, empty collection in the site's default embedding space."""
+    """A new, empty collection in the site's default embedding space, or in that of a model which
+    was made for `language` and the further `languages` of its documents, where the default was
+    not."""
     name = name.strip()
     slug = slug or slugify(name.casefold())[:MAX_SLUG_CHARACTERS].strip("-_")
     if not name:
@@ -125,7 +128,7 @@ def create_collection(
                 chunker_options=chunker_options or {},
                 graph=graph,
                 facets=checked_facets(facets),
-                space=default_space(),
+                space=space_for_languages(list(filter(None, (language, *languages)))),
             )
             record(Action.MADE, made)
             return made
@@ -137,13 +140,15 @@ def create_collection(
         ) from error
 
 
-def get_or_create_collection(*, workspace: Workspace, slug: str) -> Collection:
-    """The collection with this slug, created with defaults if missing."""
+def get_or_create_collection(
+    *, workspace: Workspace, slug: str, languages: Sequence[str] = ()
+) -> Collection:
+    """The collection with this slug, created with defaults for these languages if missing."""
     try:
         return get_collection(workspace=workspace, slug=slug)
     except NotFound:
         name = slug.replace("-", " ").replace("_", " ").capitalize()
-        return create_collection(workspace=workspace, name=name, slug=slug)
+        return create_collection(workspace=workspace, name=name, slug=slug, languages=languages)
 
 
 def _check_values(

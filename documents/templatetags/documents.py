@@ -3,15 +3,16 @@
 import re
 
 from django import template
-from django.conf.locale import LANG_INFO
 from django.utils.formats import number_format
 from django.utils.translation import gettext, gettext_noop
 
 from documents.code_languages import LANGUAGES
+from documents.languages import language_name
 from documents.models import Document
 from documents.page_images import file_of, thumbnail_url
 
 register = template.Library()
+register.filter(language_name)
 
 GIST = 64
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
@@ -119,13 +120,6 @@ def rate(per_second: float, thing: str) -> str:
     number = per_second if is_quick else per_second * 60
     shown = number_format(number, 1 if number < 10 else 0, force_grouping=True)
     return gettext(RATES[thing, is_quick]).format(number=shown)
-
-
-@register.filter
-def language_name(code: str) -> str:
-    """“German” for de, in the language of the page; the code itself where it has no name here."""
-    name = LANG_INFO.get(code, {}).get("name")
-    return gettext(name) if name else code
 
 
 @register.filter

@@ -8,14 +8,14 @@ from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext, gettext_noop
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
 from common.errors import InvalidInput
 from common.fields import RowCount
 from common.pagination import newest_first
-from common.web import errors_in_form, login_required_page
+from common.web import errors_as_messages, errors_in_form, login_required_page
 from documents.forms import CollectionChangeForm, CollectionForm, DeleteCollectionForm, UploadForm
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import (
@@ -23,6 +23,10 @@ from documents.services import (
     delete_collection,
     get_collection,
     ingest_uploads,
+    language_gap,
+    move_to_fitting_model,
+    open_move,
+    queue_reembedding,
     update_collection,
 )
 
@@ -76,16 +80,17 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
     collection = _get_collection(request, slug)
     documents = Document.objects.visible_to(request.user).filter(collection=collection).current()
     status = request.GET.get("status", "")
-    if status in Document.Status.values:
-        documents = documents.filter(status=status)
+    shown = documents.filter(status=status) if status in Document.Status.values else documents
     context = {
         "collection": collection,
-        "page": newest_first(documents.select_related("duplicate_of"), request.GET),
+        "page": newest_first(shown.select_related("duplicate_of"), request.GET),
         "status": status,
         "statuses": Document.Status.choices,
         "active_run": IngestionRun.objects.visible_to(request.user)
         .filter(collection=collection, finished_at=None)
         .first(),
+        "gap": language_gap(collection, documents),
+        "move": open_move(collection),
     }
     return render(request, "documents/collection.html", context)
 
@@ -152,6 +157,22 @@ def delete(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "documents/collection_delete.html", context, status=status)
 
 
+@require_POST
+@login_required_page
+def move(request: HttpRequest, slug: str) -> HttpResponse:
+    """Move the collection to a model that was made for its languages, or go on with a move that
+    stopped; back to its page, which shows the progress."""
+    collection = _get_collection(request, slug)
+    require_editor(user=request.user, workspace=collection.workspace)
+    stopped = open_move(collection)
+    with errors_as_messages(request):
+        if stopped is not None and stopped.collection_id == collection.pk:
+            queue_reembedding(target=stopped.target, collection=collection, user=request.user)
+        else:
+            move_to_fitting_model(collection=collection, user=request.user)
+    return redirect("collection", slug=collection.slug)
+
+
 def _get_collection(request: HttpRequest, slug: str) -> Collection:
     return get_collection(workspace=request_workspace(request), slug=slug)
 
@@ -185,6 +206,9 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
         "form": form,
         "max_bytes": settings.MAX_UPLOAD_BYTES,
         "max_files": settings.MAX_UPLOAD_FILES,
+        "gap": language_gap(
+            collection, collection.documents.visible_to(request.user).filter(is_current=True)
+        ),
     }
     status = 400 if form.errors else 200
     return render(request, "documents/upload.html", context, status=status)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     import numpy as np
     from numpy.typing import NDArray
 
+    from inference.local.packed_model import PackedModel
     from inference.local.torch_models import Encoder
     from inference.tokens import WindowTokenizer
 
@@ -36,7 +37,8 @@ class TransformersEmbedder(LocalModel["Encoder"]):
         pooling: Pooling | None = None,
         allow_download: bool = False,
     ) -> None:
-        """`model`: a folder or a hub name; None is the bundled all-MiniLM-L6-v2.
+        """`model`: a folder, a hub name, or `multilingual-e5-small`, which is bundled like
+        all-MiniLM-L6-v2, the model for None.
 
         `name` is what the vectors are filed under, by default the model's own. `max_length`, in
         tokens, and `pooling` override the folder; a window of more than 8192 tokens is used only
@@ -69,6 +71,9 @@ class TransformersEmbedder(LocalModel["Encoder"]):
 
     @property
     def max_tokens(self) -> int:
+        if self._packed is not None:
+            # Processes that ask a worker need no more, and its tokenizer takes seconds to build.
+            return self._folder.max_length - self._packed.special_tokens
         return self._tokenizer.max_tokens
 
     def token_counter(self) -> "WindowTokenizer":
@@ -90,7 +95,19 @@ class TransformersEmbedder(LocalModel["Encoder"]):
         return self._embed(self._folder.prompts.for_query(instruction), texts)
 
     @cached_property
+    def _packed(self) -> "PackedModel | None":
+        """The bundled multilingual model, where it is that."""
+        path = self._located[0]
+        if path.is_dir():
+            return None
+        from inference.local.packed_model import PackedModel  # noqa: PLC0415
+
+        return PackedModel(path)
+
+    @cached_property
     def _folder(self) -> ModelFolder:
+        if self._packed is not None:
+            return self._packed.folder(max_length=self._max_length)
         return read_model_folder(
             self._located[0], pooling=self._pooling, max_length=self._max_length
         )
@@ -100,10 +117,11 @@ class TransformersEmbedder(LocalModel["Encoder"]):
         from inference.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
 
         folder = self._folder
-        return WindowTokenizer(
-            load_tokenizer(folder.path, lowercase=folder.lowercase),
-            max_length=folder.max_length,
-        )
+        if self._packed is not None:
+            tokenizer = self._packed.tokenizer()
+        else:
+            tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
+        return WindowTokenizer(tokenizer, max_length=folder.max_length)
 
     def _embed(self, prompt: str, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np  # noqa: PLC0415
@@ -124,4 +142,4 @@ class TransformersEmbedder(LocalModel["Encoder"]):
     def _load(self) -> "Encoder":
         from inference.local.torch_models import Encoder  # noqa: PLC0415  (imports torch)
 
-        return Encoder(self._folder, self._placement)
+        return Encoder(self._folder, self._placement, packed=self._packed)

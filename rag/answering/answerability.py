@@ -1,16 +1,31 @@
 """Whether the passages found can answer the question at all: term coverage and a logistic
-regression, fitted in docs/decisions/0032. Begin with `judge_answerability`. Without Django.
+regression, fitted in docs/decisions/0065. Begin with `judge_answerability`. Without Django.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
-from common.fusion import answer_logit
+from rag.answering.groundedness import content_stems, names_and_numbers
+from rag.answering.phrases import QUESTION_WORDS
+from rag.events import Passage
 
 #: Document count for IDF in smaller collections, where nothing would be rare.
 MIN_CHUNKS = 100
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def without_question_words(text: str) -> str:
+    """The text without words that ask, which answers do not contain and PostgreSQL's stop words
+    lack in most languages; unchanged if it has no others."""
+    kept = _WORD.sub(
+        lambda word: "" if word[0].casefold() in QUESTION_WORDS else word[0], text
+    ).strip()
+    return kept if _WORD.search(kept) else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +60,30 @@ def question_coverage(terms: Iterable[QuestionTerm], chunk_ids: Sequence[int]) -
     return max(coverages, default=(0.0, 0))
 
 
+def missing_names(question: str, passage: Passage) -> float:
+    """The share (0..1) of the names and numbers in the question that the passage and its headings
+    do not contain; 0 without any. Names are told by their capitals, so that questions on German
+    passages have none."""
+    wanted = names_and_numbers(question, language=passage.language)
+    text = f"{passage.heading}\n{passage.text}"
+    missing = (
+        wanted - content_stems(text, content_only=False) - names_and_numbers(text, language="de")
+    )
+    return len(missing) / len(wanted) if wanted else 0.0
+
+
 #: Below this confidence the question is refused.
 CONFIDENCE_THRESHOLD = 0.5
+
+
+#: Coefficients of the logistic regression.
+NEARNESS_WEIGHT, BACKGROUND_WEIGHT, COVERAGE_WEIGHT, NAMES_WEIGHT = 7.5, 5.75, 8.0, -2.0
+BIAS = -10.0
+#: The same where no embedding model could tell.
+LEXICAL_COVERAGE_WEIGHT, LEXICAL_TERMS_WEIGHT, LEXICAL_BIAS = 12.6, 1.75, -7.4
+#: Coverage of a question in another language than the passage, whose words cannot be there: about
+#: the least that questions with an answer have.
+FOREIGN_COVERAGE = 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +91,17 @@ class Evidence:
     """Measurements of a question and its best passages. `nearness` is the calibrated similarity
     of the nearest passage, `background` that of an average one: 0 is unrelated, 1 a typical answer;
     both are None if no embedding model could tell. `coverage` is the IDF-weighted share (0..1) of
-    the question's `terms` that the best passage contains."""
+    the question's `terms` that the best passage contains, and `missing_names` the share of its
+    names and numbers that it does not. `is_foreign`: the passage is in another language than the
+    question."""
 
     passages: int
     coverage: float = 0.0
     terms: int = 0
     nearness: float | None = None
     background: float | None = None
+    missing_names: float = 0.0
+    is_foreign: bool = False
 
 
 def judge_answerability(evidence: Evidence) -> bool:
@@ -71,16 +112,25 @@ def judge_answerability(evidence: Evidence) -> bool:
 def answer_confidence(evidence: Evidence) -> float:
     """The confidence (0..1) that the passages contain an answer, by logistic regression. Similar
     passages speak for an answer, and so does a high baseline similarity: then the question is on
-    the collection's subject and in its language. Without similarities, a long question needs a
-    smaller share of its terms."""
+    the collection's subject and in its language. What the question names and the passage does not
+    speaks against it. Without similarities, a long question needs a smaller share of its terms."""
     if not evidence.passages:
         return 0.0
     if evidence.nearness is None:
-        logit = 12.6 * evidence.coverage + 1.75 * log(1 + evidence.terms) - 7.4
+        logit = (
+            LEXICAL_COVERAGE_WEIGHT * evidence.coverage
+            + LEXICAL_TERMS_WEIGHT * log(1 + evidence.terms)
+            + LEXICAL_BIAS
+        )
     else:
-        logit = answer_logit(
-            top_similarity=evidence.nearness,
-            baseline_similarity=evidence.background or 0.0,
-            coverage=evidence.coverage,
+        coverage = evidence.coverage
+        if evidence.is_foreign:
+            coverage = max(coverage, FOREIGN_COVERAGE)
+        logit = (
+            NEARNESS_WEIGHT * evidence.nearness
+            + BACKGROUND_WEIGHT * (evidence.background or 0.0)
+            + COVERAGE_WEIGHT * coverage
+            + NAMES_WEIGHT * evidence.missing_names
+            + BIAS
         )
     return 1 / (1 + exp(-logit))

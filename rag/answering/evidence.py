@@ -1,26 +1,43 @@
-"""Database reads for an answer: passages of search hits, evidence for answerability, and
-the similarity of sentences to a question. Begin with `gather_evidence`.
+"""Database reads for an answer: its passages, evidence for answerability, and the similarity of
+sentences to a question. Begin with `find_passages`.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from django.db import connection
 from django.urls import reverse
 from django.utils.functional import lazy
+from numpy.typing import NDArray
 
 from documents.embedders import embed_question, embedder_for, scale_of
+from documents.languages import detect_language
 from documents.lexical_search import find_terms
 from documents.location import PAGE_LABEL
 from documents.models import Chunk, EmbeddingSpace
 from inference.interfaces import InferenceError
-from rag.answering.answerability import Evidence, QuestionTerm, question_coverage
+from rag.answering.answerability import (
+    Evidence,
+    QuestionTerm,
+    missing_names,
+    question_coverage,
+    without_question_words,
+)
 from rag.answering.extractive import SimilarityFunction
+from rag.answering.passage_ranking import rank_passages
 from rag.events import Passage
 from search.query import QueryError, parse_query
-from search.results import Hit, Scope, SearchResult
+from search.ranking import has_reranker
+from search.results import Hit, Mode, Scope, SearchResult
+from search.retrieval.scope_facts import cached_facts
+from search.services import search
+
+logger = logging.getLogger(__name__)
 
 _COVERAGE_SQL = (Path(__file__).parent / "coverage.sql").read_text()
 
@@ -68,27 +85,76 @@ COVERAGE_PASSAGES = 1
 COVERAGE_PASSAGES_LEXICAL = 3
 
 
+#: Hits of which the passages of an answer are chosen: as many as a search ranks at no extra cost.
+CANDIDATES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassages:
+    """The `passages` for an answer, best first, out of the hits of `result`, and what they say
+    about whether there is an answer."""
+
+    result: SearchResult
+    passages: list[Passage]
+    evidence: Evidence
+
+
+def find_passages(
+    query: str, *, scope: Scope, k: int, mode: Mode = "hybrid", **options: Any
+) -> FoundPassages:
+    """Search for `query` and choose the `k` passages that suit an answer best. `options` are those
+    of `search.services.search`. Where a reranker reads the passages its order stays."""
+    reranks = options.get("rerank") is not False and has_reranker(cached_facts(scope))
+    candidates = k if reranks else max(k, CANDIDATES)
+    result = search(query, scope=scope, mode=mode, k=candidates, snippets=False, **options)
+    passages = passages_from_hits(result.hits)
+    terms = _question_terms(result, passages, scope)
+    if not result.reranked:
+        coverage = [question_coverage(terms, [passage.chunk_id])[0] for passage in passages]
+        titles = _title_nearness(_searched_text(result), passages)
+        passages = rank_passages(passages, coverage=coverage, title_nearness=titles)
+        passages = [replace(each, number=number) for number, each in enumerate(passages[:k], 1)]
+    return FoundPassages(result, passages, _evidence(result, passages, terms))
+
+
 def gather_evidence(result: SearchResult, passages: Sequence[Passage], *, scope: Scope) -> Evidence:
     """The input of `judge_answerability`; `passages` are those of `result`, best first. Passages
     without text count as none."""
+    return _evidence(result, passages, _question_terms(result, passages, scope))
+
+
+def _evidence(
+    result: SearchResult, passages: Sequence[Passage], terms: Sequence[QuestionTerm]
+) -> Evidence:
     passages = [passage for passage in passages if passage.text.strip()]
     if not passages:
         return Evidence(passages=0)
     nearness, background = _calibrated_similarity(result, passages)
     best = passages[: COVERAGE_PASSAGES_LEXICAL if nearness is None else COVERAGE_PASSAGES]
-    ids = [passage.chunk_id for passage in best]
-    try:  # the text without query operators
-        text = parse_query(result.suggestion if result.is_corrected else result.query).text
-    except QueryError:
-        text = ""
-    coverage, terms = question_coverage(_question_terms(text, ids, scope), ids)
+    coverage, count = question_coverage(terms, [passage.chunk_id for passage in best])
     return Evidence(
         passages=len(passages),
         coverage=coverage,
-        terms=terms,
+        terms=count,
         nearness=nearness,
         background=background,
+        missing_names=missing_names(result.query, passages[0]),
+        is_foreign=_is_foreign(result.query, passages[0]),
     )
+
+
+def _is_foreign(question: str, passage: Passage) -> bool:
+    """Whether the passage is in another language than the question, if both are known."""
+    asked = detect_language(question, default="")
+    return bool(asked and passage.language) and asked != passage.language[:2].lower()
+
+
+def _searched_text(result: SearchResult) -> str:
+    """What was searched for, with spelling corrected and without query operators."""
+    try:
+        return parse_query(result.suggestion if result.is_corrected else result.query).text
+    except QueryError:
+        return ""
 
 
 def _calibrated_similarity(
@@ -112,7 +178,11 @@ def _calibrated_similarity(
     return nearest, scales[space].nearness(result.backgrounds[space])
 
 
-def _question_terms(text: str, chunk_ids: Sequence[int], scope: Scope) -> list[QuestionTerm]:
+def _question_terms(
+    result: SearchResult, passages: Sequence[Passage], scope: Scope
+) -> list[QuestionTerm]:
+    """The terms of what was searched for, each with the passages that contain it."""
+    text = without_question_words(_searched_text(result))
     found = find_terms(collections=scope.collection_ids, text=text)
     counts = {
         (language, lexeme): count
@@ -122,7 +192,7 @@ def _question_terms(text: str, chunk_ids: Sequence[int], scope: Scope) -> list[Q
     parameters: dict[str, Any] = {
         "languages": [language for language, _ in counts],
         "lexemes": [lexeme for _, lexeme in counts],
-        "chunks": list(chunk_ids),
+        "chunks": [passage.chunk_id for passage in passages],
     }
     with connection.cursor() as cursor:
         cursor.execute(_COVERAGE_SQL, parameters)
@@ -137,20 +207,56 @@ def _question_terms(text: str, chunk_ids: Sequence[int], scope: Scope) -> list[Q
         ]
 
 
-logger = logging.getLogger(__name__)
+#: Vectors of titles by embedder, model, dimensions and title. Titles come again, question after
+#: question.
+_title_vectors: dict[tuple[str, str, int, str], NDArray[np.float32]] = {}
+MAX_TITLE_VECTORS = 8192
+
+
+def _title_nearness(question: str, passages: Sequence[Passage]) -> list[float] | None:
+    """The calibrated similarity of each passage's title to the question; None if no model can
+    tell."""
+    space = _main_space(passages)
+    scale = scale_of(space) if space and question else None
+    if space is None or scale is None:
+        return None
+    model = (space.embedder, space.model_name, space.dimensions)
+    keys = {passage.title: (*model, passage.title) for passage in passages}
+    vectors = {
+        title: vector
+        for title, key in keys.items()
+        if (vector := _title_vectors.get(key)) is not None
+    }
+    missing = [title for title in keys if title not in vectors]
+    try:
+        query_vector = embed_question(space, question)
+        if missing:
+            made = dict(zip(missing, embedder_for(space).embed_documents(missing), strict=True))
+            if len(_title_vectors) > MAX_TITLE_VECTORS:
+                _title_vectors.clear()
+            _title_vectors.update((keys[title], vector) for title, vector in made.items())
+            vectors |= made
+    except InferenceError as error:
+        logger.warning("the embedding model failed, titles are not compared: %s", error)
+        return None
+    return [scale.nearness(float(vectors[passage.title] @ query_vector)) for passage in passages]
+
+
+def _main_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
+    """The embedding space that most of the passages are in; its model can compare all of them, as
+    their texts are embedded anew. None if there are no passages."""
+    ids = [passage.chunk_id for passage in passages]
+    counted = Counter(Chunk.objects.filter(pk__in=ids).values_list("space_id", flat=True))
+    return EmbeddingSpace.objects.get(pk=counted.most_common(1)[0][0]) if counted else None
 
 
 def question_similarity(question: str, passages: Sequence[Passage]) -> SimilarityFunction | None:
-    """A function that compares texts with the question; None if the passages are in several spaces.
+    """A function that compares texts with the question; None without passages.
     Queries the database now; the function it returns only calls the model, and returns None if that
     fails."""
-    ids = [passage.chunk_id for passage in passages]
-    spaces = list(
-        EmbeddingSpace.objects.filter(pk__in=Chunk.objects.filter(pk__in=ids).values("space"))[:2]
-    )
-    if len(spaces) != 1:
+    space = _main_space(passages)
+    if space is None:
         return None
-    (space,) = spaces
 
     def similarities(texts: Sequence[str]) -> list[float] | None:
         # No time limit, so that the same question quotes the same sentences on a busy machine too;

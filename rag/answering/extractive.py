@@ -2,40 +2,55 @@
 Begin with `extract_answer`. Without Django.
 
 The answer says that it quotes. A citation holds the document's text at its offsets unchanged;
-between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0032.
+between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0065.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from textwrap import dedent
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.trigrams import trigram_overlap
+from rag.answering.contradictions import contradicts
 from rag.answering.phrases import say
-from rag.answering.segments import Segment, is_reference, split_segments
+from rag.answering.segments import (
+    Segment,
+    is_reference,
+    join_blocks,
+    split_segments,
+    without_links,
+)
 from rag.events import Citation, Passage
 
 #: Similarities (−1..1) of texts to the question, in order; None if no model can compute them.
 SimilarityFunction = Callable[[Sequence[str]], Sequence[float] | None]
 
-MAX_QUOTES = 4
+MAX_QUOTES = 5
 #: Characters of all quotations together.
 MAX_QUOTED_CHARACTERS = 1000
 #: Passages that may be quoted, and segments considered of each.
-MAX_PASSAGES = 3
+MAX_PASSAGES = 6
 MAX_SEGMENTS_PER_PASSAGE = 40
 #: Segments compared by embedding, which takes some milliseconds each.
-MAX_COMPARED = 8
+MAX_COMPARED = 16
+MAX_COMPARED_CHARACTERS = 400
 
-#: Weight of similarity relative to words, penalty per rank, and how far below the best score a
-#: quotation may be.
-SIMILARITY_WEIGHT = 1.2
-RANK_PENALTY = 0.2
+#: Weight of similarity relative to words, and how far below the best score a quotation may be.
+SIMILARITY_WEIGHT = 0.9
 SCORE_MARGIN = 0.8
 #: The same for scores from words alone, which are closer together.
 SCORE_MARGIN_LEXICAL = 0.5
+#: How far below the best a sentence may be that contradicts it.
+CONTRADICTION_MARGIN = 1.0
+#: What the other segments of the best one's passage, and among these its neighbours, gain over
+#: those of other passages.
+SAME_PASSAGE_BONUS = 0.5
+NEIGHBOUR_BONUS = 0.5
+#: Penalty per rank of passages whose relevance is unknown.
+RANK_PENALTY = 0.2
 #: Long sentences contain more trigrams of any question.
 LENGTH_EXPONENT = 0.1
 MIN_LENGTH = 40
@@ -73,7 +88,13 @@ class Quote:
     @property
     def scored_text(self) -> str:
         """The text that is scored: for a table row, with the table's header."""
-        return f"{self.part.header}\n{self.text}" if self.part.header else self.text
+        text = without_links(self.text)
+        return f"{self.part.header}\n{text}" if self.part.header else text
+
+    @property
+    def text_in_context(self) -> str:
+        """The text that is compared by meaning: a sentence often leaves out what the title says."""
+        return f"{self.passage.heading}\n{self.scored_text[:MAX_COMPARED_CHARACTERS]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +125,9 @@ def extract_answer(
     found = [
         Quote(passage, part)
         for passage in passages[:MAX_PASSAGES]
-        for part in split_segments(passage.text)[:MAX_SEGMENTS_PER_PASSAGE]
+        for part in join_blocks(
+            passage.text, split_segments(passage.text)[:MAX_SEGMENTS_PER_PASSAGE]
+        )
     ]
     if not found:
         return ExtractiveAnswer()
@@ -115,11 +138,16 @@ def extract_answer(
         replace(quote, score=score)
         for quote, score in zip(candidates, scores.tolist(), strict=True)
     ]
-    best = sorted(judged, key=lambda quote: -quote.score)
+    ranked = sorted(judged, key=lambda quote: -quote.score)
+    best = _favour_best_passage(ranked)
+    contradiction = _find_contradiction(question, ranked, language)
+    if contradiction is not None:
+        best = [best[0], replace(contradiction, score=best[0].score), *best[1:]]
     pieces: list[str | Citation] = []
     at = 0
     for number, quote in enumerate(_merge_adjacent(_select_quotes(best, margin))):
-        lead = "\n\n" if number else f"{say('quotes', language)}\n\n"
+        said = say("differ" if contradiction else "quotes", language)
+        lead = "\n\n" if number else f"{said}\n\n"
         quoted, mark = f"{lead}{_format_quote(quote)} ", f"[{quote.passage.number}]"
         at += len(quoted)
         pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
@@ -139,21 +167,70 @@ def _scores(
         np.array([overlap[place] for place in range(len(candidates))]) / lengths**LENGTH_EXPONENT
     )
     words = words / (words.max() or 1.0)
-    first = min(quote.passage.rank for quote in candidates)
-    words = words - np.array([RANK_PENALTY * (quote.passage.rank - first) for quote in candidates])
+    words = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:
         return words, SCORE_MARGIN_LEXICAL
     compared = np.argsort(-words, kind="stable")[:MAX_COMPARED]
-    near = similar([candidates[place].scored_text for place in compared])
+    near = similar([candidates[place].text_in_context for place in compared])
     if near is None:
         return words, SCORE_MARGIN_LEXICAL
-    scores = words - 1.0  # segments that were not compared rank last
+    scores = words - 2.0  # segments that were not compared rank last
     # Similarity relative to the mean of all candidates, comparable across models.
     similarities = np.asarray(near, dtype=np.float64)
     usual = float(similarities.mean())
     relative_similarity = (similarities - usual) / max(1 - usual, MIN_SIMILARITY_RANGE)
     scores[compared] = words[compared] + SIMILARITY_WEIGHT * relative_similarity
     return scores, SCORE_MARGIN
+
+
+def _relevances(passages: Sequence[Passage]) -> list[float]:
+    """How much each passage suits an answer; where that is unknown, by its rank."""
+    if all(passage.relevance is not None for passage in passages):
+        return [passage.relevance or 0.0 for passage in passages]
+    first = min(passage.rank for passage in passages)
+    return [-RANK_PENALTY * (passage.rank - first) for passage in passages]
+
+
+def _favour_best_passage(ranked: Sequence[Quote]) -> list[Quote]:
+    """The quotes, best first, with those nearer that explain the best one: of its passage, and
+    right before or after it."""
+    best = ranked[0]
+    of_passage = sorted(
+        (quote for quote in ranked if quote.passage.number == best.passage.number),
+        key=lambda quote: quote.start,
+    )
+    place = of_passage.index(best)
+    neighbours = of_passage[max(place - 1, 0) : place + 2]
+
+    def favoured(quote: Quote) -> Quote:
+        if quote.passage.number != best.passage.number or quote.part.kind == "row":
+            return quote  # what explains a row of a table is its header
+        bonus = SAME_PASSAGE_BONUS + NEIGHBOUR_BONUS * (quote in neighbours)
+        return replace(quote, score=min(quote.score + bonus, best.score))
+
+    return [best, *sorted(map(favoured, ranked[1:]), key=lambda quote: -quote.score)]
+
+
+def _find_contradiction(question: str, ranked: Sequence[Quote], language: str) -> Quote | None:
+    """The best sentence of another document that gives another number than the best quote."""
+    best = ranked[0]
+    return next(
+        (
+            quote
+            for quote in ranked[1:]
+            if quote.score >= best.score - CONTRADICTION_MARGIN
+            and quote.passage.document_id != best.passage.document_id
+            and {quote.part.kind, best.part.kind} <= {"sentence", "item"}
+            and contradicts(
+                question,
+                best.scored_text,
+                quote.scored_text,
+                headings=(best.passage.heading, quote.passage.heading),
+                language=quote.passage.language or language,
+            )
+        ),
+        None,
+    )
 
 
 def _select_quotes(best: Sequence[Quote], margin: float) -> list[Quote]:
@@ -200,6 +277,8 @@ def _format_quote(quote: Quote) -> str:
     """A quotation as Markdown: a table row below its header, code as a code block."""
     if quote.part.kind == "row":
         return f"{quote.part.header}\n{quote.text}\n\n" if quote.part.header else quote.text
+    if quote.part.kind == "block":
+        return f"{dedent(quote.text)}\n\n"
     if quote.part.kind == "code":
         fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", quote.text)), default=0))
         return f"{fence}\n{quote.text}\n{fence}\n\n"

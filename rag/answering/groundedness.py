@@ -74,7 +74,7 @@ def unsupported(answer: str, passages: Sequence[Passage]) -> list[dict[str, Any]
         words = {word.casefold() for word in _WORD.findall(text)}
         spelt = {_NUMBER_WORDS[word] for word in words & _NUMBER_WORDS.keys()}
         stems = _stems(text, content_only=False)
-        sources.append((stems, _function_words(text), _numbers(text) | spelt))
+        sources.append((stems, _function_words(text), numbers(text) | spelt))
     found = []
     for part in split_segments(answer):
         text = answer[part.start : part.end]
@@ -86,11 +86,37 @@ def unsupported(answer: str, passages: Sequence[Passage]) -> list[dict[str, Any]
     return found
 
 
+def content_stems(text: str, *, content_only: bool = True) -> frozenset[str]:
+    """The stems of the content words of a text, or of all its words and their parts."""
+    return _stems(text, content_only=content_only)
+
+
+def word_stem(word: str) -> str:
+    """The word roughly without inflection, in any alphabetic language."""
+    return _stem(word)
+
+
+def number_value(word: str) -> str | None:
+    """A number or number word without digit grouping; None for any other word."""
+    if word[0].isdigit():
+        return _DIGIT_GROUPING.sub("", word).replace(",", ".")
+    return _NUMBER_WORDS.get(word.casefold())
+
+
+def names_and_numbers(text: str, *, language: str) -> frozenset[str]:
+    """The numbers in a text, and the stems of its names: capitalized words that begin no sentence,
+    unless `language` (an ISO code) capitalizes all nouns."""
+    if language[:2].lower() in _CAPITALIZED_NOUN_LANGUAGES:
+        return numbers(text)
+    names = {_stem(name) for name in _NAME.findall(text) if _is_content_word(name)}
+    return numbers(text) | names
+
+
 def _is_supported(sentence: str, sources: Sequence[_Source], *, capitals: bool) -> bool:
     """Whether a source supports the sentence. `capitals` says whether capitalized words are
     names."""
     text = _MARKUP.sub(" ", _CITATION.sub("", sentence))
-    if _numbers(text) - _Words().union(*(numbers for _, _, numbers in sources)):
+    if numbers(text) - _Words().union(*(held for _, _, held in sources)):
         return False
     if _is_other_language(text, sources):
         return True  # its words cannot be compared
@@ -115,7 +141,7 @@ def _is_other_language(sentence: str, sources: Sequence[_Source]) -> bool:
     return bool(stems and scripts) and not any(_script(word) in scripts for word in stems)
 
 
-def _numbers(text: str) -> frozenset[str]:
+def numbers(text: str) -> frozenset[str]:
     """The numbers in a text, without digit grouping."""
     return frozenset(
         _DIGIT_GROUPING.sub("", number[0]).replace(",", ".") for number in _NUMBER.finditer(text)

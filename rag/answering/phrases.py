@@ -1,15 +1,26 @@
-"""The fixed sentences the site itself says (refusals, greetings), by language, and small-talk
-detection, from `phrases.toml`. Begin with `say` and `small_talk`. Without Django.
+"""The fixed sentences the site itself says (refusals, greetings), by language, small-talk
+detection, and words that ask, from `phrases.toml`. Begin with `say` and `small_talk`. Without
+Django.
 """
 
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-Sentence = Literal["not_found", "quotes", "remembered", "greeting", "thanks", "farewell", "self"]
+Sentence = Literal[
+    "not_found",
+    "missing",
+    "quotes",
+    "differ",
+    "remembered",
+    "greeting",
+    "thanks",
+    "farewell",
+    "self",
+]
 
 #: Used for languages without sentences of their own.
 FALLBACK_LANGUAGE = "en"
@@ -18,20 +29,33 @@ with (Path(__file__).parent / "phrases.toml").open("rb") as _file:
     _PHRASES: dict[str, Any] = tomllib.load(_file)
 _SENTENCES: Mapping[str, Mapping[Sentence, str]] = _PHRASES["sentences"]
 LANGUAGES = tuple(_SENTENCES)
-_CODES = {"german": "de", "spanish": "es", "french": "fr", "italian": "it"}
+#: Words that ask, of all languages.
+QUESTION_WORDS = frozenset(" ".join(_PHRASES["question_words"].values()).split())
+_CODES = {"english": "en", "german": "de", "spanish": "es", "french": "fr", "italian": "it"}
 _CODES |= {"portuguese": "pt", "dutch": "nl"}
 
 
-def say(sentence: Sentence, language: str = "") -> str:
-    """The sentence in `language`, an ISO code such as `de` or `de-AT`; English if there is none."""
+def language_code(language: str) -> str:
+    """The code in LANGUAGES of a language, which may be a name such as `German` or a code such as
+    `de` or `de-AT`; "" for any other."""
     name = language.lower()
     code = _CODES.get(name) or name[: 2 if re.fullmatch(r"\w\w([_-]\w+)?", name) else 0]
-    return _SENTENCES.get(code, _SENTENCES[FALLBACK_LANGUAGE])[sentence]
+    return code if code in _SENTENCES else ""
+
+
+def say(sentence: Sentence, language: str = "") -> str:
+    """The sentence in `language`, an ISO code or a name; English if there is none."""
+    return _SENTENCES[language_code(language) or FALLBACK_LANGUAGE][sentence]
 
 
 def not_found_text(language: str = "") -> str:
     """The refusal: the sources do not contain an answer."""
     return say("not_found", language)
+
+
+def missing_text(names: Sequence[str], language: str = "") -> str:
+    """The sentence that nothing found mentions these names, which has them in quotation marks."""
+    return say("missing", language).format(names=", ".join(f"“{name}”" for name in names))
 
 
 def is_refusal(text: str) -> bool:

@@ -9,10 +9,12 @@ from typing import Literal
 
 from common.text import CJK, may_combine
 
-SegmentKind = Literal["sentence", "item", "row", "code", "heading"]
+SegmentKind = Literal["sentence", "item", "row", "code", "heading", "block"]
 
 #: Longer segments, in characters, are cut between words; code between lines.
 MAX_SEGMENT_CHARACTERS = 480
+#: Most characters of a block: a list, table or code with the sentence that introduces it.
+MAX_BLOCK_CHARACTERS = 800
 #: A shorter sentence, in characters, is joined with the next one.
 MIN_SENTENCE_CHARACTERS = 15
 
@@ -35,6 +37,9 @@ _ORDINAL = re.compile(r"\b\d{1,2}\.$")
 _SENTENCE_START = re.compile(rf"\s*[\"'“„«(\[*_¿¡「『（【]*(?:[^\W_a-zà-ÿ]|[{CJK}]|[a-z]+[A-Z])")
 _LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]+\)")
 _WORD = re.compile(r"\w+")
+_INTRODUCES, _ASKS = (":", "："), ("?", "？")
+_NUMBERED = re.compile(r"\s*\d{1,3}[.)]\s")
+_CLOSING_FENCE = re.compile(r"\n {0,3}(?:`{3,}|~{3,})[ \t]*(?=\n|$)")
 _BREAK = re.compile(r"[;:,，、；：—–]\s*|\s+")
 
 
@@ -51,16 +56,71 @@ class Segment:
 
 
 def is_reference(part: Segment, text: str) -> bool:
-    """Whether it is only a Markdown link, little more than one in a list item, or ends in a colon
-    and introduces what follows: its content is elsewhere."""
+    """Whether it is only a Markdown link, little more than one in a list item, asks something, or
+    ends in a colon and introduces what follows: its content is elsewhere."""
     segment_text = text[part.start : part.end]
-    if part.kind in ("item", "sentence") and segment_text.rstrip("*_").endswith((":", "：")):
+    if part.kind in ("item", "sentence") and segment_text.rstrip("*_").endswith(
+        (*_INTRODUCES, *_ASKS)
+    ):
         return True
     link = _LINK.match(segment_text)
     if part.kind not in ("item", "sentence") or link is None:
         return False
     words_after = _WORD.findall(segment_text[link.end() :])
     return len(words_after) <= (len(_WORD.findall(link[1])) if part.kind == "item" else 0)
+
+
+def without_links(text: str) -> str:
+    """The text without the words of Markdown links, which speak of the page they lead to."""
+    return _LINK.sub(" ", text)
+
+
+def join_blocks(text: str, parts: list[Segment]) -> list[Segment]:
+    """The segments of `text`, with those that are understood only together joined: numbered steps,
+    code, lists and tables with the sentence that introduces them, and a question with what follows.
+
+    Steps and introduced code stand in the place of their parts; a list or table that is introduced
+    comes beside its items and rows, each of which may be an answer of its own.
+    """
+    joined: list[Segment] = []
+    at = 0
+    while at < len(parts):
+        part, end = parts[at], at + 1
+        spoken = text[part.start : part.end].rstrip("*_")
+        introduces = part.kind in ("sentence", "item") and spoken.endswith(_INTRODUCES)
+        follows = parts[end] if end < len(parts) else None
+        asks = part.kind == "sentence" and spoken.endswith(_ASKS)
+        if asks and follows is not None and follows.kind == "sentence":
+            joined.append(Segment("sentence", part.start, follows.end, cut=follows.cut))
+            at += 2
+            continue
+        first = parts[at + introduces] if at + introduces < len(parts) else part
+        line = text.rfind("\n", 0, first.start) + 1
+        is_numbered = first.kind == "item" and bool(_NUMBERED.match(text, line))
+        if is_numbered or (introduces and first.kind in ("item", "row", "code")):
+            kinds = {first.kind, "code"} if first.kind == "item" else {first.kind}
+            end = at + introduces
+            while end < len(parts) and parts[end].kind in kinds:
+                if parts[end].end - part.start > MAX_BLOCK_CHARACTERS:
+                    break
+                end += 1
+            # A list or table of one entry is that entry.
+            if end - at - introduces >= (1 if introduces and first.kind == "code" else 2):
+                last = parts[end - 1].end
+                if parts[end - 1].kind == "code" and (fence := _CLOSING_FENCE.match(text, last)):
+                    last = fence.end()
+                start = part.start if introduces else line + _leading_space(text, line)
+                joined.append(Segment("block", start, last))
+                if is_numbered or first.kind == "code":
+                    at = end
+                    continue
+        joined.append(part)
+        at += 1
+    return joined
+
+
+def _leading_space(text: str, start: int) -> int:
+    return len(text) - start - len(text[start:].lstrip())
 
 
 def split_segments(text: str) -> list[Segment]:

@@ -282,6 +282,10 @@ class AnswerSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(),
         help_text="What of the search should have worked and did not.",
     )
+    missing = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Names and numbers of the question that nothing found mentions.",
+    )
     memory = serializers.DictField(
         allow_null=True, help_text="What was remembered; null where nothing was asked for."
     )
@@ -306,6 +310,7 @@ def answer_object(events: Sequence[Event]) -> dict[str, Any]:
         "passages": [passages[number] for number in sorted(passages)],
         "queries": [search.query for search in searches],
         "degraded": sorted({name for search in searches for name in search.degraded}),
+        "missing": list(dict.fromkeys(name for search in searches for name in search.missing)),
         "usage": {name: ended[name] for name in ("input_tokens", "output_tokens")},
         **{name: begun[name] for name in ("model", "generator", "pipeline", "memory")},
         **{name: begun[name] for name in ("conversation", "message")},

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import copy_context
+from dataclasses import replace
 from threading import Event
 from typing import TypeVar
 
@@ -14,13 +15,13 @@ from django.conf import settings
 
 from common.sql import release_connection
 from common.tools import Tool
-from documents.languages import detect_language
+from documents.question_language import question_language
 from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
 from rag.answering import coreference
 from rag.answering.answerability import judge_answerability
-from rag.answering.evidence import gather_evidence, passages_from_hits, question_similarity
+from rag.answering.evidence import find_passages, question_similarity
 from rag.answering.extractive import extract_answer
 from rag.answering.phrases import not_found_text
 from rag.answering.prompt import (
@@ -42,7 +43,6 @@ from rag.pipelines.engine.scheduler import (
     RunError,
 )
 from rag.pipelines.runtime import NodeContext, RunResources, Verbatim, reply_text
-from search.services import search
 
 _DATA_RULES = """\
 You are one step of a pipeline that works on a question. Texts from documents, from tools and \
@@ -263,9 +263,15 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
         # Tools return the nearest passages, however unrelated: search for the question itself.
         scope = node_context.context.search_scope()
         options = node_context.context.search_options
-        result = search(question, scope=scope, k=settings.RAG_PASSAGES, snippets=False, **options)
-        evidence = gather_evidence(result, passages_from_hits(result.hits), scope=scope)
-        answers = judge_answerability(evidence)
+        found = find_passages(question, scope=scope, k=settings.RAG_PASSAGES, **options)
+        answers = judge_answerability(found.evidence)
+        # What the tools found in the order that suits an answer; other passages come last.
+        relevance = {each.chunk_id: each.relevance for each in found.passages}
+        order = {each.chunk_id: place for place, each in enumerate(found.passages)}
+        passages = sorted(
+            (replace(each, relevance=relevance.get(each.chunk_id)) for each in passages),
+            key=lambda each: order.get(each.chunk_id, len(order)),
+        )
     if not answers:
         text = not_found_text(
             node_context.resources.language or _answer_language(call.question, passages)
@@ -282,7 +288,7 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
 
 
 def _answer_language(question: str, passages: list[Passage]) -> str:
-    return detect_language(question, default=passages[0].language if passages else "")
+    return question_language(question, default=passages[0].language if passages else "")
 
 
 _ROUTER_PROMPT = """\

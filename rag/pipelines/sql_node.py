@@ -2,7 +2,7 @@
 
 import re
 
-from documents.languages import detect_language
+from documents.question_language import question_language
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
 from rag.answering.phrases import is_refusal, not_found_text
@@ -31,7 +31,7 @@ def answer_with_sql(call: NodeCall, resources: RunResources) -> NodeResult:
         collection = call.node.options["collection"]
         finding = find_tables(node_context.context, question, collection=collection)
         use.output = "\n".join(f"{each.database}: {each.table.name}" for each in finding.tables)
-    refusal = not_found_text(detect_language(question))
+    refusal = not_found_text(question_language(question))
     if not finding.tables:
         return _emit_text(call, node_context, refusal)
     checked = _write_sql(node_context, question, finding, refusal)

@@ -18,16 +18,17 @@ from django.utils.translation import gettext
 from common.errors import InvalidInput, RagsiteError
 from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
 from common.sql import release_connection
-from documents.languages import detect_language
+from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
-from rag.answering import answerability, coreference, evidence, prompt
+from rag.answering import answerability, coreference, prompt
 from rag.answering.citations import AnswerPiece, CitationScanner
-from rag.answering.evidence import question_similarity
+from rag.answering.evidence import find_passages, question_similarity
 from rag.answering.extractive import extract_answer
 from rag.answering.groundedness import unsupported
-from rag.answering.phrases import is_refusal, not_found_text, say, small_talk
+from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
+from rag.answering.question_form import source_count, unmentioned_names
 from rag.answering.whole_document import whole_document_question
 from rag.context import RagContext
 from rag.errors import failure_event
@@ -44,7 +45,6 @@ from rag.events import (
 )
 from search.log import record_refusal, record_search
 from search.results import Mode, Scope
-from search.services import search
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,9 @@ class Question:
 
     `memory` puts the user's memory before a chat model and stores the question; None means the
     setting MEMORY_INJECTION. `whole` puts all that may be answered from before the model; None
-    means where it is little. `search_options` are further options of `search.services.search`, such
-    as `fusion`, `model_options` of `ChatModel.stream`, such as `temperature`.
+    means where it is little. `logged` notes the question in the search log. `search_options` are
+    further options of `search.services.search`, such as `fusion`, `model_options` of
+    `ChatModel.stream`, such as `temperature`.
     """
 
     message: str
@@ -71,6 +72,7 @@ class Question:
     pipeline: str = ""
     memory: bool | None = None
     whole: bool | None = None
+    logged: bool = True
     mode: Mode = "hybrid"
     search_options: Mapping[str, Any] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
@@ -345,7 +347,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         # Quote the user's memory: `metadata` names the entry.
         entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
         entries += [f"{message} ({day})" for day, message in remembered.context]
-        spoken = request.asked.language or detect_language(request.asked.message, default="")
+        spoken = request.asked.language or question_language(request.asked.message)
         quoted = [say("remembered", spoken), *(f"> {each}" for each in entries)]
         yield request.emit("\n".join(quoted))
         _remember(request, response="")
@@ -354,6 +356,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
     retrieved, language, overview = yield from _read(request)
     if retrieved.refused:
         yield request.emit(not_found_text(language))
+        yield from _name_missing(request, retrieved, language)
         _remember(request, response="")
         yield request.done(finish="refused", verdict=Verdict(refused=True))
         return
@@ -363,6 +366,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         for piece in pieces:
             request.context.check()
             yield request.emit(piece)
+        yield from _name_missing(request, retrieved, language)
         _remember(request, response="")
         yield request.done()
     else:
@@ -405,43 +409,52 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         release_connection()
         query = coreference.rewrite_question(asked.message, asked.history, model=request.chat)
     request.context.check()
-    result = search(
+    language = question_language(query)
+    sources: int = settings.RAG_PASSAGES
+    if request.chat:
+        sources = source_count(query, language=language, usual=sources)
+    found = find_passages(
         query,
         scope=request.scope,
+        k=sources,
         mode=asked.mode,
-        k=settings.RAG_PASSAGES,
-        snippets=False,
         **asked.search_options,
     )
+    result = found.result
     if passages := _whole(request):
         refused = False
     else:
-        passages = request.context.found.collect(result.hits)
-        answers = answerability.judge_answerability(
-            evidence.gather_evidence(result, passages, scope=request.scope)
-        )
+        passages = request.context.found.add(found.passages)
+        answers = answerability.judge_answerability(found.evidence)
         # With a chat model “make it shorter” is answered from the conversation.
         refused = not answers and not (leans and request.chat)
     asker = request.context.user
-    request.search_log_id = record_search(
-        result=result,
-        scope=request.scope,
-        user=asker,
-        source="chat" if asker else "command",
-        refused=refused,
-    )
+    if asked.logged:
+        request.search_log_id = record_search(
+            result=result,
+            scope=request.scope,
+            user=asker,
+            source="chat" if asker else "command",
+            refused=refused,
+        )
+    # The question's language if it can be told, else the best passage's.
+    language = language or (passages[0].language if passages else "")
     retrieved = Retrieval(
         query=query,
         passages=tuple(passages),
         elapsed_ms=result.milliseconds,
         degraded=result.degraded,
         refused=refused,
+        missing=unmentioned_names(query, passages, language=language),
     )
     yield retrieved
-    # The question's language if it can be detected, else the best passage's.
-    return retrieved, asked.language or detect_language(
-        query, default=passages[0].language if passages else ""
-    )
+    return retrieved, asked.language or language
+
+
+def _name_missing(request: AnswerRequest, retrieved: Retrieval, language: str) -> Iterator[Event]:
+    """The sentence that names what nothing that was found mentions, behind the answer."""
+    if retrieved.missing:
+        yield request.emit(f"\n\n{missing_text(retrieved.missing, language)}")
 
 
 def _whole(request: AnswerRequest) -> list[Passage]:
@@ -507,6 +520,7 @@ def _generate(
     )
     # An answer that quotes documents is not stored in memory, where it would outlive them.
     _remember(request, response="" if written.passages else text)
+    yield from _name_missing(request, retrieved, language)
     finish: FinishReason = "refused" if refused else "length" if message.truncated else "stop"
     yield request.done(finish=finish, verdict=verdict, usage=message.usage)
 

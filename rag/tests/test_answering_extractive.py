@@ -1,6 +1,7 @@
 """An answer without a model quotes what fits best, to the letter, once, and says that it quotes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -144,6 +145,87 @@ def test_what_only_points_elsewhere_is_quoted_only_where_there_is_nothing_else()
     assert quotes(extract_answer("What does every iron tower do?", [passage(lead)])) == [
         "It rusts, so it is painted every seven years."
     ]
+
+
+STEPS = """\
+## Set it up
+
+1. Make a key.
+2. Start the server:
+
+   ```sh
+   serve --key K
+   ```
+
+3. Open it.
+"""
+SCRIPT = """\
+To make the tower rust-proof, run this:
+
+```sh
+paint tower
+
+paint lift
+```
+
+It takes a year.
+"""
+
+
+def test_steps_and_introduced_code_are_quoted_whole_and_in_order() -> None:
+    passages = [passage(STEPS), passage(SCRIPT, number=2)]
+    steps = extract_answer("How do I set up the server with a key?", passages)
+    assert quotes(steps)[0] == STEPS[STEPS.index("1.") :].strip()
+    code = extract_answer("How is the tower made rust-proof?", passages[1:])
+    assert quotes(code)[0] == SCRIPT[: SCRIPT.rindex("```") + 3]
+    assert resolved(steps, passages)
+    assert resolved(code, passages[1:])
+
+
+def test_a_question_in_a_text_is_answered_by_what_follows() -> None:
+    asked = "Who built the tower? Eiffel's company did, within two years."
+    assert quotes(extract_answer("Who built the tower?", [passage(asked)])) == [asked]
+
+
+def test_words_of_links_speak_of_the_page_they_lead_to() -> None:
+    pointer = passage("See [how the iron tower was painted](paint.md) before you begin.")
+    said = passage("The tower was painted by hand with brushes.", number=2)
+    assert (
+        quotes(extract_answer("How was the iron tower painted?", [pointer, said]))[0] == said.text
+    )
+
+
+def test_relevance_goes_before_rank() -> None:
+    first, second = passage(TOWER, 1), passage(TOWER.replace("Gustave", "Alexandre"), 2)
+    question = "Which company built the Eiffel Tower?"
+    preferred = [replace(first, relevance=0.1), replace(second, relevance=1.0)]
+    assert extract_answer(question, [first, second]).cited[0].passage.number == 1
+    assert extract_answer(question, preferred).cited[0].passage.number == 2
+
+
+FIVE = "Up to five days of leave may be carried over into the next year."
+FOUR = "Staff may carry 4 days of leave over into the next year."
+
+
+def test_what_sources_contradict_each_other_in_comes_first_with_both() -> None:
+    passages = [passage(FIVE, title="Handbook"), passage(FOUR, number=2, title="Notes")]
+    extracted = extract_answer("How many days of leave may be carried over?", passages)
+    assert extracted.text.startswith("The sources contradict each other:")
+    assert set(quotes(extracted)[:2]) == {FIVE, FOUR}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Up to 5 days of leave may be carried over into the next year, says Ines.",
+        "Up to four loads of coal may be carried over into the next year.",
+        "Parents of the town of Ghent may carry 9 days over into the next year.",
+    ],
+)
+def test_equal_numbers_and_other_things_are_no_contradiction(other: str) -> None:
+    passages = [passage(FIVE, title="Handbook"), passage(other, number=2, title="Notes")]
+    extracted = extract_answer("How many days of leave may be carried over?", passages)
+    assert extracted.text.startswith("Quoted from the sources:")
 
 
 @pytest.mark.parametrize(

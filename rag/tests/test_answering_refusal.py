@@ -19,10 +19,13 @@ from rag.answering.answerability import (
     QuestionTerm,
     answer_confidence,
     judge_answerability,
+    missing_names,
     question_coverage,
+    without_question_words,
 )
 from rag.answering.evidence import gather_evidence, passages_from_hits
 from rag.answering.phrases import LANGUAGES, is_refusal, not_found_text
+from rag.tests.answering import passage
 from search.query_options import site_scope
 from search.results import Mode
 from search.services import search
@@ -78,6 +81,31 @@ def test_words_are_counted_in_the_language_of_the_passage() -> None:
     german = QuestionTerm("german", 1000, 5, frozenset({1}))
     english = QuestionTerm("english", 1000, 0, frozenset())
     assert question_coverage([german, english], [1])[0] == 1.0
+
+
+def test_names_and_numbers_that_the_passage_lacks_speak_against_an_answer() -> None:
+    tower = passage("Visitors come to the tower in summer, 300 a day.", title="Eiffel Tower")
+    assert missing_names("How many visit the Eiffel tower, 300?", tower) == 0.0
+    assert missing_names("Did Eiffel work with Salesforce in 1999?", tower) == pytest.approx(2 / 3)
+    assert missing_names("Wie viele Besucher hat der Turm?", replace(tower, language="de")) == 0.0
+    named = Evidence(passages=8, nearness=1.1, background=0.05, coverage=0.3)
+    assert judge_answerability(named)
+    assert not judge_answerability(replace(named, missing_names=1.0))
+
+
+def test_a_question_in_another_language_is_judged_by_meaning() -> None:
+    near = Evidence(passages=8, nearness=1.1, background=0.05, is_foreign=True)
+    assert judge_answerability(near)
+    assert not judge_answerability(replace(near, is_foreign=False))
+    assert not judge_answerability(replace(near, nearness=0.6))
+
+
+@pytest.mark.parametrize(
+    ("question", "left"),
+    [("Wann wird die Kette geölt?", "wird die Kette geölt?"), ("Wie viel?", "Wie viel?")],
+)
+def test_words_that_ask_are_no_words_of_an_answer(question: str, left: str) -> None:
+    assert without_question_words(question) == left
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

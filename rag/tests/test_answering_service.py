@@ -125,10 +125,64 @@ def test_an_answer_is_in_the_language_and_by_the_rules_of_who_asks(
     server.always(chat_stream("Am 14. März [1]."))
     told(QUESTION, context, **options)
     rules = server.requests[-1].json["messages"][0]["content"]
-    assert "- Answer in de, shortly" in rules
+    assert "- Antworte auf Deutsch, kurz" in rules
     assert rules.endswith("Address me as captain.")
+    told(QUESTION, context, language="Python")
+    assert "- Answer in Python, shortly" in server.requests[-1].json["messages"][0]["content"]
     settings.INFERENCE = {**settings.INFERENCE, "chat": {}}
     assert answer_text(told(QUESTION, context, **options)).startswith("Aus den Quellen zitiert:")
+
+
+@pytest.mark.parametrize(
+    ("question", "rule", "asked"),
+    [
+        (QUESTION, "Answer in the language of the question", f"Question: {QUESTION}"),
+        (
+            "Wann zieht die firm aus, Mill Street, 14 March?",
+            "Antworte in der Sprache der Frage",
+            "Frage: Wann",
+        ),
+        ("¿Cuándo sale de Mill Street?", "Responde en el idioma de la pregunta", "Pregunta: ¿"),
+    ],
+)
+def test_a_model_is_asked_in_the_language_of_the_question(
+    context: RagContext, server: StubServer, question: str, rule: str, asked: str
+) -> None:
+    server.first(chat_stream("14 March [1]."))
+    events = told(question, context)
+    assert not only(Retrieval, events).refused
+    system, user = (message["content"] for message in server.requests[0].json["messages"])
+    assert rule in system
+    assert asked in user
+
+
+def test_the_number_of_sources_follows_the_question(server: StubServer, settings: Any) -> None:
+    context, office = reader()
+    for number in range(8):
+        document(office, f"{number}.md", f"The movers carry {number} desks to the office.\n")
+    settings.RAG_PASSAGES = 4
+    server.always(chat_stream("Some [1]."))
+
+    def sources(question: str, **options: Any) -> int:
+        return len(only(Retrieval, told(question, context, **options)).passages)
+
+    assert sources("How many desks do the movers carry?") == 3
+    assert sources("What do the movers carry to the office?") == 4
+    assert sources("Compare the desks that the movers carry") == 8
+    assert sources("Compare the desks that the movers carry", model="extractive") == 4
+
+
+def test_what_nothing_mentions_is_named(context: RagContext, server: StubServer) -> None:
+    question = "When does the firm leave Mill Street for Zanzibar?"
+    events = told(question, context, model="extractive")
+    assert only(Retrieval, events).missing == ("Zanzibar",)
+    assert answer_text(events).endswith("\n\nNothing that was found mentions “Zanzibar”.")
+    server.first(chat_stream("It leaves on 14 March [1]."))
+    text = answer_text(told(question, context))
+    assert text == "It leaves on 14 March [1].\n\nNothing that was found mentions “Zanzibar”."
+    events = told("Which enzyme of Zanzibar breaks down lactose in cats?", context)
+    assert only(Done, events).verdict.refused
+    assert answer_text(events).endswith("Nothing that was found mentions “Zanzibar”.")
 
 
 def test_the_model_is_not_asked_where_nothing_was_found(

@@ -186,6 +186,7 @@ def test_a_refusal_offers_the_other_collections_where_there_are_others(
         answer = client.post("/chat/", {"question": nowhere, "collection": asked}, follow=True)
         assert "Not in your documents." in answer.text
         assert (offers in answer.text) == offered, asked
+        assert "Nothing that was found mentions “Reykjavik”, “1972”." in answer.text
 
 
 def test_a_turn_is_there_as_a_part(client: Client, alice: RagContext) -> None:

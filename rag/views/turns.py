@@ -328,6 +328,8 @@ def _turn(
         "pk": answer.pk,
         "state": state,
         "html": html,
+        # What `rag.services.answers` says behind a refusal: what nothing found mentions.
+        "missing": "" if html else visible.content.partition("\n\n")[2],
         "error": general_error or answer.error,
         "error_detail": answer.error if shows_detail else "",
         "sources": sources,

@@ -19,7 +19,7 @@ from common.replicas import read_connection
 from common.rls import bypass_rls
 from common.sql import bigint_array, fetch_rows, one_line
 from documents import lexical_search
-from documents.embedders import embed_question
+from documents.embedders import embed_question, scale_of
 from documents.ingestion.vector_indexes import IndexState, index_states
 from documents.languages import configuration
 from documents.models import EmbeddingSpace
@@ -83,11 +83,13 @@ SQL_DIRECTORY = Path(__file__).parent / "sql"
 
 @dataclass(frozen=True, slots=True)
 class SpaceQuery:
-    """The query's vector in one space, and whether that space is scanned exactly."""
+    """The query's vector in one space, and whether that space is scanned exactly. `unrelated` is
+    the similarity that its model gives to texts that have nothing in common."""
 
     space: SpaceSql
     vector: NDArray[np.float32]
     exact: bool
+    unrelated: float = 0.0
 
 
 @cache
@@ -355,11 +357,16 @@ def space_queries(
     for space in facts.spaces:
         if vectors is not None and space.pk not in vectors:
             continue
+        unrelated = 0.0
         try:
             if vectors is not None:
                 asked = vectors[space.pk]
+            elif vector is not None:
+                asked = vector
             else:
-                asked = vector if vector is not None else embed_question(space, query.text)
+                asked = embed_question(space, query.text)
+                # Its model is asked for it once, and answers just now.
+                unrelated = scale.unrelated if (scale := scale_of(space)) else 0.0
         except InferenceError as failed:
             error = failed
             continue
@@ -367,7 +374,7 @@ def space_queries(
         # `depth · of / chunks` rows, each for about three times as long.
         of = indexes.get(space.pk)
         is_exact = of is None or (of > 4 * facts.chunks and facts.chunks**2 < 3 * depth * of)
-        queries.append(SpaceQuery(space.sql, asked, exact=is_exact))
+        queries.append(SpaceQuery(space.sql, asked, exact=is_exact, unrelated=unrelated))
     usual = max(MIN_EF_SEARCH, isqrt(_largest_index(facts)))
     usual *= FILTER_FACTOR if is_narrowed(query, scope, facts) else 1
     automatic = min(max(depth, usual), MAX_EF_SEARCH)

@@ -9,6 +9,7 @@ from django.db import connection
 
 from common.fusion import normalize_across_spaces
 from documents import services
+from documents.embedders import SimilarityScale
 from documents.ingestion import reembed
 from documents.ingestion.sources import text_source
 from documents.ingestion.vector_indexes import build_index
@@ -255,3 +256,18 @@ def test_each_models_own_scale_is_taken_off() -> None:
     assert (
         normalize_across_spaces(similarities, spaces, {1: 0.05}).tolist() == similarities.tolist()
     )
+
+
+def test_a_model_of_high_similarities_is_compared_above_what_it_gives_to_anything(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shares() -> list[float]:
+        hits = find(collection, "otter", mode="hybrid").hits
+        return sorted(hit.contributions["vector"] for hit in hits if hit.similarity)
+
+    as_it_is = shares()
+    scale = SimilarityScale(unrelated=0.1, related=0.9)
+    monkeypatch.setattr("search.retrieval.statements.scale_of", lambda space: scale)
+    above = shares()
+    assert above[-1] == pytest.approx(as_it_is[-1])  # the best has its whole weight
+    assert above[0] < as_it_is[0] - 0.01

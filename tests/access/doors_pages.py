@@ -64,7 +64,7 @@ DOCUMENTS = [
         ("GET", "/dashboard/quality/"),
         ("GET", "/dashboard/quality/{collection}/"),
     ),
-    *_doors(EDITOR, ("POST", "/documents/", {"name": "New"})),
+    *_doors(EDITOR, ("POST", "/documents/", {"name": "New"}), ("POST", f"{SET}/move/")),
     *_form(EDITOR, f"{SET}/change/", {"name": "Other"}),
     *_form(EDITOR, f"{SET}/delete/", {}, fine=(400,)),
     *_form(EDITOR, f"{SET}/upload/", {}, fine=(400,)),

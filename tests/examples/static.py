@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.examples import shapes
 from tests.examples.pages import Block
 
 _MANAGE = re.compile(r"\bmanage\.py\s+(\w+)((?:[^\n|;&)#<>\"']|\"[^\"]*\"|'[^']*')*)")
-LANGUAGES = {"sh", "json", "python", "sql", "yaml", ""}
+LANGUAGES = {"sh", "json", "python", "sql", "toml", "yaml", ""}
 
 
 def fault(block: Block) -> str:
@@ -25,6 +26,8 @@ def fault(block: Block) -> str:
     try:
         if block.language == "python":
             compile(block.text, str(block), "exec")
+        elif block.language == "toml":
+            tomllib.loads(block.text)
         elif block.language == "json":
             list(json_documents(block.text))
     except (SyntaxError, ValueError) as error:

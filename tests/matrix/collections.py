@@ -29,6 +29,14 @@ def _long(world: World) -> None:
     CollectionFactory(workspace=world.workspace, slug="long", name=LONG[:200], description=LONG)
 
 
+def _in_another_language(world: World) -> None:
+    """A German document under a model for English, and a model for both."""
+    DocumentFactory(collection=world.office, title="Hafenordnung", language="de")
+    default = world.settings.INFERENCE["embedder"]["default"]
+    models = {"default": {**default, "LANGUAGES": ["en"]}, "many": {**default, "LANGUAGES": ["*"]}}
+    world.settings.INFERENCE = {**world.settings.INFERENCE, "embedder": models}
+
+
 def _none(world: World) -> None:
     for collection in Collection.objects.filter(workspace=world.workspace):
         delete_collection(collection=collection)
@@ -39,6 +47,12 @@ STATES = [
     State("long-names", lambda world: "/documents/", "h1", prepare=_long),
     State("read", _at, "h1"),
     State("filling", _at, "h1", prepare=_filling),
+    State(
+        "other-language",
+        lambda world: f"/documents/{world.office.slug}/",
+        ".note.languages button",
+        prepare=_in_another_language,
+    ),
     State("empty", lambda world: f"/documents/{world.empty.slug}/", "h1"),
     State("change", lambda world: _at(world, "change/"), "form"),
     State("delete", lambda world: _at(world, "delete/"), "form"),

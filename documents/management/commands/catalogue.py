@@ -17,7 +17,7 @@ from documents.management.cli import (
     add_collection_options,
     get_or_create_collection,
 )
-from documents.management.commands.ingest import failure_lines, run_report
+from documents.management.commands.ingest import run_report, warning_lines
 from documents.services.catalogue import ingest_catalogue
 
 
@@ -93,7 +93,7 @@ class Command(ServiceCommand):
         return CommandOutput(
             {**report, "vanished": vanished, "deleted": deleted},
             lines,
-            warnings=failure_lines(report),
+            warnings=warning_lines(report),
             code=PARTIAL if run.failed else 0,
         )
 

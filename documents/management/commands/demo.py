@@ -7,6 +7,7 @@ from documents import services
 from documents.demo_corpus import (
     DOCS_COLLECTION,
     FIRM_COLLECTION,
+    FIRM_LANGUAGES,
     docs_sources,
     firm_pages,
     firm_sources,
@@ -33,11 +34,13 @@ class Command(ServiceCommand):
             else f"Password: as before (reset it: manage.py changepassword {USERNAME})"
         )
         lines = []
-        for slug, sources, described in (
-            (FIRM_COLLECTION, firm_sources(), "the documents of an invented firm"),
-            (DOCS_COLLECTION, docs_sources(), "the project's own documentation"),
+        for slug, sources, described, languages in (
+            (FIRM_COLLECTION, firm_sources(), "the documents of an invented firm", FIRM_LANGUAGES),
+            (DOCS_COLLECTION, docs_sources(), "the project's own documentation", ()),
         ):
-            collection = services.get_or_create_collection(workspace=workspace, slug=slug)
+            collection = services.get_or_create_collection(
+                workspace=workspace, slug=slug, languages=languages
+            )
             run = services.ingest_inline(collection=collection, sources=sources, source=described)
             passages = pluralized(services.chunk_count(collection=collection), "passage")
             documents = pluralized(run.ready + run.skipped, "document")

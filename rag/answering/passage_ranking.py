@@ -1,0 +1,76 @@
+"""Which of the passages found an answer is taken from: a search ranks what a reader wants to see,
+an answer wants the page that is about the question. Begin with `rank_passages`. Without Django.
+"""
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.events import Passage
+
+#: Weights of a passage's relevance, in the unit in which the words that the best sentence has in
+#: common with the question weigh 1. Fitted in docs/decisions/0065.
+SCORE_WEIGHT = 0.8
+COVERAGE_WEIGHT = 0.7
+DOCUMENT_WEIGHT = 0.2
+TITLE_WEIGHT = 0.15
+LINK_WEIGHT = 0.1
+#: Passages that link to a document, of which more say nothing further.
+MAX_LINKS = 3.0
+
+_LINK_TARGET = re.compile(r"\]\(([^)\s#?]+)")
+
+
+def rank_passages(
+    passages: Sequence[Passage],
+    *,
+    coverage: Sequence[float],
+    title_nearness: Sequence[float] | None,
+) -> list[Passage]:
+    """The passages with their `relevance`, best first; all of a search's candidates should be
+    given.
+
+    It sums the search's score over the best one; `coverage`, the share (0..1) of the question's
+    terms that the passage holds; the document's share of what was found, over that of the best
+    document; and `title_nearness`, the calibrated similarity of the document's title to the
+    question, None if no model could tell; and how many of the other passages, weighted by their
+    scores, link to the document.
+    """
+    if not passages:
+        return []
+    scores = np.array([passage.fused for passage in passages])
+    # What exceeds the last candidate, so that many weak passages do not make a document.
+    excess = scores - scores.min()
+    of_document: dict[int, float] = defaultdict(float)
+    for passage, more in zip(passages, excess.tolist(), strict=True):
+        of_document[passage.document_id] += more
+    documents = np.array([of_document[passage.document_id] for passage in passages])
+    relevance = SCORE_WEIGHT * scores / max(scores.max(), 1e-9)
+    relevance = relevance + COVERAGE_WEIGHT * np.asarray(coverage)
+    relevance = relevance + DOCUMENT_WEIGHT * documents / max(documents.max(), 1e-9)
+    relevance = relevance + LINK_WEIGHT * _links(passages, scores)
+    if title_nearness is not None:
+        relevance = relevance + TITLE_WEIGHT * np.asarray(title_nearness)
+    order = np.argsort(-relevance, kind="stable").tolist()
+    return [replace(passages[place], relevance=float(relevance[place])) for place in order]
+
+
+def _links(passages: Sequence[Passage], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each passage, the scores of the passages of other documents that link to its document, as
+    Markdown links relative to their own: the best counts 1, all together at most MAX_LINKS."""
+    found: dict[str, float] = defaultdict(float)
+    for passage, score in zip(passages, (scores / max(scores.max(), 1e-9)).tolist(), strict=True):
+        folder = posixpath.dirname(passage.document_key)
+        targets = {
+            posixpath.normpath(posixpath.join(folder, target))
+            for target in _LINK_TARGET.findall(passage.text)
+            if "://" not in target
+        }
+        for target in targets - {passage.document_key}:
+            found[target] += score
+    return np.array([min(found[each.document_key], MAX_LINKS) for each in passages])

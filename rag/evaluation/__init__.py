@@ -1,0 +1,1 @@
+"""Measuring answers on sets of questions with gold passages."""
