@@ -13,7 +13,8 @@ from documents.location import location
 class Passage:
     """A search hit as an answer cites it: `[number]`. `text` is the document's text from `start` to
     `end`, offsets in characters. `url` is the page that shows it in context. Scores are those of
-    the hit, each None if no retrieval arm gave one."""
+    the hit, each None if no retrieval arm gave one. `relevance` is how well it suits an answer
+    (`rag.answering.passage_ranking`), None where that was not compared."""
 
     number: int
     chunk_id: int

@@ -251,9 +251,8 @@ def _main_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
 
 
 def question_similarity(question: str, passages: Sequence[Passage]) -> SimilarityFunction | None:
-    """A function that compares texts with the question; None without passages.
-    Queries the database now; the function it returns only calls the model, and returns None if that
-    fails."""
+    """A function that compares texts with the question; None without passages. Queries the database
+    now; the function it returns only calls the model, and returns None if that fails."""
     space = _main_space(passages)
     if space is None:
         return None
