@@ -21,10 +21,10 @@ from common.fusion import RERANK_FEATURES
 from common.text import strip_markdown
 from common.web import cached_reverse
 from documents.demo_corpus import FIRM_COLLECTION, firm_questions
+from documents.languages import language_name
 from documents.models import Chunk, Document
 from documents.page_images import PAGED_MEDIA_TYPES, thumbnail_url, with_pages
 from documents.querysets import DocumentQuerySet
-from documents.templatetags.documents import language_name
 from search.filters import ALL, And, Comparison, all_of, chosen_values, read_filter, to_text
 from search.filters.tree import Field, Operator, parse_field, toggle_value
 from search.forms import SearchState
