@@ -66,7 +66,7 @@ class SourceForm(AccessForm):
                 label=_(option.title or name),
                 help_text=_("Empty: the one that is kept.")
                 if kept
-                else _(option.description or ""),
+                else (option.description and _(option.description)) or "",
                 required=option.is_required() and not kept,
                 initial=None if option.is_required() or is_secret else option.default,
                 widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})

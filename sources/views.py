@@ -39,7 +39,7 @@ def index(request: HttpRequest) -> HttpResponse:
         last_state=Subquery(newest.values("state")[:1]),
         last_at=Subquery(newest.values("started_at")[:1]),
     )
-    kinds = [(kind, connector_class(kind).label) for kind in sorted(CONNECTORS)]
+    kinds = [(kind, _(connector_class(kind).label)) for kind in sorted(CONNECTORS)]
     return render(request, "sources/sources.html", {"sources": sources, "kinds": kinds})
 
 
@@ -50,7 +50,7 @@ def new(request: HttpRequest, kind: str) -> HttpResponse:
     workspace = request_workspace(request)
     require_editor(user=request.user, workspace=workspace)
     try:
-        label = connector_class(kind).label
+        label = _(connector_class(kind).label)
     except InvalidInput as error:
         raise NotFound(str(error)) from error
     form = SourceForm(
@@ -110,7 +110,7 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
                 access=values.get("access"),
             )
             return redirect("source", pk=source.pk)
-    label = connector_class(source.connector).label
+    label = _(connector_class(source.connector).label)
     context = {"form": form, "label": label, "source": source}
     status = 400 if form.errors else 200
     return render(request, "sources/source_form.html", context, status=status)
@@ -127,7 +127,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     seen = services.visible_names(source, names, user=request.user)
     context = {
         "source": source,
-        "label": connector_class(source.connector).label,
+        "label": _(connector_class(source.connector).label),
         "options": _shown_options(source),
         "runs": runs,
         "running": next((run for run in runs if not run.is_finished), None),

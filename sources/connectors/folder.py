@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from common.translation import gettext_noop
 from documents.ingestion.sources import (
     SkippedFile,
     content_from_file,
@@ -27,9 +28,13 @@ from sources.connectors.base import (
 
 
 class FolderOptions(ConnectorOptions):
-    path: str = Field(title="Folder", description="Its whole path on the server.")
+    path: str = Field(
+        title=gettext_noop("Folder"), description=gettext_noop("Its whole path on the server.")
+    )
     glob: str = Field(
-        default="**/*", title="Files", description="* stays within a folder, **/ goes below."
+        default="**/*",
+        title=gettext_noop("Files"),
+        description=gettext_noop("* stays within a folder, **/ goes below."),
     )
 
 
@@ -37,7 +42,7 @@ class Folder(Connector):
     """Reads the files that `glob` matches; hidden ones and links to folders are passed over."""
 
     kind = "folder"
-    label = "Folder on the server"
+    label = gettext_noop("Folder on the server")
     Options: ClassVar[type[ConnectorOptions]] = FolderOptions
 
     def __init__(self, options: FolderOptions) -> None:

@@ -16,6 +16,7 @@ from dulwich.refs import Ref
 from dulwich.repo import Repo
 from pydantic import Field, SecretStr
 
+from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob, storable_key, storable_name
 from documents.web_fetch import DEFAULT_PORTS, FetchError, checked_addresses
 from sources.connectors.base import Connector, ConnectorOptions, Item, ItemError, SourceError
@@ -26,13 +27,22 @@ _REGULAR_FILES = frozenset({0o100644, 0o100755})
 
 
 class GitOptions(ConnectorOptions):
-    url: str = Field(title="Address", description="Such as https://git.example.org/team/handbook.")
-    branch: str = Field(default="", title="Branch", description="Empty: the default one.")
-    glob: str = Field(
-        default="**/*", title="Files", description="* stays within a folder, **/ goes below."
+    url: str = Field(
+        title=gettext_noop("Address"),
+        description=gettext_noop("Such as https://git.example.org/team/handbook."),
     )
-    username: str = Field(default="", title="Name")
-    password: SecretStr = Field(default=SecretStr(""), title="Password or token")
+    branch: str = Field(
+        default="",
+        title=gettext_noop("Branch"),
+        description=gettext_noop("Empty: the default one."),
+    )
+    glob: str = Field(
+        default="**/*",
+        title=gettext_noop("Files"),
+        description=gettext_noop("* stays within a folder, **/ goes below."),
+    )
+    username: str = Field(default="", title=gettext_noop("Name"))
+    password: SecretStr = Field(default=SecretStr(""), title=gettext_noop("Password or token"))
 
 
 class Git(Connector):
@@ -41,7 +51,7 @@ class Git(Connector):
     so that only what changed is ever fetched."""
 
     kind = "git"
-    label = "Git repository"
+    label = gettext_noop("Git repository")
     Options: ClassVar[type[ConnectorOptions]] = GitOptions
 
     def __init__(self, options: GitOptions) -> None:

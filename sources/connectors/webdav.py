@@ -11,6 +11,7 @@ import httpx2
 from lxml import etree
 from pydantic import Field, SecretStr
 
+from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob
 from sources.connectors.base import (
     Connector,
@@ -31,15 +32,21 @@ MAX_DEPTH = 40
 
 class WebDavOptions(ConnectorOptions):
     url: str = Field(
-        title="Address",
-        description="Of the folder, such as https://cloud.example.org/remote.php/dav/files/ann/Team.",
+        title=gettext_noop("Address"),
+        description=gettext_noop(
+            "Of the folder, such as https://cloud.example.org/remote.php/dav/files/ann/Team."
+        ),
     )
-    username: str = Field(default="", title="Name")
+    username: str = Field(default="", title=gettext_noop("Name"))
     password: SecretStr = Field(
-        default=SecretStr(""), title="Password", description="Best one for this site alone."
+        default=SecretStr(""),
+        title=gettext_noop("Password"),
+        description=gettext_noop("Best one for this site alone."),
     )
     glob: str = Field(
-        default="**/*", title="Files", description="* stays within a folder, **/ goes below."
+        default="**/*",
+        title=gettext_noop("Files"),
+        description=gettext_noop("* stays within a folder, **/ goes below."),
     )
 
 
@@ -47,7 +54,7 @@ class WebDav(Connector):
     """Lists folder by folder, because many servers refuse to list all at once."""
 
     kind = "webdav"
-    label = "WebDAV (Nextcloud, ownCloud)"
+    label = gettext_noop("WebDAV (Nextcloud, ownCloud)")
     Options: ClassVar[type[ConnectorOptions]] = WebDavOptions
 
     def __init__(self, options: WebDavOptions) -> None:
