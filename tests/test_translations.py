@@ -7,8 +7,10 @@ from html.parser import HTMLParser
 import pytest
 from babel.messages.catalog import Message
 from babel.messages.pofile import read_po
+from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
+from django.utils import translation
 
 from accounts.models import Membership
 from accounts.tests.keys import make_key
@@ -24,6 +26,13 @@ PAGES = (
     *("/new-pipeline/", "/traces/", "/dashboard/", "/dashboard/quality/", "/keys/", "/missing/"),
 )
 ADMIN_PAGES = ("/admin/", "/admin/documents/document/", "/admin/graph/node/add/")
+
+
+@pytest.fixture(autouse=True)
+def english_afterwards() -> Iterator[None]:
+    """The language of a page stays that of the thread until the next request."""
+    yield
+    translation.activate(settings.LANGUAGE_CODE)
 
 
 @pytest.fixture

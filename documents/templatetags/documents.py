@@ -12,7 +12,8 @@ from documents.models import Document
 from documents.page_images import file_of, thumbnail_url
 
 register = template.Library()
-register.filter(language_name)
+#: Django's own `language_name` does not translate.
+register.filter("language_label", language_name)
 
 GIST = 64
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")

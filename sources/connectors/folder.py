@@ -6,9 +6,9 @@ from os import stat_result
 from pathlib import Path
 from typing import Any, ClassVar
 
-from django.utils.translation import gettext_noop
 from pydantic import Field
 
+from common.translation import gettext_noop
 from documents.ingestion.sources import (
     SkippedFile,
     content_from_file,

@@ -8,7 +8,6 @@ from urllib.parse import quote, urlsplit
 
 import urllib3
 from django.conf import settings
-from django.utils.translation import gettext_noop
 from dulwich.client import FetchPackResult, get_transport_and_path
 from dulwich.errors import GitProtocolError, NotGitRepository
 from dulwich.object_store import iter_tree_contents
@@ -17,6 +16,7 @@ from dulwich.refs import Ref
 from dulwich.repo import Repo
 from pydantic import Field, SecretStr
 
+from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob, storable_key, storable_name
 from documents.web_fetch import DEFAULT_PORTS, FetchError, checked_addresses
 from sources.connectors.base import Connector, ConnectorOptions, Item, ItemError, SourceError

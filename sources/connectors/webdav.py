@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from urllib.parse import quote, unquote, urlsplit
 
 import httpx2
-from django.utils.translation import gettext_noop
 from lxml import etree
 from pydantic import Field, SecretStr
 
+from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob
 from sources.connectors.base import (
     Connector,

@@ -176,7 +176,9 @@ def test_documents_can_be_narrowed_to_a_state_and_say_why_they_failed(
     assert words(parse(answer).find(".//tbody//th")) == (
         "Broken The PDF is encrypted. Remove its password."
     )
-    assert "No document is queued" in client.get("/documents/notes/", {"status": "queued"}).text
+    assert (
+        "No document is in this state" in client.get("/documents/notes/", {"status": "queued"}).text
+    )
 
 
 def test_a_collection_can_be_searched_from_its_page(client: Client, letter: Document) -> None:

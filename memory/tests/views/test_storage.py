@@ -94,6 +94,6 @@ def test_everything_is_erased_only_when_the_word_is_typed(
     assert Fact.objects.count() == 3
 
     told = shown(client.post(path, {"word": " Erase "}, follow=True))
-    assert "2 facts with their former values, 1 turn" in told
+    assert "Facts: 2; turns: 1" in told
     assert "Nothing is remembered yet" in told
     assert [fact.value for fact in Fact.objects.all()] == ["enterprise"]
