@@ -15,11 +15,10 @@ from common.fusion_options import RRF_K, FusionOptions, Method, checked_weights
 from common.replicas import read_connection
 from documents.languages import configuration
 from documents.question_language import question_language
-from documents.services.model_languages import space_languages
 from graph.ranking import MAX_SEEDS, graph_weight
 from graph.retrieval import rank_passages
 from inference.interfaces import InferenceError
-from inference.model_languages import EVERY
+from inference.model_languages import EVERY, model_languages
 from search.hits import best_of_each_parent, group_by_document, make_hits
 from search.query import Query, parse_query
 from search.query_options import SearchQuery
@@ -343,7 +342,7 @@ def share_in_question_language(query: SearchQuery, retrieved: Retrieved) -> floa
     if (
         query.vector is not None
         or not passages
-        or not any(EVERY in space_languages(space) for space in spaces)
+        or not any(EVERY in model_languages(each.embedder, each.model_name) for each in spaces)
     ):
         return 1.0
     language = question_language(query.text)

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceParameters, WorkspaceView
 from common.api import ErrorSerializer
+from common.openapi import load_examples
 from common.serializers import StrictSerializer
 from rag.context import context_of_view
 from rag.models import Summary
@@ -29,6 +30,8 @@ DESCRIPTION = (
     " chat model wrote, once that was asked for with POST. It is kept until the text changes."
 )
 KIND = "`about`: its subject in a few sentences. `summary`: what its parts say."
+
+examples = load_examples("rag.api")
 
 
 class SummaryParameters(WorkspaceParameters):
@@ -139,6 +142,7 @@ class DocumentSummaryView(SummaryBase):
         " the most central passages are read, as many as the site's setting has tokens. 409"
         " without a chat model.",
         request=SummaryInput,
+        examples=[examples.SUMMARY],
         responses={200: SummarySerializer, 202: SummarySerializer, 409: ErrorSerializer},
     )
     def post(self, request: Request, pk: int) -> Response:
@@ -178,6 +182,7 @@ class ScopeSummaryView(SummaryBase):
         operation_id="summary_write",
         summary="Have a chat model summarise the documents that filters leave",
         request=SummaryInput,
+        examples=[examples.SUMMARY],
         responses={200: SummarySerializer, 202: SummarySerializer, 409: ErrorSerializer},
     )
     def post(self, request: Request) -> Response:
