@@ -51,6 +51,8 @@ SAFE_TRIGGERS = {
     "chunk_index_removed": "has the postings of chunks that are gone passed over",
     "collection_drop_index": "takes the index of words along with its collection",
     "lexicalsegment_drop_postings": "takes postings along with the segment that they are of",
+    "rag_forget_changed_summaries": "deletes summaries of a document whose text is another one",
+    "rag_forget_deleted_summaries": "deletes summaries of a document which is gone",
     "rag_forget_documents": "empties answers that quote a document which is gone",
     "searchlog_forget_collections": "takes collections that are gone out of the log",
     "searchlog_forget_documents": "takes documents that are gone out of the log",
