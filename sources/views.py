@@ -128,7 +128,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "source": source,
         "label": _(connector_class(source.connector).label),
-        "options": _shown_options(source),
+        "options": _public_options(source),
         "runs": runs,
         "running": next((run for run in runs if not run.is_finished), None),
         "item_count": source.items.count(),
@@ -221,7 +221,7 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "sources/source_remove.html", context)
 
 
-def _shown_options(source: DataSource) -> list[tuple[str, str]]:
+def _public_options(source: DataSource) -> list[tuple[str, str]]:
     """Titles and values of the options, without secrets."""
     fields = connector_class(source.connector).Options.model_fields
     return [

@@ -87,7 +87,7 @@ class Connector(ABC):
         """Whether the source definitely has it no more, asked anew. When in doubt, no."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to give back)
-        """Give connections back."""
+        """Close its connections to the source."""
 
     def __enter__(self) -> Self:
         return self

@@ -117,10 +117,10 @@ class HttpClient:
             else:
                 if answer.status_code not in _BUSY_STATUSES or tried == TRIES:
                     return answer
-                time.sleep(_asked_wait(answer, tried))
+                time.sleep(_retry_seconds(answer, tried))
         raise AssertionError
 
 
-def _asked_wait(answer: httpx2.Response, tried: int) -> float:
+def _retry_seconds(answer: httpx2.Response, tried: int) -> float:
     asked = answer.headers.get("retry-after", "")
     return min(float(asked) if asked.isdecimal() else 2.0 ** (tried - 1), MAX_WAIT_SECONDS)

@@ -18,7 +18,7 @@ SHOWN_FAILURES = 200
 
 
 def option(text: str) -> tuple[str, str]:
-    """NAME=VALUE."""
+    """Type of an argument NAME=VALUE: the name and the value."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ArgumentTypeError("write NAME=VALUE, such as path=/srv/handbook")
