@@ -9,7 +9,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import ReadOnlyAdmin
-from rag.models import Conversation, Message, Pipeline, Span, Trace
+from rag.models import Conversation, Message, Pipeline, Span, Summary, Trace
 
 
 @admin.register(Conversation)
@@ -133,3 +133,16 @@ class TraceAdmin(ReadOnlyAdmin):
         if row.ended_at is None:
             return "–"
         return f"{(row.ended_at - row.started_at).total_seconds():.1f}"
+
+
+@admin.register(Summary)
+class SummaryAdmin(ReadOnlyAdmin):
+    """How they were made; not their texts, which only those may read who may read the documents."""
+
+    list_display = ["id", "workspace", "kind", "model", "state", "passage_count", "created_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "kind", "state", "created_at"]
+    list_select_related = ["workspace"]
+    search_fields = ["model"]
+    ordering = ["-id"]
+    sortable_by = ["created_at"]
+    fields = [*list_display[1:], "calls_done", "calls_total", "error_code"]

@@ -48,7 +48,7 @@ from documents.tests.factories import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
-OUR_APPS = ("accounts", "documents", "memory", "graph", "search", "rag", "dashboard")
+OUR_APPS = ("accounts", "documents", "sources", "memory", "graph", "search", "rag", "dashboard")
 
 
 def our_models() -> Iterator[type[models.Model]]:
@@ -129,6 +129,7 @@ def rows() -> dict[type[models.Model], models.Model]:
     )
     everything += [IdempotencyRecord.objects.get()]
     everything += search_rows(document, member)
+    everything += source_rows(document)
     everything += memory_rows(member.workspace)
     everything += graph_rows(document, chunk)
     everything += rag_rows(member)
@@ -187,6 +188,21 @@ def search_rows(document: Document, member: Membership) -> list[models.Model]:
         found=1,
     )
     return [judgement, asked, kept, evaluation, evaluated]
+
+
+def source_rows(document: Document) -> list[models.Model]:
+    """Rows of an app that this one must not know."""
+    owner = {"workspace": document.workspace}
+    source = apps.get_model("sources", "DataSource").objects.create(
+        **owner, collection=document.collection, name="Team", connector="folder"
+    )
+    return [
+        source,
+        apps.get_model("sources", "DataSourceItem").objects.create(
+            **owner, source=source, key="leave.md", name="leave.md", version="1"
+        ),
+        apps.get_model("sources", "DataSourceRun").objects.create(**owner, source=source),
+    ]
 
 
 def memory_rows(workspace: models.Model) -> list[models.Model]:
@@ -257,6 +273,7 @@ def rag_rows(member: Membership) -> list[models.Model]:
             started_at=now,
             ended_at=now,
         ),
+        make("Summary", fingerprint="0", kind="summary", model="llama", passage_count=4711),
     ]
 
 
@@ -268,6 +285,10 @@ TOLD: dict[str, list[str]] = {
     "pipeline": ["My own", "mine"],
     "trace": ["research", "failed"],
     "span": ["similarity_search", "tool call"],
+    "summary": ["llama", "4711"],
+    "datasource": ["Team", "folder"],
+    "datasourceitem": ["Team"],
+    "datasourcerun": ["Team", "Listing"],
     "user": ["person"],
     "workspace": ["Workspace"],
     "membership": ["owner"],

@@ -1,0 +1,54 @@
+"""Sources and their runs; names of files are on the pages of those who may see the documents."""
+
+from django.contrib import admin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from common.admin import ReadOnlyAdmin
+from sources.models import DataSource, DataSourceItem, DataSourceRun
+
+
+@admin.register(DataSource)
+class DataSourceAdmin(ReadOnlyAdmin):
+    """Its options are on its page, for editors; its passwords nowhere."""
+
+    list_display = ["name", "workspace", "collection", "connector", "state", "failures", "due_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "connector", "state"]
+    list_select_related = ["workspace", "collection"]
+    search_fields = ["name"]
+    sortable_by = ["due_at"]
+    fields = [*list_display, "schedule", "delete_missing", "max_deletions", "error"]
+
+
+@admin.register(DataSourceItem)
+class DataSourceItemAdmin(ReadOnlyAdmin):
+    """What a source lists, without names."""
+
+    list_display = ["id", "source", "workspace", "size", "failures", "modified_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "failures"]
+    list_select_related = ["workspace", "source"]
+    search_fields = ["source__name"]
+    ordering = ["-id"]
+    sortable_by = ["modified_at"]
+    fields = list_display[1:]
+
+
+@admin.register(DataSourceRun)
+class DataSourceRunAdmin(ReadOnlyAdmin):
+    """What each run found and did."""
+
+    list_display = [
+        "source",
+        "workspace",
+        "state",
+        "new",
+        "changed",
+        "deleted",
+        "failed",
+        "started_at",
+    ]
+    list_filter = [("workspace", AutocompleteSelectFilter), "state", "started_at"]
+    list_select_related = ["workspace", "source"]
+    search_fields = ["source__name"]
+    ordering = ["-id"]
+    sortable_by = ["started_at"]
+    fields = [*list_display, "listed", "fetched", "renamed", "bytes", "error", "finished_at"]
