@@ -55,7 +55,7 @@ def format_milliseconds(value: float) -> str:
 
 def format_score(value: float) -> str:
     """A value from 0 to 1 with two decimals."""
-    return number_format(value, 2)
+    return number_format(round(value, 2), 2)
 
 
 def _trimmed(value: float, digits: int) -> str:

@@ -146,7 +146,8 @@ class IngestionRunAdmin(ReadOnlyAdmin):
     def took(self, run: IngestionRun) -> str:
         if run.finished_at is None:
             return "—"
-        return f"{number_format((run.finished_at - run.started_at).total_seconds(), 1)} s"
+        seconds = (run.finished_at - run.started_at).total_seconds()
+        return f"{number_format(round(seconds, 1), 1)} s"
 
     @display(description=gettext_lazy("bytes"))
     def size(self, run: IngestionRun) -> str:

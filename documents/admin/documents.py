@@ -370,11 +370,11 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
             " {before} → {after} on questions that it had not seen. {command} --forget goes back"
             " to the default."
         ).format(
-            lexical=number_format(record["lexical"], 2),
-            vector=number_format(1 - record["lexical"], 2),
+            lexical=number_format(round(record["lexical"], 2), 2),
+            vector=number_format(round(1 - record["lexical"], 2), 2),
             questions=number_format(record["questions"], force_grouping=True),
-            before=number_format(record["ndcg_default"], 3),
-            after=number_format(record["ndcg_tuned"], 3),
+            before=number_format(round(record["ndcg_default"], 3), 3),
+            after=number_format(round(record["ndcg_tuned"], 3), 3),
             command=command,
         )
 

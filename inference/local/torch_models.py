@@ -298,12 +298,15 @@ class Encoder:
         )
         device, dtype = self._runner.device, self._runner.dtype
         self._hidden: Callable[[Batch], torch.Tensor]
+        self._model: Any
         if packed is not None:
-            encoder = PackedEncoder(packed, device=device, dtype=dtype)
-            self._hidden = lambda batch: encoder(batch["input_ids"], batch["attention_mask"])
+            self._model = PackedEncoder(packed, device=device, dtype=dtype)
+            self._hidden = lambda batch: self._model(batch["input_ids"], batch["attention_mask"])
         else:
-            model = load_model(AutoModel, folder.path, device=device, dtype=dtype, unread=POOLER)
-            self._hidden = lambda batch: model(**batch).last_hidden_state
+            self._model = load_model(
+                AutoModel, folder.path, device=device, dtype=dtype, unread=POOLER
+            )
+            self._hidden = lambda batch: self._model(**batch).last_hidden_state
 
     def encode(self, windows: Sequence[Window]) -> NDArray[np.float32]:
         """Shape (len(windows), hidden size), in the order given, not normalised."""

@@ -1,6 +1,7 @@
 """Summaries of documents, which go with any of their documents and with its text."""
 
 import django.contrib.postgres.fields
+import django.contrib.postgres.indexes
 import django.db.models.deletion
 from django.db import migrations, models
 
@@ -122,6 +123,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name_plural": "summaries",
+                "indexes": [
+                    django.contrib.postgres.indexes.GinIndex(
+                        fields=["documents"], name="summary_documents_index"
+                    ),
+                    models.Index(
+                        condition=models.Q(("state__in", ["waiting", "running"])),
+                        fields=["created_at"],
+                        name="summary_unfinished_index",
+                    ),
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("workspace", "fingerprint", "kind", "model"),

@@ -40,7 +40,7 @@ def took(milliseconds: float | None) -> str:
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     if milliseconds < 60_000:
-        return f"{number_format(milliseconds / 1000, 1)} s"
+        return f"{number_format(round(milliseconds / 1000, 1), 1)} s"
     minutes, seconds = divmod(round(milliseconds / 1000), 60)
     return f"{minutes} min {seconds} s"
 
