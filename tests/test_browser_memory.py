@@ -122,5 +122,5 @@ def test_everything_is_exported_and_erased(visit: Visit, scope: UserScope) -> No
     page.get_by_role("link", name="Erase everything").click()
     page.get_by_label("Word").fill("erase")
     page.get_by_role("button", name="Erase everything").click()
-    expect(page.get_by_role("status").first).to_contain_text("28 facts with their former values")
+    expect(page.get_by_role("status").first).to_contain_text("Facts: 28")
     expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
