@@ -240,7 +240,7 @@ def test_a_refusal_of_the_site_is_shown_without_losing_the_choice(
 
 def test_the_page_to_try_the_api_works_under_its_policy(visit: Visit) -> None:
     visit.page.goto("/api/docs/")
-    operation = visit.page.locator("#operations-collections-collections_list")
+    operation = visit.page.locator("#operations-history-changes_list")
     operation.click()
     operation.get_by_role("button", name="Try it out").click()
     operation.get_by_role("button", name="Execute").click()
