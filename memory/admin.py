@@ -11,6 +11,7 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils.formats import localize, number_format
+from django.utils.functional import lazy
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
@@ -329,6 +330,13 @@ _STATE_COLOURS = {_State.WAITING: "info", _State.RUNNING: "info", _State.DEAD: "
 MAX_MESSAGE_CHARACTERS = 2000
 
 
+def _capital(label: Any) -> str:
+    return str(label).capitalize()
+
+
+_capitalized: Any = lazy(_capital, str)
+
+
 class StateFilter(ConditionFilter):
     title = gettext_lazy("state")
     parameter_name = "state"
@@ -338,7 +346,9 @@ class StateFilter(ConditionFilter):
             Q(state__in=[_State.DEAD, _State.WAITING, _State.RUNNING]),
         ),
         **{
-            str(value): (str(label).capitalize(), Q(state=value)) for value, label in _State.choices
+            # In the language of the page, and not of whoever imports this first.
+            str(value): (_capitalized(label), Q(state=value))
+            for value, label in _State.choices
         },
         "all": (gettext_noop("All"), Q()),
     }
