@@ -89,8 +89,7 @@ def new(request: HttpRequest, kind: str) -> HttpResponse:
 @login_required_page
 def change(request: HttpRequest, pk: int) -> HttpResponse:
     """The form of a source that is there; passwords are never shown."""
-    source = _get_source(request, pk)
-    require_editor(user=request.user, workspace=source.workspace)
+    source = _editable_source(request, pk)
     form = SourceForm(
         request.POST if request.method == "POST" else None,
         kind=source.connector,
@@ -146,8 +145,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required_page
 def preview(request: HttpRequest, pk: int) -> HttpResponse:
     """What a run would do; nothing is changed."""
-    source = _get_source(request, pk)
-    require_editor(user=request.user, workspace=source.workspace)
+    source = _editable_source(request, pk)
     context: dict[str, Any] = {"source": source}
     try:
         comparison, gone, context["doubt"] = services.preview(source)
@@ -173,8 +171,7 @@ def preview(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required_page
 def run(request: HttpRequest, pk: int) -> HttpResponse:
     """Begin a run, with leave to delete however much is gone where that was confirmed."""
-    source = _get_source(request, pk)
-    require_editor(user=request.user, workspace=source.workspace)
+    source = _editable_source(request, pk)
     with errors_as_messages(request):
         may_delete_any = request.POST.get("deletions") == "any"
         services.start_run(source=source, user=request.user, may_delete_any=may_delete_any)
@@ -185,8 +182,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required_page
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """End the run that is going on; what it has fetched stays."""
-    source = _get_source(request, pk)
-    require_editor(user=request.user, workspace=source.workspace)
+    source = _editable_source(request, pk)
     for each in source.runs.filter(finished_at=None):
         services.cancel_run(run=each)
     return redirect("source", pk=source.pk)
@@ -196,8 +192,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required_page
 def retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Fetch again what was given up."""
-    source = _get_source(request, pk)
-    require_editor(user=request.user, workspace=source.workspace)
+    source = _editable_source(request, pk)
     count = services.retry_items(source=source)
     with errors_as_messages(request):
         services.start_run(source=source, user=request.user)
@@ -210,8 +205,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required_page
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask what becomes of the documents; remove on POST."""
-    source = _get_source(request, pk)
-    require_editor(user=request.user, workspace=source.workspace)
+    source = _editable_source(request, pk)
     if request.method == "POST":
         with_documents = request.POST.get("documents") == "delete"
         services.delete_source(source=source, with_documents=with_documents)
@@ -250,6 +244,12 @@ def _get_source(request: HttpRequest, pk: int) -> DataSource:
     source = _visible_sources(request).filter(pk=pk).first()
     if source is None:
         raise NotFound("There is no such source. It may have gone with its collection.")
+    return source
+
+
+def _editable_source(request: HttpRequest, pk: int) -> DataSource:
+    source = _get_source(request, pk)
+    require_editor(user=request.user, workspace=source.workspace)
     return source
 
 

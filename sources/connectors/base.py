@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+from common.translation import gettext_noop
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,16 @@ class ConnectorOptions(BaseModel):
     and descriptions label the form."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+#: An option of sources of files in folders; by default `**/*`, which is all.
+Glob = Annotated[
+    str,
+    Field(
+        title=gettext_noop("Files"),
+        description=gettext_noop("* stays within a folder, **/ goes below."),
+    ),
+]
 
 
 class Connector(ABC):

@@ -20,6 +20,7 @@ from documents.parsers import ParseError
 from sources.connectors.base import (
     Connector,
     ConnectorOptions,
+    Glob,
     Item,
     ItemError,
     ItemGone,
@@ -31,11 +32,7 @@ class FolderOptions(ConnectorOptions):
     path: str = Field(
         title=gettext_noop("Folder"), description=gettext_noop("Its whole path on the server.")
     )
-    glob: str = Field(
-        default="**/*",
-        title=gettext_noop("Files"),
-        description=gettext_noop("* stays within a folder, **/ goes below."),
-    )
+    glob: Glob = "**/*"
 
 
 class Folder(Connector):

@@ -19,7 +19,14 @@ from pydantic import Field, SecretStr
 from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob, storable_key, storable_name
 from documents.web_fetch import DEFAULT_PORTS, FetchError, checked_addresses
-from sources.connectors.base import Connector, ConnectorOptions, Item, ItemError, SourceError
+from sources.connectors.base import (
+    Connector,
+    ConnectorOptions,
+    Glob,
+    Item,
+    ItemError,
+    SourceError,
+)
 from sources.connectors.http import may_reach
 
 GIT_SECONDS = 300.0
@@ -36,11 +43,7 @@ class GitOptions(ConnectorOptions):
         title=gettext_noop("Branch"),
         description=gettext_noop("Empty: the default one."),
     )
-    glob: str = Field(
-        default="**/*",
-        title=gettext_noop("Files"),
-        description=gettext_noop("* stays within a folder, **/ goes below."),
-    )
+    glob: Glob = "**/*"
     username: str = Field(default="", title=gettext_noop("Name"))
     password: SecretStr = Field(default=SecretStr(""), title=gettext_noop("Password or token"))
 

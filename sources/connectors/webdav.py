@@ -16,6 +16,7 @@ from documents.ingestion.sources import matches_glob
 from sources.connectors.base import (
     Connector,
     ConnectorOptions,
+    Glob,
     Item,
     ItemError,
     ItemGone,
@@ -43,11 +44,7 @@ class WebDavOptions(ConnectorOptions):
         title=gettext_noop("Password"),
         description=gettext_noop("Best one for this site alone."),
     )
-    glob: str = Field(
-        default="**/*",
-        title=gettext_noop("Files"),
-        description=gettext_noop("* stays within a folder, **/ goes below."),
-    )
+    glob: Glob = "**/*"
 
 
 class WebDav(Connector):
