@@ -25,6 +25,10 @@ from sources.synchronisation import Comparison, access_of, compare, doubt
 #: Options that name a place of the server, which only operators choose freely.
 _SERVER_PATHS = {"folder": "path", "git": "url"}
 _UNSET: Any = object()
+_EDITED_FIELDS = [
+    *("name", "options", "credentials", "schedule"),
+    *("delete_missing", "max_deletions", "access", "access_rules"),
+]
 
 # --- options -------------------------------------------------------------------------------------
 
@@ -78,10 +82,14 @@ def update_source(*, source: DataSource, user: Any = None, **changes: Any) -> Da
     """Set what is given, as in `create_source`; secrets that are not given stay. It waits for its
     next run, also where it had been stopped. Raises InvalidInput and Conflict."""
     _set_values(source, user=user, **changes)
+    fields = [*_EDITED_FIELDS, "due_at"]
     if source.state == DataSource.State.DEAD:
-        source.state, source.error, source.failures = DataSource.State.WAITING, "", 0
+        source.state, source.error = DataSource.State.WAITING, ""
+        source.failures = source.attempts = 0
+        fields += ["state", "error", "failures", "attempts"]
     source.due_at = next_run(source.schedule, after=timezone.now())
-    return _saved(source)
+    # The claim of a worker that reads it just now stays.
+    return _saved(source, fields)
 
 
 def _set_values(
@@ -127,10 +135,10 @@ def _check_server_path(kind: str, options: Mapping[str, Any], user: Any) -> None
         allowed_directory(place)
 
 
-def _saved(source: DataSource) -> DataSource:
+def _saved(source: DataSource, fields: Sequence[str] | None = None) -> DataSource:
     try:
         with transaction.atomic():
-            source.save()
+            source.save(update_fields=fields)
     except IntegrityError as error:
         raise Conflict(
             f"There is a source “{source.name}” already. Choose another name."
@@ -187,7 +195,13 @@ def start_run(
 ) -> DataSourceRun:
     """A run that begins at once. Raises Conflict where one is going on."""
     held = DataSource.objects.select_for_update().get(pk=source.pk)
-    if held.state == DataSource.State.RUNNING or held.runs.filter(finished_at=None).exists():
+    unfinished = held.runs.filter(finished_at=None)
+    if held.state == DataSource.State.DEAD:
+        # Its workers died each time, and none goes on with it.
+        unfinished.update(
+            state=DataSourceRun.State.FAILED, error=held.error, finished_at=timezone.now()
+        )
+    elif held.state == DataSource.State.RUNNING or unfinished.exists():
         raise Conflict(f"“{held}” is being read just now. Wait for that run, or cancel it.")
     run = DataSourceRun.objects.create(
         workspace_id=held.workspace_id,

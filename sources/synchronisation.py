@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
@@ -20,10 +20,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source, matches_glob
+from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source, matches_glob, read_content
 from documents.models import Document
 from documents.services.deletion import delete_documents
-from documents.services.directories import rename_document
+from documents.services.directories import file_suffix, rename_document
+from documents.services.document_update import update_document
 from documents.services.documents import ingest_sources
 from sources.connectors.base import Connector, Item, ItemError, ItemGone
 from sources.models import DataSource, DataSourceItem, DataSourceRun
@@ -40,11 +41,13 @@ MAX_ITEM_FAILURES = 3
 FREE_DELETIONS = 10
 #: Names that a comparison keeps of each sort, to be shown.
 SHOWN_NAMES = 1_000
-_BLOCK_BYTES = 1024 * 1024
 #: Keys of documents have the source's prefix before them.
 MAX_ITEM_KEY_CHARACTERS = MAX_KEY_CHARACTERS - 40
 
 T = TypeVar("T")
+#: Of a document that was only renamed: hash of its bytes, suffix, and who may see it. Where the
+#: folder that it is now in has another access list, it is another document.
+Identity = tuple[str, str, tuple[str, ...] | None]
 
 
 class ClaimLost(Exception):
@@ -92,30 +95,35 @@ def compare(
     missing = set(source.items.values_list("pk", flat=True))
     result = Comparison(known=len(missing))
     for batch in _batches(items, COMPARED_ITEMS):
-        by_key = {}
+        listed = {}
         for item in batch:
             if len(item.key) > MAX_ITEM_KEY_CHARACTERS:
                 reason = f"Its path has more than {MAX_ITEM_KEY_CHARACTERS} characters."
                 result.refused.append((item.name[:200], reason))
             else:
-                by_key[item.key] = item
-        known = {row.key: row for row in source.items.filter(key__in=by_key)}
+                listed[item.key] = _row(source, item)
+        known = {row.key: row for row in source.items.filter(key__in=listed)}
         different = []
-        for key, item in by_key.items():
-            row = known.get(key)
-            if row is not None:
-                missing.discard(row.pk)
-            if row is None or not row.fetched_version:
+        for key, row in listed.items():
+            before = known.get(key)
+            if before is not None:
+                missing.discard(before.pk)
+            if before is None or not before.fetched_version:
                 result.new += 1
-                _append(result.new_names, item.name)
-            elif row.fetched_version != item.version:
+                _append(result.new_names, row.name)
+            elif before.fetched_version != row.version:
                 result.changed += 1
-                _append(result.changed_names, item.name)
-            if row is None or row.version != item.version or row.readers != _readers(item):
-                different.append(item)
+                _append(result.changed_names, row.name)
+            if before is None or (before.version, before.readers) != (row.version, row.readers):
+                different.append(row)
         result.listed += len(batch)
         if store and different:
-            _store_items(source, different)
+            DataSourceItem.objects.bulk_create(
+                different,
+                update_conflicts=True,
+                unique_fields=["source", "key", "workspace"],
+                update_fields=_LISTED_FIELDS,
+            )
         on_batch(result)
     result.gone = sorted(missing)
     return result
@@ -126,31 +134,25 @@ def _append(names: list[str], name: str) -> None:
         names.append(name)
 
 
-def _readers(item: Item) -> list[str] | None:
-    return None if item.readers is None else sorted(item.readers)
+#: Set anew by a listing that differs; what could not be fetched before is tried again.
+_LISTED_FIELDS = [
+    *("name", "version", "size", "url", "readers", "modified_at"),
+    *("failures", "error"),
+]
 
 
-def _store_items(source: DataSource, items: Sequence[Item]) -> None:
-    rows = [
-        DataSourceItem(
-            workspace_id=source.workspace_id,
-            source=source,
-            key=item.key,
-            name=item.name[:1024],
-            version=item.version[:200],
-            size=item.size,
-            url=item.url[:2000],
-            readers=_readers(item),
-            modified_at=item.modified_at,
-        )
-        for item in items
-    ]
-    values = ["name", "version", "size", "url", "readers", "modified_at", "failures", "error"]
-    DataSourceItem.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["source", "key", "workspace"],
-        update_fields=values,
+def _row(source: DataSource, item: Item) -> DataSourceItem:
+    """The item as it is stored, in columns of bounded length: only these can be compared."""
+    return DataSourceItem(
+        workspace_id=source.workspace_id,
+        source=source,
+        key=item.key,
+        name=item.name[:1024],
+        version=item.version[:200],
+        size=item.size,
+        url=item.url[:2000],
+        readers=None if item.readers is None else sorted(item.readers),
+        modified_at=item.modified_at,
     )
 
 
@@ -204,9 +206,10 @@ class Synchronisation:
         if self.run.state == DataSourceRun.State.LISTING:
             self._list()
         if self.run.state == DataSourceRun.State.FETCHING:
+            # First: the text of a document that all may see is not changed to one meant for few.
+            self._apply_access()
             if not self._fetch(end):
                 return False
-            self._apply_access()
             self._set(state=DataSourceRun.State.DELETING)
         self._delete()
         return True
@@ -281,7 +284,7 @@ class Synchronisation:
             self._hold_claim()
             for row, declared, file in ready:
                 entry = self._entry(row, declared, file)
-                before = _same_bytes(leaving, file, entry) if leaving else None
+                before = _same_document(leaving, entry) if leaving else None
                 if before is not None and rename_document(self.source.collection, before, entry):
                     key = before.key.removeprefix(self.source.key_prefix)
                     self.source.items.filter(key=key).delete()
@@ -295,7 +298,7 @@ class Synchronisation:
                 ingested = ingest_sources(
                     collection=self.source.collection,
                     sources=entries,
-                    source=f"{self.source.name}"[:1024],
+                    source=self.source.name,
                 )
                 self._set(ingestion_runs=[*self.run.ingestion_runs, ingested.pk])
             DataSourceItem.objects.bulk_update(
@@ -320,27 +323,26 @@ class Synchronisation:
             access=None if access is None else tuple(access),
         )
 
-    def _leaving_documents(self) -> dict[tuple[str, str], list[Document]]:
-        """Documents of items that the listing did not name, by hash of their bytes and suffix."""
+    def _leaving_documents(self) -> dict[Identity, list[Document]]:
+        """Documents of items that the listing did not name."""
         if not self.run.gone:
             return {}
         keys = self.source.items.filter(pk__in=self.run.gone).values_list("key", flat=True)
-        found: dict[tuple[str, str], list[Document]] = defaultdict(list)
+        found: dict[Identity, list[Document]] = defaultdict(list)
         for document in Document.objects.filter(
             collection=self.source.collection,
             key__in=[self.source.key_prefix + key for key in keys],
             is_current=True,
             status=Document.Status.READY,
         ):
-            found[document.source_sha256, _suffix(document.source)].append(document)
+            access = None if document.access is None else tuple(document.access)
+            found[document.source_sha256, file_suffix(document.source), access].append(document)
         return found
 
     # --- access ----------------------------------------------------------------------------------
 
     def _apply_access(self) -> None:
         """Give documents the lists that the source has now, where these were changed."""
-        from documents.services.document_update import update_document  # noqa: PLC0415
-
         lists = repr((self.source.access, self.source.access_rules)).encode()
         digest = hashlib.sha256(lists).hexdigest()
         if digest == self.source.applied_access:
@@ -406,20 +408,11 @@ class Synchronisation:
         self._on_progress(self.run)
 
 
-def _same_bytes(
-    leaving: dict[tuple[str, str], list[Document]], file: Path, entry: Source
-) -> Document | None:
+def _same_document(leaving: dict[Identity, list[Document]], entry: Source) -> Document | None:
     """The document that these bytes were in before, under another name; it is taken once."""
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while piece := opened.read(_BLOCK_BYTES):
-            digest.update(piece)
-    same = leaving.get((digest.hexdigest(), _suffix(entry.name)))
+    digest = read_content(entry, max_bytes=settings.MAX_UPLOAD_BYTES).sha256
+    same = leaving.get((digest, file_suffix(entry.name), entry.access))
     return same.pop() if same else None
-
-
-def _suffix(name: str) -> str:
-    return PurePosixPath(name).suffix.lower()
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

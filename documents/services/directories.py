@@ -151,7 +151,7 @@ def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: Sequence[Doc
     left: dict[tuple[str, str], list[Document]] = defaultdict(list)
     for document in reversed(gone):
         if document.status == Document.Status.READY:
-            left[document.source_sha256, _suffix(document.source)].append(document)
+            left[document.source_sha256, file_suffix(document.source)].append(document)
     moved: set[int] = set()
     for source in unknown:
         # Only where a size agrees: a first run would read every file twice.
@@ -160,7 +160,7 @@ def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: Sequence[Doc
         is_known = source.size in sizes and not is_attached
         digest = _source_digest(source) if is_known else None
         # The same bytes, which are read in the same way.
-        if digest and (same := left[digest, _suffix(source.name)]):
+        if digest and (same := left[digest, file_suffix(source.name)]):
             before = same.pop()
             moved.add(before.pk)
             plan.renamed.append((before, source))
@@ -170,7 +170,8 @@ def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: Sequence[Doc
     plan.gone += [document for document in gone if document.pk not in moved]
 
 
-def _suffix(name: str) -> str:
+def file_suffix(name: str) -> str:
+    """By which a format is told; the same bytes under another one are read in another way."""
     return PurePosixPath(name).suffix.lower()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 
 from common.errors import Conflict, InvalidInput
 from documents.ingestion import pipeline
@@ -176,8 +177,6 @@ def test_a_run_goes_on_where_it_was_killed(
 def test_documents_get_the_lists_of_their_folder_also_later(
     collection: Collection, tmp_path: Path
 ) -> None:
-    from django.contrib.auth.models import Group
-
     group = f"group:{Group.objects.create(name='travellers').pk}"
     place = Place(tmp_path / "place")
     place.write("all.md", "For everybody.")
@@ -192,6 +191,52 @@ def test_documents_get_the_lists_of_their_folder_also_later(
     services.update_source(source=source, access=[group], access_rules=[])
     read(source)
     assert set(Document.objects.values_list("access__0", flat=True)) == {group}
+
+
+def test_a_file_moved_into_a_folder_for_few_is_seen_by_few(
+    collection: Collection, tmp_path: Path
+) -> None:
+    group = f"group:{Group.objects.create(name='board').pk}"
+    place = Place(tmp_path / "place")
+    place.write("plan.md", "We move in March.")
+    place.write("board/open.md", "For everybody, by mistake.")
+    source = made(collection, place)
+    read(source)
+    place.rename("plan.md", "board/plan.md")
+    place.write("board/open.md", "For the board, and changed at the same time.")
+    services.update_source(source=source, access_rules=[{"glob": "board/**", "access": [group]}])
+    assert read(source).state == State.SUCCEEDED
+    assert dict(Document.objects.values_list("source", "access")) == {
+        "board/plan.md": [group],
+        "board/open.md": [group],
+    }
+    assert texts(collection)["board/open.md"].endswith("at the same time.")
+
+
+def test_a_source_whose_workers_died_each_time_can_be_read_again(
+    collection: Collection, tmp_path: Path, settings: Any
+) -> None:
+    place = Place(tmp_path / "place")
+    place.write("leave.md", "Five days.")
+    source = made(collection, place)
+    services.start_run(source=source, enqueue=False)
+    DataSource.objects.update(attempts=settings.SOURCES_MAX_ATTEMPTS)
+    assert runs.work_on(source.pk) is None
+    source.refresh_from_db()
+    assert source.state == DataSource.State.DEAD
+    assert counts(read(source)) == {"new": 1, "fetched": 1}
+    assert set(source.runs.values_list("state", flat=True)) == {State.FAILED, State.SUCCEEDED}
+
+
+def test_a_very_long_mark_of_a_version_is_known_again(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path / "place")
+    place.write("leave.md", "Five days.")
+    source = made(collection, place)
+    monkeypatch.setattr("sources.connectors.folder._version", lambda found: "v" * 300)
+    assert counts(read(source)) == {"new": 1, "fetched": 1}
+    assert counts(read(source)) == {}
 
 
 def test_what_cannot_be_fetched_is_named_tried_thrice_and_no_more_until_it_changes(
