@@ -1,7 +1,5 @@
 """Application configuration."""
 
-from functools import partial
-
 from django.apps import AppConfig
 
 
@@ -16,7 +14,8 @@ class CommonConfig(AppConfig):
         from common import checks, pgvector, rls, translation  # noqa: PLC0415
 
         translation.use_functions(
-            gettext=gettext, format_number=partial(number_format, force_grouping=True)
+            gettext=gettext,
+            format_number=lambda number, digits: number_format(number, digits, force_grouping=True),
         )
 
         checks.register()

@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 class _Functions:
     gettext: Callable[[str], str] = str
-    format_number: Callable[[int], str] = "{:,}".format
+    format_number: Callable[[float, int], str] = "{:,.{}f}".format
 
 
-def use_functions(*, gettext: Callable[[str], str], format_number: Callable[[int], str]) -> None:
+def use_functions(
+    *, gettext: Callable[[str], str], format_number: Callable[[float, int], str]
+) -> None:
     """Have texts and numbers written in the language of the page."""
     _Functions.gettext = staticmethod(gettext)
     _Functions.format_number = staticmethod(format_number)
@@ -26,6 +28,7 @@ def gettext_noop(message: str) -> str:
     return message
 
 
-def format_number(number: int) -> str:
-    """A whole number in groups of three digits."""
-    return _Functions.format_number(number)
+def format_number(number: float, digits: int = 0) -> str:
+    """A number in groups of three digits, rounded to so many decimals. (Django's own
+    `number_format` cuts decimals off: 0.96 would be 0.9.)"""
+    return _Functions.format_number(round(number, digits), digits)

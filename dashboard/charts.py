@@ -14,6 +14,7 @@ from django.utils.formats import date_format, number_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext, gettext_noop, ngettext
 
+from common.translation import format_number
 from dashboard.figures import DAY, Figures, Range
 from search.models import Evaluation
 
@@ -55,7 +56,7 @@ def format_milliseconds(value: float) -> str:
 
 def format_score(value: float) -> str:
     """A value from 0 to 1 with two decimals."""
-    return number_format(round(value, 2), 2)
+    return format_number(value, 2)
 
 
 def _trimmed(value: float, digits: int) -> str:

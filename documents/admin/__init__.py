@@ -21,6 +21,7 @@ from common.admin import (
     link_to_list,
     requires,
 )
+from common.translation import format_number
 from common.web import errors_as_messages
 from documents import services
 from documents.admin import chunks, spaces
@@ -146,8 +147,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
     def took(self, run: IngestionRun) -> str:
         if run.finished_at is None:
             return "—"
-        seconds = (run.finished_at - run.started_at).total_seconds()
-        return f"{number_format(round(seconds, 1), 1)} s"
+        return f"{format_number((run.finished_at - run.started_at).total_seconds(), 1)} s"
 
     @display(description=gettext_lazy("bytes"))
     def size(self, run: IngestionRun) -> str:

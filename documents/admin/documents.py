@@ -33,6 +33,7 @@ from common.admin import (
     link_to_list,
     requires,
 )
+from common.translation import format_number
 from common.web import errors_as_messages
 from documents import services
 from documents.chunkers import check_options
@@ -370,11 +371,11 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
             " {before} → {after} on questions that it had not seen. {command} --forget goes back"
             " to the default."
         ).format(
-            lexical=number_format(round(record["lexical"], 2), 2),
-            vector=number_format(round(1 - record["lexical"], 2), 2),
+            lexical=format_number(record["lexical"], 2),
+            vector=format_number(1 - record["lexical"], 2),
             questions=number_format(record["questions"], force_grouping=True),
-            before=number_format(round(record["ndcg_default"], 3), 3),
-            after=number_format(round(record["ndcg_tuned"], 3), 3),
+            before=format_number(record["ndcg_default"], 3),
+            after=format_number(record["ndcg_tuned"], 3),
             command=command,
         )
 

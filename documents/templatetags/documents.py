@@ -3,9 +3,9 @@
 import re
 
 from django import template
-from django.utils.formats import number_format
 from django.utils.translation import gettext, gettext_noop
 
+from common.translation import format_number
 from documents.code_languages import LANGUAGES
 from documents.languages import language_name
 from documents.models import Document
@@ -94,7 +94,7 @@ def duration(seconds: float | None) -> str:
     if 0 < seconds < 0.095:
         return f"{max(1, round(seconds * 1000))} ms"
     if seconds < 10:
-        return f"{number_format(round(seconds, 1), 1)} s"
+        return f"{format_number(seconds, 1)} s"
     if whole < 60:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
@@ -119,8 +119,7 @@ def rate(per_second: float, thing: str) -> str:
     """How many things a second, or a minute where they are slow: “2.3 passages a second”."""
     is_quick = per_second >= 1
     number = per_second if is_quick else per_second * 60
-    digits = 1 if number < 10 else 0
-    shown = number_format(round(number, digits), digits, force_grouping=True)
+    shown = format_number(number, 1 if number < 10 else 0)
     return gettext(RATES[thing, is_quick]).format(number=shown)
 
 

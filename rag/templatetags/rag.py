@@ -3,9 +3,9 @@
 from typing import Any
 
 from django import template
-from django.utils.formats import number_format
 from django.utils.translation import gettext
 
+from common.translation import format_number
 from rag.models import Trace
 
 register = template.Library()
@@ -40,7 +40,7 @@ def took(milliseconds: float | None) -> str:
     if milliseconds < 1000:
         return f"{milliseconds:.0f} ms"
     if milliseconds < 60_000:
-        return f"{number_format(round(milliseconds / 1000, 1), 1)} s"
+        return f"{format_number(milliseconds / 1000, 1)} s"
     minutes, seconds = divmod(round(milliseconds / 1000), 60)
     return f"{minutes} min {seconds} s"
 
