@@ -5,7 +5,7 @@ and its small words, which are in `question_words.toml`.
 import re
 import tomllib
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from common.text import HAN, KANA
@@ -25,11 +25,15 @@ MIN_EVIDENCE, MIN_LEAD = 0.9, 0.3
 
 def question_language(question: str, *, default: str = "") -> str:
     """ISO code of the question's language, `default` where nothing tells, as for a few nouns."""
+    return _language_of(question) or default
+
+
+@lru_cache(maxsize=256)  # the search, the answer and the prompt ask for that of one question
+def _language_of(question: str) -> str:
     return (
         language_of_script(question)
         or detect_language(question)
         or language_of_small_words(question)
-        or default
     )
 
 

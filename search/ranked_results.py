@@ -18,7 +18,7 @@ from documents.question_language import question_language
 from graph.ranking import MAX_SEEDS, graph_weight
 from graph.retrieval import rank_passages
 from inference.interfaces import InferenceError
-from inference.model_languages import EVERY, model_languages
+from inference.model_languages import EVERY
 from search.hits import best_of_each_parent, group_by_document, make_hits
 from search.query import Query, parse_query
 from search.query_options import SearchQuery
@@ -338,12 +338,8 @@ def share_in_question_language(query: SearchQuery, retrieved: Retrieved) -> floa
     """Share of the scope's passages that are in the question's language, for a model that finds
     those in others by meaning; 1 where it does not, or where nobody knows."""
     passages = sum(retrieved.languages.values())
-    spaces = retrieved.facts.spaces
-    if (
-        query.vector is not None
-        or not passages
-        or not any(EVERY in model_languages(each.embedder, each.model_name) for each in spaces)
-    ):
+    finds_others = any(EVERY in space.languages for space in retrieved.facts.spaces)
+    if query.vector is not None or not passages or not finds_others:
         return 1.0
     language = question_language(query.text)
     if not language:

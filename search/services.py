@@ -20,7 +20,7 @@ from documents.question_language import (
     language_of_small_words,
     question_language,
 )
-from inference.model_languages import EVERY, is_made_for, model_languages
+from inference.model_languages import EVERY, is_made_for
 from search.facets import count_facets
 from search.models import SavedSearch
 from search.query_options import MAX_K, MAX_OFFSET, SearchQuery
@@ -97,9 +97,7 @@ def _language_note(results: RankedResults) -> str:
     query, facts = results.query, results.retrieved.facts
     if query.mode == "lexical" or query.vector is not None:
         return ""
-    made_for = {
-        space.pk: model_languages(space.embedder, space.model_name) for space in facts.spaces
-    }
+    made_for = {space.pk: space.languages for space in facts.spaces}
     limited = {languages for languages in made_for.values() if languages and EVERY not in languages}
     if not limited:
         return ""

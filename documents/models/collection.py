@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
 from documents.spaces import SpaceSql
+from inference.model_languages import model_languages
 
 
 class EmbeddingSpace(TimestampedModel):
@@ -71,6 +72,11 @@ class EmbeddingSpace(TimestampedModel):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.model_name}, {self.dimensions})"
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """ISO codes that its model was made for; `EVERY` for many, empty where unknown."""
+        return model_languages(self.embedder, self.model_name)
 
     @property
     def sql(self) -> SpaceSql:

@@ -122,17 +122,12 @@ def move_advice(fitting: FittingModel | None, slugs: Sequence[str]) -> str:
     }
 
 
-def space_languages(space: EmbeddingSpace) -> frozenset[str]:
-    """ISO codes that the space's model was made for; `EVERY` for many, empty where unknown."""
-    return model_languages(space.embedder, space.model_name)
-
-
 def language_gap(
     collection: Collection, documents: QuerySet[Document] | None = None
 ) -> LanguageGap | None:
     """The languages of the collection's current documents, or of those of `documents`, that its
     model was not made for; before the first document, of its default language. None without."""
-    made_for = space_languages(collection.space)
+    made_for = collection.space.languages
     if not made_for or EVERY in made_for:
         return None
     given = Document.objects.filter(collection=collection) if documents is None else documents
@@ -187,7 +182,7 @@ def space_for_languages(languages: Codes[str]) -> EmbeddingSpace:
     """The space of a new collection: the site's default, unless its model was not made for one of
     these languages and another model was."""
     space = default_space()
-    made_for = space_languages(space)
+    made_for = space.languages
     if all(is_made_for(made_for, code) for code in languages):
         return space
     fitting = fitting_model(languages)

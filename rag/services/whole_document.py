@@ -8,8 +8,8 @@ from time import perf_counter
 
 from django.db.models import Q
 
-from documents.languages import detect_language
 from documents.models import Document
+from documents.question_language import question_language
 from memory.injection import estimated_tokens
 from rag.answering.central_sentences import quoted_pieces
 from rag.answering.phrases import say
@@ -53,7 +53,7 @@ def read_whole_document(
     if not text.passages:
         return None
     pieces: list[str | Citation] = []
-    spoken = language or detect_language(message, default=document.language)
+    spoken = language or question_language(message, default=document.language)
     if budget_tokens is None:
         quotes = quote_sentences(text, kind)
         passages = context.found.add(quote.passage for quote in quotes)
