@@ -18,6 +18,8 @@ PLACES = {
     "chat": "chat",
     "documents": "documents",
     "runs": "documents",
+    "sources": "documents",
+    "summary": "documents",
     "graph": "graph",
     "memory": "memory",
     "pipelines": "pipelines",

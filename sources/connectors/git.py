@@ -44,7 +44,7 @@ class GitOptions(ConnectorOptions):
         description=gettext_noop("Empty: the default one."),
     )
     glob: Glob = "**/*"
-    username: str = Field(default="", title=gettext_noop("Name"))
+    username: str = Field(default="", title=gettext_noop("User name"))
     password: SecretStr = Field(default=SecretStr(""), title=gettext_noop("Password or token"))
 
 

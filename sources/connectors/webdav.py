@@ -38,7 +38,7 @@ class WebDavOptions(ConnectorOptions):
             "Of the folder, such as https://cloud.example.org/remote.php/dav/files/ann/Team."
         ),
     )
-    username: str = Field(default="", title=gettext_noop("Name"))
+    username: str = Field(default="", title=gettext_noop("User name"))
     password: SecretStr = Field(
         default=SecretStr(""),
         title=gettext_noop("Password"),
