@@ -138,7 +138,10 @@ class Git(Connector):
                 username=options.username or None,
                 password=options.password.get_secret_value() or None,
                 quiet=True,
-                pool_manager=urllib3.PoolManager(timeout=GIT_SECONDS, retries=2)
+                # Not to where a redirection leads, whose address nobody has checked.
+                pool_manager=urllib3.PoolManager(
+                    timeout=GIT_SECONDS, retries=urllib3.Retry(2, redirect=0)
+                )
                 if options.url.startswith("http")
                 else None,
             )

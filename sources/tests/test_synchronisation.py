@@ -13,6 +13,7 @@ from common.errors import Conflict, InvalidInput
 from documents.ingestion import pipeline
 from documents.models import Collection, Document
 from documents.tests.factories import CollectionFactory
+from documents.tests.web_server import serving
 from documents.validation import validate
 from sources import runs, services
 from sources.connectors import connector_class
@@ -282,6 +283,15 @@ def test_a_server_inside_the_network_is_not_asked_unless_allowed(
     with opened(WebDavPlace, tmp_path / "place") as place:
         run = read(made(collection, place))
     assert "not of the public internet" in run.error
+
+
+def test_a_repository_is_not_fetched_from_where_its_server_redirects_to(settings: Any) -> None:
+    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
+    with serving() as inside, serving() as web:
+        web.redirect("/team/info/refs", inside.url("/team/info/refs", host="localhost"))
+        with pytest.raises(SourceError, match="cannot be fetched"):
+            services.first_items("git", {"url": web.url("/team", host="localhost")})
+        assert inside.hosts == []
 
 
 def test_people_name_only_folders_that_may_be_read(collection: Collection, tmp_path: Path) -> None:
