@@ -16,10 +16,10 @@ from django.utils.functional import lazy
 from numpy.typing import NDArray
 
 from documents.embedders import embed_question, embedder_for, scale_of
-from documents.languages import detect_language
 from documents.lexical_search import find_terms
 from documents.location import PAGE_LABEL
 from documents.models import Chunk, EmbeddingSpace
+from documents.question_language import question_language
 from inference.interfaces import InferenceError
 from rag.answering.answerability import (
     Evidence,
@@ -145,7 +145,7 @@ def _evidence(
 
 def _is_foreign(question: str, passage: Passage) -> bool:
     """Whether the passage is in another language than the question, if both are known."""
-    asked = detect_language(question, default="")
+    asked = question_language(question)
     return bool(asked and passage.language) and asked != passage.language[:2].lower()
 
 
