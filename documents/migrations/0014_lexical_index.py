@@ -220,6 +220,8 @@ def _workspace() -> models.ForeignKey[Any, Any]:
 
 class Migration(migrations.Migration):
     atomic = False
+    #: What `manage.py upgrade` estimates by.
+    rows_per_second = {"documents_chunk": 700}
     dependencies = [("accounts", "0001_initial"), ("documents", "0013_chunk_edits")]
 
     operations = [
