@@ -245,7 +245,7 @@ _HELP_OPTIONS = frozenset({"-h", "--help", "--version"})
 # Commands that need tables, besides every command of our own apps.
 NEED_TABLES = frozenset({"runserver", "shell", "createsuperuser", "changepassword"})
 # Commands that take the database as it is: empty, or with tables of an earlier version.
-WITHOUT_MIGRATION = frozenset({"backup", "restore"})
+WITHOUT_MIGRATION = frozenset({"backup", "restore", "upgrade"})
 #: Commands whose statements have the time limit of requests.
 LIMITED_STATEMENTS = frozenset({"apikeys", "ask", "runs", "search", "stats"})
 OWN_APPS = frozenset(
@@ -322,14 +322,14 @@ def ensure_database(command: str) -> None:
         command in NEED_TABLES or owner in OWN_APPS
     )
     if not settings.EMBEDDED_DATABASE:
-        migrates = command in {"migrate", "restore"}
+        migrates = command in {"migrate", "restore", "upgrade"}
         check_server(to_migrate=needs_tables or migrates, migrates=migrates, say=_say)
     if not needs_tables or not (count := pending_migrations()):
         return
     if not settings.EMBEDDED_DATABASE:
         raise UnusableDatabaseError(
             f"The database of DATABASE_URL lacks {pluralized(count, 'migration')}: run"
-            " `manage.py migrate`."
+            " `manage.py migrate` for a new one, `manage.py upgrade` for an earlier release's."
         )
     with migration_lock():
         if count := pending_migrations():  # another command may have applied them meanwhile

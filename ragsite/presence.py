@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from threading import Event, Thread
 from typing import Any, cast
 
+from django.conf import settings
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -17,6 +18,8 @@ QUEUES = ("ingest", "embed", "default")
 BEAT_SECONDS = 5.0
 #: A worker without a heartbeat for this long counts as dead.
 ALIVE_SECONDS = 20.0
+#: Release of each worker that ran lately, by its name.
+_VERSIONS_KEY = "ragsite:presence:1:versions"
 
 
 def live_workers(client: "Redis", queue: str) -> list[str]:
@@ -50,6 +53,7 @@ class WorkerHeartbeat:
             try:
                 now = _now(self._client)  # by the broker's clock, which all hosts share
                 with self._client.pipeline() as pipe:
+                    pipe.hset(_VERSIONS_KEY, self._name, settings.RAGSITE_VERSION)
                     for queue in self._queues:
                         pipe.zadd(_key(queue), {self._name: now})
                         pipe.zremrangebyscore(_key(queue), "-inf", now - ALIVE_SECONDS)
@@ -61,10 +65,21 @@ class WorkerHeartbeat:
                 is_away = True
             self._ended.wait(BEAT_SECONDS)
         try:
+            self._client.hdel(_VERSIONS_KEY, self._name)
             for queue in self._queues:
                 self._client.zrem(_key(queue), self._name)
         except RedisError:
             pass  # then it runs out by itself
+
+
+def describe_workers(client: "Redis") -> list[str]:
+    """Each live worker with the release it is of, such as `worker embed@host of ragsite 1.0.0`.
+    Workers of 0.1 do not say."""
+    names = sorted({name for queue in QUEUES for name in live_workers(client, queue)})
+    versions = cast("dict[bytes, bytes]", client.hgetall(_VERSIONS_KEY))
+    return [
+        f"worker {name} of ragsite {versions.get(name.encode(), b'0.1').decode()}" for name in names
+    ]
 
 
 def _now(client: "Redis") -> float:

@@ -1,6 +1,7 @@
 """All settings, from the environment and `.env`: see `docs/reference/settings.md`."""
 
 import secrets
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,11 @@ env = Environment()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.str("RAGSITE_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
+
+#: Of this release, from pyproject.toml.
+RAGSITE_VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"][
+    "version"
+]
 
 DEBUG = env.bool("DEBUG", default=False)
 

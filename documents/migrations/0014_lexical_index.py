@@ -1,6 +1,9 @@
-"""BM25 from posting lists in rows: their tables, and the triggers that keep them with the chunks.
+"""BM25 from posting lists in rows: their tables, the triggers that keep them with the chunks, and
+the index of all chunks that are there.
 
-Existing chunks are pending, which makes them found at once; the next migration indexes them.
+The release before searches and writes meanwhile; the next migration removes what it alone needs.
+No statement rewrites the table of chunks or locks it for longer than it takes to add a column
+without values. Interrupted, it goes on where it was.
 """
 
 from typing import Any
@@ -11,9 +14,107 @@ from django.db import migrations, models
 
 import common.fields
 import documents.models.chunk
+from common.migration_operations import (
+    InOneTransaction,
+    create_index_beside,
+    fill_in_steps,
+    require_value,
+)
+from documents import lexical_index
+from documents.spaces import SpaceSql
 
-SEQUENCE = "CREATE SEQUENCE documents_chunk_index_id"
+CHUNKS = "documents_chunk"
 
+
+def give_index_ids(apps: Any, schema_editor: Any) -> None:
+    """The column `index_id`. With a default of `nextval` from the start PostgreSQL would write the
+    whole table and all its indexes anew, and nobody could read it until then.
+    """
+    connection = schema_editor.connection
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SEQUENCE IF NOT EXISTS documents_chunk_index_id")
+        cursor.execute(f"ALTER TABLE {CHUNKS} ADD COLUMN IF NOT EXISTS index_id bigint")
+        following = "nextval('documents_chunk_index_id')"
+        cursor.execute(f"ALTER TABLE {CHUNKS} ALTER COLUMN index_id SET DEFAULT {following}")
+        cursor.execute(f"SELECT EXISTS (SELECT FROM {CHUNKS} WHERE index_id IS NULL)")  # noqa: S608
+        if cursor.fetchone()[0]:
+            # An updated row goes into each index once more, and one vector takes milliseconds:
+            # building the vector indexes again is quicker. Until then all vectors are compared.
+            for space in _spaces(apps):
+                cursor.execute(space.drop_index(concurrently=True))
+    fill_in_steps(
+        connection, table=CHUNKS, assignment=f"index_id = {following}", missing="index_id IS NULL"
+    )
+    require_value(connection, table=CHUNKS, column="index_id")
+    create_index_beside(connection, name="chunk_index_id_index", table=CHUNKS, columns="index_id")
+
+
+def take_index_ids(apps: Any, schema_editor: Any) -> None:
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {CHUNKS} DROP COLUMN IF EXISTS index_id")
+        cursor.execute("DROP SEQUENCE IF EXISTS documents_chunk_index_id")
+
+
+def _spaces(apps: Any) -> list[SpaceSql]:
+    """The embedding spaces that have an index."""
+    return [
+        SpaceSql(
+            space_id=space.pk,
+            dimensions=space.dimensions,
+            metric=space.metric,
+            index_type=space.index_type,
+            precision=space.precision,
+            options=space.index_options,
+        )
+        for space in apps.get_model("documents", "EmbeddingSpace").objects.order_by("pk")
+        if space.index_type != "none"
+    ]
+
+
+def index_vectors(apps: Any, schema_editor: Any) -> None:
+    """Build the vector indexes again that `give_index_ids` dropped."""
+    with schema_editor.connection.cursor() as cursor:
+        for space in _spaces(apps):
+            cursor.execute(
+                "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)",
+                [space.index_name],
+            )
+            if cursor.fetchone() == (True,):
+                continue
+            cursor.execute(space.drop_index(concurrently=True))
+            cursor.execute(f"SELECT count(*) FROM {CHUNKS} WHERE {space.predicate}")  # noqa: S608
+            (rows,) = cursor.fetchone()
+            cursor.execute(space.create_index(rows=rows, concurrently=True))
+
+
+def index_words(apps: Any, schema_editor: Any) -> None:
+    """In transactions of its own, twenty thousand chunks each. Chunks that are not in it yet are
+    pending, which is as right and slower."""
+    lexical_index.index_all_pending()
+
+
+def tables_exist(cursor: Any) -> bool:
+    cursor.execute("SELECT to_regclass('documents_lexeme') IS NOT NULL")
+    return bool(cursor.fetchone()[0])
+
+
+def triggers_exist(cursor: Any) -> bool:
+    cursor.execute("SELECT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'chunk_index_new')")
+    return bool(cursor.fetchone()[0])
+
+
+def list_pending(apps: Any, schema_editor: Any) -> None:
+    """Before the triggers, so that whoever writes need not wait for all of it."""
+    with schema_editor.connection.cursor() as cursor:
+        if not triggers_exist(cursor):
+            cursor.execute(PENDING)
+
+
+PENDING = """
+INSERT INTO documents_pendingchunk (workspace_id, collection_id, index_id)
+SELECT workspace_id, collection_id, index_id FROM documents_chunk
+ON CONFLICT DO NOTHING;
+"""
 #: As the owner of the tables: whoever changes chunks may see a part of them only.
 FUNCTION = "LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT"
 
@@ -80,12 +181,18 @@ END $$;
 CREATE TRIGGER collection_drop_index AFTER DELETE ON documents_collection
     FOR EACH ROW EXECUTE FUNCTION documents_drop_index();
 
--- pglz finds nothing in them
-ALTER TABLE documents_posting ALTER COLUMN data SET STORAGE EXTERNAL;
-
+-- What was written since `list_pending`.
 INSERT INTO documents_pendingchunk (workspace_id, collection_id, index_id)
-SELECT workspace_id, collection_id, index_id FROM documents_chunk;
+SELECT workspace_id, collection_id, index_id FROM documents_chunk
+EXCEPT SELECT workspace_id, collection_id, index_id FROM documents_pendingchunk
+ON CONFLICT DO NOTHING;
+DELETE FROM documents_pendingchunk AS listed WHERE NOT EXISTS (
+    SELECT FROM documents_chunk AS chunk
+    WHERE chunk.index_id = listed.index_id AND chunk.collection_id = listed.collection_id);
 """  # noqa: S608 (constants)
+
+# pglz finds nothing in them
+STORAGE = "ALTER TABLE documents_posting ALTER COLUMN data SET STORAGE EXTERNAL"
 
 NO_TRIGGERS = """
 DROP TRIGGER collection_drop_index ON documents_collection;
@@ -101,11 +208,6 @@ DROP FUNCTION documents_index_new_chunks();
 """
 
 
-def count_again(apps: Any, schema_editor: Any) -> None:
-    """Going back, the former statistics are counted anew."""
-    apps.get_model("documents", "Collection").objects.update(statistics_stale=True)
-
-
 def _workspace() -> models.ForeignKey[Any, Any]:
     return models.ForeignKey(
         db_constraint=False,
@@ -117,176 +219,190 @@ def _workspace() -> models.ForeignKey[Any, Any]:
 
 
 class Migration(migrations.Migration):
+    atomic = False
+    #: What `manage.py upgrade` estimates by.
+    rows_per_second = {"documents_chunk": 700}
     dependencies = [("accounts", "0001_initial"), ("documents", "0013_chunk_edits")]
 
     operations = [
-        migrations.RunPython(migrations.RunPython.noop, count_again),
-        migrations.RunSQL(SEQUENCE, "DROP SEQUENCE documents_chunk_index_id"),
-        migrations.CreateModel(
-            name="LexicalSegment",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("language", common.fields.RegConfigField(max_length=63)),
-                ("is_current", models.BooleanField()),
-                (
-                    "chunk_count",
-                    models.PositiveIntegerField(
-                        help_text="Chunks with words, those since removed among them."
-                    ),
-                ),
-                (
-                    "wordless_count",
-                    models.PositiveIntegerField(help_text="Chunks without: vectors alone."),
-                ),
-                (
-                    "total_length",
-                    models.PositiveBigIntegerField(help_text="Sum of the chunks' lengths."),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "collection",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="lexical_segments",
-                        to="documents.collection",
-                    ),
-                ),
-                (
-                    "workspace",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to="accounts.workspace",
-                    ),
-                ),
-            ],
-            options={"verbose_name": "search index segment"},
-        ),
-        migrations.CreateModel(
-            name="Posting",
-            fields=[
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "segment_id",
-                        "lexeme",
-                        "base",
-                        "workspace_id",
-                        blank=True,
+        migrations.SeparateDatabaseAndState(
+            database_operations=[migrations.RunPython(give_index_ids, take_index_ids)],
+            state_operations=[
+                migrations.AddField(
+                    model_name="chunk",
+                    name="index_id",
+                    field=models.BigIntegerField(
+                        db_default=documents.models.chunk.NextIndexId(),
                         editable=False,
-                        primary_key=True,
-                        serialize=False,
+                        help_text="What the lexical index knows these words by: another one once they"
+                        " change.",
                     ),
                 ),
-                ("segment_id", models.BigIntegerField()),
-                ("lexeme", common.fields.LexemeField()),
-                (
-                    "base",
-                    models.BigIntegerField(
-                        help_text="Index id of the block's beginning, by 65,536."
-                    ),
+                migrations.AddIndex(
+                    model_name="chunk",
+                    index=models.Index(fields=["index_id"], name="chunk_index_id_index"),
                 ),
-                ("data", models.BinaryField()),
-                ("workspace", _workspace()),
             ],
         ),
-        migrations.CreateModel(
-            name="PendingChunk",
-            fields=[
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "collection_id",
-                        "index_id",
-                        "workspace_id",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
+        InOneTransaction(
+            [
+                migrations.CreateModel(
+                    name="LexicalSegment",
+                    fields=[
+                        (
+                            "id",
+                            models.BigAutoField(
+                                auto_created=True,
+                                primary_key=True,
+                                serialize=False,
+                                verbose_name="ID",
+                            ),
+                        ),
+                        ("language", common.fields.RegConfigField(max_length=63)),
+                        ("is_current", models.BooleanField()),
+                        (
+                            "chunk_count",
+                            models.PositiveIntegerField(
+                                help_text="Chunks with words, those since removed among them."
+                            ),
+                        ),
+                        (
+                            "wordless_count",
+                            models.PositiveIntegerField(help_text="Chunks without: vectors alone."),
+                        ),
+                        (
+                            "total_length",
+                            models.PositiveBigIntegerField(help_text="Sum of the chunks' lengths."),
+                        ),
+                        ("created_at", models.DateTimeField(auto_now_add=True)),
+                        (
+                            "collection",
+                            models.ForeignKey(
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="lexical_segments",
+                                to="documents.collection",
+                            ),
+                        ),
+                        (
+                            "workspace",
+                            models.ForeignKey(
+                                db_index=False,
+                                on_delete=django.db.models.deletion.CASCADE,
+                                related_name="+",
+                                to="accounts.workspace",
+                            ),
+                        ),
+                    ],
+                    options={"verbose_name": "search index segment"},
                 ),
-                ("collection_id", models.BigIntegerField()),
-                ("index_id", models.BigIntegerField()),
-                ("workspace", _workspace()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="RemovedChunk",
-            fields=[
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "collection_id",
-                        "index_id",
-                        "workspace_id",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
+                migrations.CreateModel(
+                    name="Posting",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "segment_id",
+                                "lexeme",
+                                "base",
+                                "workspace_id",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("segment_id", models.BigIntegerField()),
+                        ("lexeme", common.fields.LexemeField()),
+                        (
+                            "base",
+                            models.BigIntegerField(
+                                help_text="Index id of the block's beginning, by 65,536."
+                            ),
+                        ),
+                        ("data", models.BinaryField()),
+                        ("workspace", _workspace()),
+                    ],
                 ),
-                ("collection_id", models.BigIntegerField()),
-                ("index_id", models.BigIntegerField()),
-                ("language", common.fields.RegConfigField(max_length=63)),
-                ("is_current", models.BooleanField()),
-                ("length", models.PositiveIntegerField()),
-                ("workspace", _workspace()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Lexeme",
-            fields=[
-                (
-                    "pk",
-                    models.CompositePrimaryKey(
-                        "collection_id",
-                        "language",
-                        "lexeme",
-                        "workspace_id",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                    ),
+                migrations.CreateModel(
+                    name="PendingChunk",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "collection_id",
+                                "index_id",
+                                "workspace_id",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("collection_id", models.BigIntegerField()),
+                        ("index_id", models.BigIntegerField()),
+                        ("workspace", _workspace()),
+                    ],
                 ),
-                ("collection_id", models.BigIntegerField()),
-                ("language", common.fields.RegConfigField(max_length=63)),
-                ("lexeme", common.fields.LexemeField()),
-                ("workspace", _workspace()),
+                migrations.CreateModel(
+                    name="RemovedChunk",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "collection_id",
+                                "index_id",
+                                "workspace_id",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("collection_id", models.BigIntegerField()),
+                        ("index_id", models.BigIntegerField()),
+                        ("language", common.fields.RegConfigField(max_length=63)),
+                        ("is_current", models.BooleanField()),
+                        ("length", models.PositiveIntegerField()),
+                        ("workspace", _workspace()),
+                    ],
+                ),
+                migrations.CreateModel(
+                    name="Lexeme",
+                    fields=[
+                        (
+                            "pk",
+                            models.CompositePrimaryKey(
+                                "collection_id",
+                                "language",
+                                "lexeme",
+                                "workspace_id",
+                                blank=True,
+                                editable=False,
+                                primary_key=True,
+                                serialize=False,
+                            ),
+                        ),
+                        ("collection_id", models.BigIntegerField()),
+                        ("language", common.fields.RegConfigField(max_length=63)),
+                        ("lexeme", common.fields.LexemeField()),
+                        ("workspace", _workspace()),
+                    ],
+                    options={
+                        "indexes": [
+                            django.contrib.postgres.indexes.GinIndex(
+                                fields=["lexeme"],
+                                name="lexeme_similar_index",
+                                opclasses=["gin_trgm_ops"],
+                            )
+                        ],
+                    },
+                ),
+                migrations.RunSQL(STORAGE, migrations.RunSQL.noop),
             ],
-            options={
-                "indexes": [
-                    django.contrib.postgres.indexes.GinIndex(
-                        fields=["lexeme"],
-                        name="lexeme_similar_index",
-                        opclasses=["gin_trgm_ops"],
-                    )
-                ],
-            },
+            is_done=tables_exist,
         ),
-        migrations.AddField(
-            model_name="chunk",
-            name="index_id",
-            field=models.BigIntegerField(
-                db_default=documents.models.chunk.NextIndexId(),
-                editable=False,
-                help_text="What the lexical index knows these words by: another one once they"
-                " change.",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="chunk",
-            index=models.Index(fields=["index_id"], name="chunk_index_id_index"),
-        ),
-        migrations.RunSQL(TRIGGERS, NO_TRIGGERS),
-        migrations.RemoveIndex(model_name="chunk", name="chunk_search_vector_index"),
-        migrations.DeleteModel(name="LexemeFrequency"),
-        migrations.DeleteModel(name="LexicalStatistics"),
-        migrations.RemoveField(model_name="collection", name="statistics_stale"),
+        migrations.RunPython(list_pending, migrations.RunPython.noop),
+        InOneTransaction([migrations.RunSQL(TRIGGERS, NO_TRIGGERS)], is_done=triggers_exist),
+        migrations.RunPython(index_words, migrations.RunPython.noop),
+        migrations.RunPython(index_vectors, migrations.RunPython.noop),
     ]

@@ -9,6 +9,7 @@ from threading import Event
 from typing import Any, TypeVar
 
 import anyio
+from django.conf import settings
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
@@ -107,7 +108,6 @@ def _tool_result(text: str, *, is_error: bool) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)], is_error=is_error)
 
 
-VERSION = "0.1.0"
 INSTRUCTIONS = (
     "Documents, memory and a knowledge graph of one workspace. To answer from the documents, search"
     " them first: hybrid_query finds by words and by meaning and is the best first try,"
@@ -123,7 +123,7 @@ def build_server(caller: Caller) -> Server[Any]:
     """A server whose requests run in the context that `caller` returns."""
     return Server(
         "ragsite",
-        version=VERSION,
+        version=settings.RAGSITE_VERSION,
         title="ragsite",
         instructions=INSTRUCTIONS,
         on_list_tools=run_in_thread(caller, list_tools),

@@ -288,7 +288,8 @@ _MOVABLE = """
       AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass
                       AND objid = p.oid AND deptype = 'e')
 """
-_OTHERS = """
+#: Number and names of the connections of the site's processes, without the one that asks.
+SITE_CONNECTIONS = """
     SELECT count(*), string_agg(DISTINCT application_name, ', ')
     FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -303,7 +304,7 @@ _BETWEEN_LOOKS = 0.1
 def check_database(connection: Connection, *, replace: bool) -> None:
     """Raise BackupError unless this database can be restored into."""
     for _ in range(_CONNECTION_CHECKS):
-        ((count, names),) = connection.execute(_OTHERS).fetchall()
+        ((count, names),) = connection.execute(SITE_CONNECTIONS).fetchall()
         if not count:
             break
         time.sleep(_BETWEEN_LOOKS)  # those that this process has just closed take a moment

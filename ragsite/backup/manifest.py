@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import stat
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
@@ -213,8 +212,7 @@ _OPTIONS = ("model", "model_name", "dimensions", "revision")
 
 def product_version() -> str:
     """Version of ragsite, such as `0.1.0`."""
-    said = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
-    return str(said["project"]["version"])
+    return str(settings.RAGSITE_VERSION)
 
 
 def known_migrations() -> frozenset[Migration]:
