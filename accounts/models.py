@@ -207,6 +207,13 @@ class Invitation(models.Model):
         null=True, blank=True, help_text=gettext_lazy("Empty: without a limit.")
     )
     uses = models.PositiveIntegerField(default=0)
+    accepted_by = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        blank=True,
+        editable=False,
+        help_text=gettext_lazy("Ids of users, whose leaving ends it."),
+    )
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
