@@ -98,7 +98,7 @@ def mail_is_sent() -> bool:
 
 
 def send_invitation(*, invitation: Invitation, url: str) -> str:
-    """Send the link to the invitation's address; returns why that failed, empty where it did not."""
+    """Send the link to its address; returns why that failed, empty where it did not."""
     try:
         send_mail(
             gettext("You are invited to “{workspace}”").format(workspace=invitation.workspace),
