@@ -40,7 +40,7 @@ def create_group(
         group=Group.objects.create(name=f"{workspace.slug} {uuid4()}"),
         workspace=workspace,
         name=name,
-        external_names=_checked_external_names(external_names),
+        external_names=checked_external_names(external_names),
     )
     _record(Action.MADE, group)
     return group
@@ -56,7 +56,7 @@ def update_group(
     if name is not None:
         wanted["name"] = _checked_name(group.workspace, name, group)
     if external_names is not None:
-        wanted["external_names"] = _checked_external_names(external_names)
+        wanted["external_names"] = checked_external_names(external_names)
     changed = [field for field, value in wanted.items() if getattr(group, field) != value]
     if changed:
         for field in changed:
@@ -233,14 +233,14 @@ def _checked_name(workspace: Workspace, name: str, group: WorkspaceGroup | None 
     return name
 
 
-def _checked_external_names(names: Iterable[str]) -> list[str]:
+def checked_external_names(names: Iterable[str]) -> list[str]:
+    """Sorted, without empty ones. Raises InvalidInput."""
     found: Sequence[str] = sorted({name.strip() for name in names} - {""})
     too_long = [name for name in found if len(name) > MAX_EXTERNAL_NAME_CHARACTERS]
     if too_long or len(found) > MAX_EXTERNAL_NAMES or not all(map(str.isprintable, found)):
         raise InvalidInput(
             gettext(
-                "A group has at most {number} names elsewhere, of up to {limit} printable"
-                " characters."
+                "There may be {number} names elsewhere, of up to {limit} printable characters each."
             ).format(number=MAX_EXTERNAL_NAMES, limit=MAX_EXTERNAL_NAME_CHARACTERS),
             field="external_names",
         )

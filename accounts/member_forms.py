@@ -32,6 +32,28 @@ USES = {
 }
 
 
+class ExternalNamesField(forms.CharField):
+    """Names that other systems use, a line each, as a list."""
+
+    def __init__(self, *, help_text: Any) -> None:
+        super().__init__(
+            label=gettext_lazy("What other systems call it"),
+            required=False,
+            max_length=(MAX_EXTERNAL_NAME_CHARACTERS + 2) * MAX_EXTERNAL_NAMES,
+            widget=forms.Textarea(attrs={"rows": 3}),
+            help_text=help_text,
+        )
+
+    def to_python(self, value: Any) -> Any:
+        return (super().to_python(value) or "").splitlines()
+
+    def run_validators(self, value: Any) -> None:
+        super().run_validators("\n".join(value))
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+
 class GroupsForm(forms.Form):
     """A form with a check box for each group of the workspace, if there are any."""
 
@@ -53,12 +75,22 @@ class MemberForm(GroupsForm):
     """Role and groups of a member."""
 
     role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLE_CHOICES)
+    external_names = ExternalNamesField(
+        help_text=gettext_lazy(
+            "A name a line, such as the user name or the email address at a source of documents."
+        )
+    )
 
-    field_order = ("role", "groups")
+    field_order = ("role", "groups", "external_names")
 
     def __init__(self, data: Any, *, membership: Membership) -> None:
         mine = membership.group_members.filter(source="").values_list("group", flat=True)
-        super().__init__(data, initial={"role": membership.role, "groups": list(mine)})
+        initial = {
+            "role": membership.role,
+            "groups": list(mine),
+            "external_names": membership.external_names,
+        }
+        super().__init__(data, initial=initial)
         self.offer_groups(membership.workspace.groups.all())
 
 
@@ -66,15 +98,11 @@ class GroupForm(forms.Form):
     """Name, other names and members of a group."""
 
     name = forms.CharField(label=gettext_lazy("Name"), max_length=MAX_NAME_CHARACTERS)
-    external_names = forms.CharField(
-        label=gettext_lazy("What it is called elsewhere"),
-        required=False,
-        max_length=(MAX_EXTERNAL_NAME_CHARACTERS + 2) * MAX_EXTERNAL_NAMES,
-        widget=forms.Textarea(attrs={"rows": 3}),
+    external_names = ExternalNamesField(
         help_text=gettext_lazy(
             "A name a line: by the sign-in of your firm, or at a source of documents. Its own name"
             " counts, too."
-        ),
+        )
     )
     members = forms.TypedMultipleChoiceField(
         label=gettext_lazy("Members"),
@@ -90,7 +118,7 @@ class GroupForm(forms.Form):
         if group is not None:
             initial = {
                 "name": group.name,
-                "external_names": "\n".join(group.external_names),
+                "external_names": group.external_names,
                 "members": list(
                     group.members.filter(source="").values_list("membership__user", flat=True)
                 ),
@@ -100,11 +128,6 @@ class GroupForm(forms.Form):
         self.fields["members"].choices = [  # type: ignore[attr-defined]
             (each.user_id, each.user.username) for each in people
         ]
-
-    def clean_external_names(self) -> list[str]:
-        """One a line."""
-        lines: list[str] = self.cleaned_data["external_names"].splitlines()
-        return lines
 
 
 class InvitationForm(GroupsForm):

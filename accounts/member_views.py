@@ -30,7 +30,7 @@ from accounts.invitations import (
     send_invitation,
 )
 from accounts.member_forms import GroupForm, InvitationForm, MemberForm, NewAccountForm
-from accounts.members import change_role, is_owner, remove_member, require_owner
+from accounts.members import change_role, is_owner, remove_member, require_owner, set_external_names
 from accounts.models import GroupMember, Invitation, Membership, User, Workspace, WorkspaceGroup
 from accounts.rate_limits import count_invitation_attempt
 from common.errors import NotFound, RagsiteError
@@ -105,6 +105,7 @@ def member(request: HttpRequest, pk: int) -> HttpResponse:
         with errors_in_form(form), transaction.atomic():
             change_role(membership=membership, role=form.cleaned_data["role"])
             set_groups(membership=membership, group_ids=form.cleaned_data.get("groups", ()))
+            set_external_names(membership=membership, names=form.cleaned_data["external_names"])
         if not form.errors:
             messages.success(
                 request,

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
-from accounts.groups import add_members
+from accounts.groups import add_members, checked_external_names
 from accounts.models import Invitation, Membership, Role, Workspace, WorkspaceGroup
 from common.errors import Conflict, Forbidden, InvalidInput
 
@@ -70,6 +70,24 @@ def change_role(*, membership: Membership, role: str) -> Membership:
         membership.save(update_fields=["role", "updated_at"])
         _end_invitations(membership, Q(created_by=membership.user_id))
         _record(Action.CHANGED, membership, role=(before, wanted))
+    return membership
+
+
+@transaction.atomic
+def set_external_names(*, membership: Membership, names: Iterable[str]) -> Membership:
+    """What sources of documents call the member. Only owners say so: an email address or a user
+    name is what people have written themselves. Raises InvalidInput."""
+    wanted = checked_external_names(names)
+    if wanted != membership.external_names:
+        membership.external_names = wanted
+        membership.save(update_fields=["external_names", "updated_at"])
+        record_change(
+            action=Action.CHANGED,
+            kind=Kind.MEMBERSHIP,
+            workspace_id=membership.workspace_id,
+            object_id=membership.pk,
+            fields=["external_names"],
+        )
     return membership
 
 

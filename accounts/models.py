@@ -88,6 +88,13 @@ class Membership(TimestampedModel):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
+    external_names = ArrayField(
+        models.CharField(max_length=200),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text=gettext_lazy("What sources of documents call them, as an owner says."),
+    )
 
     objects = WorkspaceOwnedQuerySet["Membership"].as_manager()
 
