@@ -48,6 +48,20 @@ class ScopeMissing(Forbidden):
         )
 
 
+class KeyLimited(Forbidden):
+    """The key is limited to collections, and this belongs to the whole workspace."""
+
+    code = "key_limited"
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext(
+                "This API key is limited to some collections, and this belongs to the whole"
+                " workspace. Make one without that limit, under API keys."
+            )
+        )
+
+
 def create_key(
     *,
     user: Any,
@@ -55,13 +69,14 @@ def create_key(
     name: str,
     scopes: Iterable[str],
     expires_at: datetime | None = None,
+    collections: Iterable[int] = (),
     maker: ApiKey | None = None,
 ) -> tuple[ApiKey, str]:
     """A new key and its secret, which cannot be read again.
 
-    A key that creates another, its `maker`, cannot grant more than it has. Raises InvalidInput,
-    NotFound for a workspace that the user does not belong to, Forbidden, and Conflict for too many
-    keys.
+    With `collections`, their ids, it opens nothing else; without, all. A key that creates another,
+    its `maker`, cannot grant more than it has. Raises InvalidInput, NotFound for a workspace that
+    the user does not belong to and for collections, Forbidden, and Conflict for too many keys.
     """
     name = name.strip()
     if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
@@ -76,6 +91,12 @@ def create_key(
         raise InvalidInput(
             gettext("This moment has passed. Choose a later one."), field="expires_at"
         )
+    limits = set(collections)
+    known = workspace.collections.filter(pk__in=limits).values_list("pk", flat=True)
+    if missing := limits - set(known):
+        raise NotFound(gettext("There is no collection {pk} here.").format(pk=min(missing)))
+    if maker is not None and maker.collections:
+        raise KeyLimited
     if maker is not None:
         _check_maker(maker, wanted, expires_at)
     membership = Membership.objects.filter(user=user, workspace=workspace).first()
@@ -102,8 +123,10 @@ def create_key(
             digest=secret_digest(secret),
             scopes=wanted,
             expires_at=expires_at,
+            collections=sorted(limits),
         )
-        _record(Action.MADE, key, scopes=[Scope(scope) for scope in wanted])
+        values = {"collections": key.collections} if limits else {}
+        _record(Action.MADE, key, scopes=[Scope(scope) for scope in wanted], **values)
     return key, secret
 
 
@@ -149,8 +172,18 @@ def secret_digest(secret: str) -> str:
 
 
 def scopes_of(auth: Any) -> frozenset[str] | None:
-    """The scopes of a request's `auth`; None for a session or a password."""
-    return frozenset(auth.scopes) if isinstance(auth, ApiKey) else None
+    """The scopes of a request's `auth`; None for a session or a password. What is remembered of
+    people belongs to no collection, so that a key limited to some does not reach it."""
+    if not isinstance(auth, ApiKey):
+        return None
+    return frozenset(auth.scopes) - (
+        {Scope.MEMORY, Scope.ADMIN} if auth.collections else frozenset()
+    )
+
+
+def collections_of(auth: Any) -> frozenset[int] | None:
+    """Ids of the collections that a request's `auth` is limited to; None for all."""
+    return frozenset(auth.collections) or None if isinstance(auth, ApiKey) else None
 
 
 def _checked_scopes(scopes: Iterable[str]) -> list[str]:

@@ -75,6 +75,8 @@ class Kind(StrEnum):
     CONTEXT = "context"
     MEMORY = "memory"
     PIPELINE = "pipeline"
+    GROUP = "group"
+    INVITATION = "invitation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,8 @@ KIND_LABELS: dict[str, str] = {
     Kind.CONTEXT: gettext_noop("context"),
     Kind.MEMORY: gettext_noop("memory"),
     Kind.PIPELINE: gettext_noop("pipeline"),
+    Kind.GROUP: gettext_noop("group"),
+    Kind.INVITATION: gettext_noop("invitation"),
 }
 #: One or many objects of each kind.
 KIND_COUNTS: dict[str, Callable[[int], str]] = {
@@ -263,6 +267,8 @@ KIND_COUNTS: dict[str, Callable[[int], str]] = {
     Kind.CONTEXT: lambda number: ngettext("a context", "{number} contexts", number),
     Kind.MEMORY: lambda number: ngettext("a memory", "{number} memories", number),
     Kind.PIPELINE: lambda number: ngettext("a pipeline", "{number} pipelines", number),
+    Kind.GROUP: lambda number: ngettext("a group", "{number} groups", number),
+    Kind.INVITATION: lambda number: ngettext("an invitation", "{number} invitations", number),
 }
 #: Label of the actor where no user is known, by channel.
 CHANNEL_ACTORS = {"": gettext_noop("The site"), "command": gettext_noop("A command")}

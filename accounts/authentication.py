@@ -12,7 +12,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from accounts.api_keys import INVALID_KEY, ScopeMissing, authenticate_key
+from accounts.api_keys import INVALID_KEY, KeyLimited, ScopeMissing, authenticate_key
 from accounts.models import ApiKey, Membership, Scope, User
 from accounts.rate_limits import Quota, TooManyRequests, consume, parse_rate, record_failed_key
 from common.rls import bypass_rls, restrict_workspaces
@@ -35,7 +35,7 @@ class KeyAuthentication(BaseAuthentication):
         if key is None:
             record_failed_key(request)
             raise AuthenticationFailed(INVALID_KEY)
-        restrict_workspaces([key.workspace_id])
+        restrict_workspaces([key.workspace_id], collections=key.collections)
         return key.user, key
 
     def authenticate_header(self, request: Request) -> str:
@@ -94,20 +94,33 @@ class KeyHasScope(BasePermission):
     """Checks the scope of an API key; a session or a password needs none.
 
     A view names it in `required_scope`, for single actions or methods in `action_scopes`. Without
-    either, safe methods need `read` and all others `write`.
+    either, safe methods need `read` and all others `write`. A key that is limited to collections
+    opens only what says `for_limited_keys`: of that the database shows those collections alone.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if isinstance(request.auth, ApiKey):
             require_scope(request.auth, required_scope(view, str(request.method)))
+            if request.auth.collections and not _serves_limited_keys(view, str(request.method)):
+                raise KeyLimited
         return True
 
 
 def required_scope(view: Any, method: str) -> str:
     """The scope that a key needs for this method of the view."""
-    handler = getattr(view, "action", None) or ("get" if method == "HEAD" else method.lower())
+    handler = handler_name(view, method)
     named = getattr(view, "action_scopes", {}).get(handler) or getattr(view, "required_scope", "")
     return str(named or (Scope.READ if method in SAFE_METHODS else Scope.WRITE))
+
+
+def _serves_limited_keys(view: Any, method: str) -> bool:
+    served = getattr(view, "for_limited_keys", False)
+    return served if isinstance(served, bool) else handler_name(view, method) in served
+
+
+def handler_name(view: Any, method: str) -> str:
+    """The action of a viewset, or the method in small letters; that of HEAD is `get`."""
+    return getattr(view, "action", None) or ("get" if method == "HEAD" else method.lower())
 
 
 def require_scope(key: ApiKey, scope: str) -> None:

@@ -1,11 +1,12 @@
-"""Users, workspaces (the tenants), memberships, API keys, idempotency records, the audit log.
+"""Users, workspaces (the tenants), memberships, groups, invitations, API keys, idempotency records,
+the audit log.
 
 Reads go through `visible_to(user)`.
 """
 
 from typing import Any, Self, TypeVar
 
-from django.contrib.auth.models import AbstractUser, AnonymousUser
+from django.contrib.auth.models import AbstractUser, AnonymousUser, Group
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
@@ -87,6 +88,13 @@ class Membership(TimestampedModel):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
+    external_names = ArrayField(
+        models.CharField(max_length=200),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text=gettext_lazy("What sources of documents call them, as an owner says."),
+    )
 
     objects = WorkspaceOwnedQuerySet["Membership"].as_manager()
 
@@ -102,6 +110,147 @@ class Membership(TimestampedModel):
 
     def __str__(self) -> str:
         return f"{self.user} · {self.role} of {self.workspace}"
+
+
+class WorkspaceGroup(TimestampedModel):
+    """Some members of a workspace, whom access lists name together as `group:<id>`.
+
+    Its id is that of a row of Django's groups, so that those made in the admin, which access lists
+    name in the same way, never share one. Nobody is in that row: members are `GroupMember`s.
+    """
+
+    group = models.OneToOneField(
+        Group, models.CASCADE, primary_key=True, related_name="workspace_group", editable=False
+    )
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="groups", db_index=False)
+    name = models.CharField(max_length=100)
+    external_names = ArrayField(
+        models.CharField(max_length=200),
+        default=list,
+        blank=True,
+        help_text=gettext_lazy(
+            "What it is called elsewhere, beside its name: by the sign-in of a firm, or at a source"
+            " of documents."
+        ),
+    )
+
+    objects = WorkspaceOwnedQuerySet["WorkspaceGroup"].as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = gettext_lazy("group of a workspace")
+        verbose_name_plural = gettext_lazy("groups of workspaces")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "name"], name="workspacegroup_workspace_name_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def principal(self) -> str:
+        """Its entry in access lists."""
+        return f"group:{self.pk}"
+
+
+class GroupMember(models.Model):
+    """A member of a workspace in one of its groups. It refers to the membership, so that who leaves
+    the workspace cannot stay in a group.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    group = models.ForeignKey(WorkspaceGroup, models.CASCADE, related_name="members")
+    membership = models.ForeignKey(
+        Membership, models.CASCADE, related_name="group_members", db_index=False
+    )
+    source = models.CharField(
+        max_length=40,
+        blank=True,
+        help_text=gettext_lazy("Which sign-in put them in, and takes them out. Empty: an owner."),
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = WorkspaceOwnedQuerySet["GroupMember"].as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = gettext_lazy("member of a group")
+        verbose_name_plural = gettext_lazy("members of groups")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["membership", "group", "source"], name="groupmember_membership_group_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.membership_id} in {self.group_id}"
+
+
+class InvitationQuerySet(WorkspaceOwnedQuerySet["Invitation"]):
+    def open(self) -> "InvitationQuerySet":
+        """Neither revoked nor expired, nor used as often as they may be."""
+        return self.filter(
+            models.Q(max_uses=None) | models.Q(uses__lt=models.F("max_uses")),
+            revoked_at=None,
+            expires_at__gt=Now(),
+        )
+
+
+class Invitation(models.Model):
+    """A link that makes who opens it a member of a workspace. Its token is random and not stored;
+    `digest` is its SHA-256.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    digest = models.CharField(max_length=64, editable=False)
+    role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
+    groups = ArrayField(
+        models.IntegerField(), default=list, blank=True, help_text=gettext_lazy("Ids of groups.")
+    )
+    email = models.EmailField(blank=True, help_text=gettext_lazy("Whom the link was sent to."))
+    max_uses = models.PositiveIntegerField(
+        null=True, blank=True, help_text=gettext_lazy("Empty: without a limit.")
+    )
+    uses = models.PositiveIntegerField(default=0)
+    accepted_by = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        blank=True,
+        editable=False,
+        help_text=gettext_lazy("Ids of users, whose leaving ends it."),
+    )
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = InvitationQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["digest", "workspace"], name="invitation_digest_unique"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(role__in=Role.values), name="invitation_role_check"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(max_uses=None) | models.Q(uses__lte=models.F("max_uses")),
+                name="invitation_uses_check",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"invitation {self.pk}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be accepted."""
+        is_used_up = self.max_uses is not None and self.uses >= self.max_uses
+        return self.revoked_at is None and not is_used_up and self.expires_at > timezone.now()
 
 
 class Scope(models.TextChoices):
@@ -148,6 +297,13 @@ class ApiKey(models.Model):
     prefix = models.CharField(max_length=16, help_text=gettext_lazy("How the secret begins."))
     digest = models.CharField(max_length=64, editable=False)
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
+    collections = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text=gettext_lazy("Ids of the collections that it opens. Empty: all."),
+    )
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(
         null=True,

@@ -148,6 +148,7 @@ def _client(url: str) -> "Redis":
 
 
 ACCOUNT_QUOTA, ADDRESS_QUOTA, KEY_QUOTA = "login-account", "login-address", "key-address"
+INVITATION_QUOTA = "invitation-address"
 #: A household or a server has one network of IPv6, and all the addresses in it.
 IPV6_NETWORK_BITS = 64
 
@@ -205,6 +206,16 @@ def record_failed_key(request: Any) -> None:
         gettext(
             "Too many requests came with a key that is none of this site's. Try again in {wait}."
         ),
+    )
+
+
+def count_invitation_attempt(request: Any) -> None:
+    """Count an account that is made, or an invitation that is none. Raises TooManyRequests after
+    too many from one address."""
+    rate, address = parse_rate(settings.LOGIN_ADDRESS_RATE), client_address(request)
+    _require(
+        _count(INVITATION_QUOTA, address, rate, address),
+        gettext("Too many attempts to join came from your address. Try again in {wait}."),
     )
 
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from accounts.audit import Action, Kind, record_change
 from accounts.models import Membership, Role, User, Workspace
 from common.errors import Forbidden, InvalidInput, NotFound
+from common.sql import fetch_prepared
 
 DEFAULT_WORKSPACE = "default"
 EDITING_ROLES = (Role.OWNER, Role.EDITOR)
@@ -108,10 +109,22 @@ def ensure_login(*, username: str, workspace: Workspace) -> tuple[User, str | No
     return user, password
 
 
+#: Ids of the groups of a user, whose id is the parameter twice: of Django's, which an administrator
+#: of the site makes, and of workspaces.
+GROUPS_OF_USER = """
+    SELECT own.group_id FROM accounts_user_groups AS own
+    WHERE own.user_id = %s AND NOT EXISTS (
+        SELECT FROM accounts_workspacegroup AS team WHERE team.group_id = own.group_id)
+    UNION
+    SELECT own.group_id FROM accounts_groupmember AS own
+    JOIN accounts_membership AS member ON member.id = own.membership_id
+    WHERE member.user_id = %s"""
+
+
 def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:
     """The names under which access lists know `user`: itself and its groups, whose ids may be
     passed.
     """
     if groups is None:
-        groups = user.groups.values_list("id", flat=True) if user.pk else ()
+        groups = [pk for (pk,) in fetch_prepared(GROUPS_OF_USER, [user.pk] * 2)] if user.pk else ()
     return [f"user:{user.pk}", *(f"group:{group}" for group in groups)]

@@ -1,5 +1,5 @@
 """Row-level security: which workspaces PostgreSQL shows to the current request
-(docs/decisions/0045).
+(docs/decisions/0045), and which collections to an API key that is limited to some (0074).
 
 Begin with `WorkspaceContext` and `workspace_context`; `rls_prefix` is the SQL put before each
 statement, `secure_tables` creates role, policies and grants after each migration. Pages and the API
@@ -19,10 +19,14 @@ from django.conf import settings
 from django.db import DatabaseError, connections, transaction
 from psycopg import sql
 
+from common.errors import Forbidden
+
 T = TypeVar("T")
 
 #: The setting that policies read: ids of workspaces with commas between them.
 WORKSPACES_SETTING = "ragsite.workspace"
+#: Likewise of ids of collections; empty for all.
+COLLECTIONS_SETTING = "ragsite.collections"
 
 FindWorkspaces = Callable[[], Iterable[int] | None]
 
@@ -31,14 +35,16 @@ class WorkspaceContext:
     """The workspaces visible to a piece of work, looked up when the first statement needs them.
 
     `find()` runs with row-level security bypassed, because the user is looked up in the database
-    too. If it returns None, everything is visible.
+    too. If it returns None, everything is visible. `collections` are the only ones to be visible;
+    None is all of the workspaces.
     """
 
-    __slots__ = ("_find", "_workspaces")
+    __slots__ = ("_find", "_workspaces", "collection_ids")
 
-    def __init__(self, find: FindWorkspaces) -> None:
+    def __init__(self, find: FindWorkspaces, *, collections: frozenset[int] | None = None) -> None:
         self._find: FindWorkspaces | None = find
         self._workspaces: frozenset[int] | None = None
+        self.collection_ids = collections
 
     @property
     def workspace_ids(self) -> frozenset[int] | None:
@@ -91,10 +97,21 @@ def use_context(context: WorkspaceContext) -> Iterator[None]:
 
 
 @contextmanager
-def workspace_context(*workspaces: int) -> Iterator[None]:
-    """Within the block, PostgreSQL shows only these workspaces."""
-    with use_context(WorkspaceContext(lambda: workspaces)):
+def workspace_context(
+    *workspaces: int, collections: frozenset[int] | None = None
+) -> Iterator[None]:
+    """Within the block, PostgreSQL shows only these workspaces, and of them only `collections`, if
+    given; without, those that were visible before."""
+    within = current_collections() if collections is None else collections
+    with use_context(WorkspaceContext(lambda: workspaces, collections=within)):
         yield
+
+
+def current_collections() -> frozenset[int] | None:
+    """The collections that the current work is limited to, also while row-level security is
+    bypassed; None for all."""
+    context = _current.get() or _default_context
+    return None if context is None else context.collection_ids
 
 
 @contextmanager
@@ -110,11 +127,15 @@ def bypass_rls() -> Iterator[None]:
         _bypassed.set(before)
 
 
-def restrict_workspaces(workspaces: Iterable[int] | None) -> None:
-    """Show only these workspaces for the rest of the current work, if it has a context."""
+def restrict_workspaces(
+    workspaces: Iterable[int] | None, *, collections: Iterable[int] = ()
+) -> None:
+    """Show only these workspaces for the rest of the current work, if it has a context, and of them
+    only `collections`, if there are any."""
     context = _current.get()
     if context is not None:
         context.show(workspaces)
+        context.collection_ids = frozenset(collections) or None
 
 
 def deny_by_default() -> None:
@@ -143,6 +164,8 @@ def iterate_within(context: WorkspaceContext, parts: Iterable[T]) -> Iterator[T]
 RESET_ROLE = "SET LOCAL ROLE NONE; "
 #: The same of a statement without a limit.
 RESET_TIMEOUT = "SET LOCAL statement_timeout = DEFAULT; "
+#: The same of a statement that may see all collections.
+RESET_COLLECTIONS = f"SET LOCAL {COLLECTIONS_SETTING} = ''; "
 
 #: Name of the role of a login: roles are a server's, and two sites must not share one.
 ROLE_NAME = "left(current_user::text, 58) || '_site'"
@@ -194,9 +217,27 @@ def rls_prefix(connection: Any) -> str:
         return ""
     role = request_role(connection)
     if not role:
+        if current.collection_ids is not None:
+            raise CannotLimit
         return ""
     ids = ",".join(map(str, sorted(workspaces)))
-    return f"SET LOCAL ROLE {role}; SET LOCAL {WORKSPACES_SETTING} = '{ids}'; "
+    prefix = f"SET LOCAL ROLE {role}; SET LOCAL {WORKSPACES_SETTING} = '{ids}'; "
+    if current.collection_ids is not None:
+        ids = ",".join(map(str, sorted(current.collection_ids)))
+        prefix += f"SET LOCAL {COLLECTIONS_SETTING} = '{ids}'; "
+    return prefix
+
+
+class CannotLimit(Forbidden):
+    """Row-level security is not in force, which alone limits a key to collections."""
+
+    code = "key_not_limited"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This API key is limited to collections, which the database of this site cannot ensure:"
+            " check common.W003 of `manage.py check --database default` says why."
+        )
 
 
 def request_role(connection: Any) -> str:
@@ -217,20 +258,20 @@ def forget_role(connection: Any) -> None:
     _roles.pop(connection.alias, None)
 
 
-#: Name of each policy.
-POLICY_NAME = "workspace"
+#: Names of the policies: of tables with a workspace, and of those with a collection.
+POLICY_NAME, COLLECTION_POLICY_NAME = "workspace", "collection"
 #: Tables that requests never touch. The admin, which does, bypasses row-level security.
 HIDDEN_TABLES = ("django_admin_log",)
 
 logger = logging.getLogger(__name__)
 
-_WITHOUT_POLICY = f"""
+_WITHOUT_POLICY = """
     SELECT c.oid::regclass::text, own.col
     FROM unnest(%s::text[], %s::text[]) AS own (name, col)
     JOIN pg_class AS c ON c.oid = to_regclass(quote_ident(own.name))
     WHERE NOT c.relrowsecurity
-       OR NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = '{POLICY_NAME}')
-"""  # noqa: S608 (a constant)
+       OR NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = %s)
+"""
 _ROLE_OF_LOGIN = f"SELECT {ROLE_NAME}"
 _CAN_SET_ROLE_QUERY = f"SELECT {CAN_SET_ROLE} FROM pg_roles WHERE rolname = %s"  # noqa: S608 (a constant)
 #: Tables of the schema that the role cannot write yet, without the hidden ones.
@@ -265,6 +306,19 @@ def workspace_columns() -> dict[str, str]:
     return {**tables, apps.get_model("accounts", "Workspace")._meta.db_table: "id"}
 
 
+def collection_columns() -> dict[str, str]:
+    """The collection column of each table whose rows all belong to a workspace and a collection."""
+    collection: Any = apps.get_model("documents", "Collection")
+    owned = workspace_columns()
+    tables = {
+        model._meta.db_table: field.column
+        for model in apps.get_models(include_auto_created=True)
+        for field in model._meta.local_concrete_fields
+        if field.related_model is collection and not field.null and model._meta.db_table in owned
+    }
+    return {**tables, collection._meta.db_table: "id"}
+
+
 def secure_tables(*, using: str = "default") -> None:
     """Create the missing role, policies and grants; repeating it changes nothing.
 
@@ -273,20 +327,17 @@ def secure_tables(*, using: str = "default") -> None:
     """
     connection = connections[using]
     with transaction.atomic(using=using), connection.cursor() as cursor:
-        tables = workspace_columns()
-        cursor.execute(_WITHOUT_POLICY, [list(tables), list(tables.values())])
-        for table, column in cursor.fetchall():
-            # Policy: show rows of the workspaces set with the statement. Not FORCEd:
-            # docs/decisions/0045.
-            cursor.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-            cursor.execute(f"DROP POLICY IF EXISTS {POLICY_NAME} ON {table}")
-            # In a subquery it is evaluated once a statement, not once a row; the cast only tells
-            # the parser that the subquery returns an array.
-            ids = f"string_to_array(current_setting('{WORKSPACES_SETTING}', true), ',')::bigint[]"
-            named = f"(SELECT {ids})::bigint[]"
-            cursor.execute(
-                f"CREATE POLICY {POLICY_NAME} ON {table} USING ({column} = ANY({named}))"
-            )
+        for name, kind, tables in (
+            (POLICY_NAME, "", workspace_columns()),
+            (COLLECTION_POLICY_NAME, "AS RESTRICTIVE", collection_columns()),
+        ):
+            cursor.execute(_WITHOUT_POLICY, [list(tables), list(tables.values()), name])
+            for table, column in cursor.fetchall():
+                # Not FORCEd: docs/decisions/0045.
+                cursor.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+                cursor.execute(f"DROP POLICY IF EXISTS {name} ON {table}")
+                condition = _shown(column) if name == POLICY_NAME else _within(column)
+                cursor.execute(f"CREATE POLICY {name} ON {table} {kind} USING ({condition})")
     role = _ensure_role(connection)
     if role is None:
         return
@@ -295,6 +346,20 @@ def secure_tables(*, using: str = "default") -> None:
         if cursor.fetchone()[0]:
             _grant_role(cursor, role)
     forget_role(connection)
+
+
+def _shown(column: str, setting: str = WORKSPACES_SETTING) -> str:
+    """Whether the id in `column` is one of those set with the statement."""
+    # In a subquery it is evaluated once a statement, not once a row; the cast only tells the parser
+    # that the subquery returns an array.
+    ids = f"string_to_array(current_setting('{setting}', true), ',')::bigint[]"
+    return f"{column} = ANY((SELECT {ids})::bigint[])"
+
+
+def _within(column: str) -> str:
+    """The same of collections, where the statement is limited to some."""
+    setting = f"current_setting('{COLLECTIONS_SETTING}', true)"
+    return f"(SELECT coalesce({setting}, '') = '') OR {_shown(column, COLLECTIONS_SETTING)}"
 
 
 def _ensure_role(connection: Any) -> str | None:

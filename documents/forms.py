@@ -7,12 +7,13 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.core.files.uploadedfile import UploadedFile
 from django.template.defaultfilters import filesizeformat
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
-from accounts.models import Membership
+from accounts.models import Membership, WorkspaceGroup
 from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import FusionOptions
 from documents.chunkers import CHUNKERS
@@ -26,12 +27,26 @@ ACCESS_HELP = gettext_lazy("Nobody ticked: everybody in the workspace.")
 
 
 def workspace_people(workspace_id: int) -> list[tuple[str, str]]:
-    """The workspace's members as (access list entry, name)."""
+    """The workspace's groups and members as (access list entry, name), and groups of the admin that
+    a member is in."""
+    groups = WorkspaceGroup.objects.filter(workspace=workspace_id).order_by("name")
+    others = Group.objects.filter(
+        workspace_group=None, user__memberships__workspace=workspace_id
+    ).distinct()
     members = Membership.objects.filter(workspace=workspace_id).select_related("user")
     return [
-        (f"user:{member.user_id}", member.user.username)
-        for member in members.order_by("user__username")
+        *((group.principal, group_label(group.name)) for group in groups),
+        *((f"group:{group.pk}", group_label(group.name)) for group in others.order_by("name")),
+        *(
+            (f"user:{member.user_id}", member.user.username)
+            for member in members.order_by("user__username")
+        ),
     ]
+
+
+def group_label(name: str) -> str:
+    """Such as “Sales (group)”, to be told from a member of the same name."""
+    return gettext("{name} (group)").format(name=name)
 
 
 class AccessForm(forms.Form):
@@ -47,7 +62,7 @@ class AccessForm(forms.Form):
     has_access = True
 
     def offer_access(self, workspace_id: int, *, chosen: Iterable[str] = ()) -> None:
-        """Offer the members of the workspace, and who is in the list already."""
+        """Offer groups and members of the workspace, and who is in the list already."""
         choices = workspace_people(workspace_id)
         known = {name for name, _ in choices}
         choices += [(name, name) for name in chosen if name not in known]

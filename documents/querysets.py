@@ -3,7 +3,7 @@
 from typing import Any, Self, TypeVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from accounts.models import WorkspaceOwnedQuerySet
 from accounts.services import principals
@@ -31,8 +31,10 @@ class ItemQuerySet(WorkspaceOwnedQuerySet[M]):
         rows = super().visible_to(user)
         if rows.query.is_empty():
             return rows
+        # The run is joined, because an item without a document belongs to its collection, too.
         return rows.filter(
-            Q(document__access__isnull=True) | Q(document__access__overlap=principals(user))
+            Q(document__access__isnull=True) | Q(document__access__overlap=principals(user)),
+            run__workspace=F("workspace"),
         )
 
 

@@ -7,6 +7,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy
 
 from accounts.models import WorkspaceOwnedQuerySet
+from common.rls import current_collections
 from documents.models import Chunk, Document
 
 
@@ -37,6 +38,8 @@ class GraphQuerySet(WorkspaceOwnedQuerySet[M]):
         relation: Any = self.model._meta.get_field(self.provenance)
         own = {relation.field.name: OuterRef("pk")}
         by_passage = Exists(self._related(self.provenance).filter(**own, chunk__in=readable))
+        if current_collections() is not None:
+            return rows.filter(by_passage)  # what was put in by hand belongs to no collection
         return rows.filter(Q(origin=Origin.GIVEN) | by_passage)
 
     def _related(self, name: str) -> models.QuerySet[Any]:

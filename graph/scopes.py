@@ -8,6 +8,7 @@ from typing import Any
 from accounts.models import Membership, Workspace
 from accounts.services import principals
 from common.errors import NotFound
+from common.rls import current_collections
 
 Parameters = dict[str, Any]
 
@@ -16,12 +17,14 @@ Parameters = dict[str, Any]
 class GraphScope:
     """A workspace's graph as `user` may see it; None is the site itself (commands, tasks), without
     access restrictions. `collection_ids`, if given, limit documents, passages and what was
-    extracted from them.
+    extracted from them. `is_limited`: to the collections of an API key, whose holder sees nothing
+    that people have put in by hand, because that belongs to no collection.
     """
 
     workspace_id: int
     user: Any | None = None
     collection_ids: tuple[int, ...] | None = None
+    is_limited: bool = False
 
 
 def graph_scope(
@@ -36,7 +39,11 @@ def graph_scope(
     member = user.is_active and user.pk is not None
     if not member or not Membership.objects.filter(user=user, workspace=workspace).exists():
         raise NotFound("There is no such workspace. Ask one of its owners to add you.")
-    return GraphScope(workspace.pk, user, collection_ids)
+    limits = current_collections()
+    if limits is not None:
+        narrowed = limits if collection_ids is None else limits & set(collection_ids)
+        collection_ids = tuple(sorted(narrowed))
+    return GraphScope(workspace.pk, user, collection_ids, is_limited=limits is not None)
 
 
 class AccessFilter:
@@ -46,6 +53,7 @@ class AccessFilter:
 
     def __init__(self, scope: GraphScope) -> None:
         self.restricted = scope.user is not None
+        self._given = "FALSE" if scope.is_limited else "{alias}.origin = 'given'"
         self._narrowed = scope.collection_ids is not None
         self.parameters: Parameters = {"workspace": scope.workspace_id}
         if scope.collection_ids is not None:
@@ -74,6 +82,7 @@ class AccessFilter:
         """
         return _NODE_SQL.format(
             node=alias,
+            given=self._given.format(alias=alias),
             passage=self.passage("seen_chunk"),
             document=self.listed("seen_document"),
         )
@@ -82,12 +91,16 @@ class AccessFilter:
         """A given edge, or one with evidence in a readable passage. Its ends are
         checked separately.
         """
-        return _EDGE_SQL.format(edge=alias, passage=self.passage("seen_chunk"))
+        return _EDGE_SQL.format(
+            edge=alias,
+            given=self._given.format(alias=alias),
+            passage=self.passage("seen_chunk"),
+        )
 
 
 # Not EXISTS, which PostgreSQL may turn into a list of all visible rows of the workspace.
 _NODE_SQL = """{node}.workspace_id = %(workspace)s
-    AND ({node}.origin = 'given' OR (
+    AND ({given} OR (
         SELECT TRUE FROM graph_mention AS seen_mention
         JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_mention.chunk_id
         WHERE seen_mention.node_id = {node}.id AND {passage} LIMIT 1))
@@ -99,7 +112,7 @@ _NODE_SQL = """{node}.workspace_id = %(workspace)s
         WHERE seen_chunk.id = {node}.chunk_id AND {passage}))"""
 
 _EDGE_SQL = """{edge}.workspace_id = %(workspace)s
-    AND ({edge}.origin = 'given' OR (
+    AND ({given} OR (
         SELECT TRUE FROM graph_evidence AS seen_evidence
         JOIN documents_chunk AS seen_chunk ON seen_chunk.id = seen_evidence.chunk_id
         WHERE seen_evidence.edge_id = {edge}.id AND {passage} LIMIT 1))"""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from accounts.api_keys import ScopeMissing, scopes_of
+from accounts.api_keys import ScopeMissing, collections_of, scopes_of
 from accounts.models import Workspace
 from common.errors import NotFound
 from graph.scopes import GraphScope, graph_scope
@@ -61,8 +61,9 @@ class RagContext:
     Without `user` it is the site itself, as for a command: it reads everything in the workspace and
     has no memory. `scopes` are those of the API key; None means a session or password, which may do
     all that the user may. `collections` are slugs to limit everything to; empty means all that the
-    user sees. `memory_user` is whose memory is used when a program acts for its own users. Once
-    `cancelled` is set nothing more is begun.
+    user sees; `key_collections` are ids of those that the API key is limited to. `memory_user` is
+    whose memory is used when a program acts for its own users. Once `cancelled` is set nothing more
+    is begun.
     """
 
     user: Any
@@ -72,6 +73,7 @@ class RagContext:
     filter: Mapping[str, Any] | str | None = None
     memory_user: str | None = None
     search_options: Mapping[str, Any] = field(default_factory=dict)
+    key_collections: frozenset[int] | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     found: PassageCollector = field(default_factory=PassageCollector)
 
@@ -143,6 +145,7 @@ def context_of_view(
         user=view.request.user,
         workspace=view.workspace,
         scopes=scopes_of(view.request.auth),
+        key_collections=collections_of(view.request.auth),
         collections=tuple(collections),
         **narrowed,
     )

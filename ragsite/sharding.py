@@ -20,6 +20,7 @@ REFERENCE_TABLES = {
     "accounts_user": "people belong to several workspaces",
     "accounts_user_groups": "of people",
     "accounts_user_user_permissions": "of people",
+    "accounts_workspacegroup": "their ids are those of auth_group, which are unique",
     "accounts_workspace": "the workspaces themselves, whose names are unique",
     "auth_group": "of people",
     "auth_group_permissions": "of people",

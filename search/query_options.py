@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from numpy.typing import NDArray
 
 from accounts.models import User, Workspace
-from accounts.services import principals
+from accounts.services import GROUPS_OF_USER, principals
 from common.errors import InvalidInput, NotFound
 from common.fusion_options import FusionOptions, Method
 from common.sql import CompiledQuery, fetch_prepared
@@ -207,8 +207,8 @@ def scope_for(
     elif user.is_active:
         found = fetch_prepared(
             f"SELECT slug, id FROM ({_VISIBLE.sql}) AS visible UNION ALL"  # noqa: S608 (no values)
-            " SELECT NULL, group_id FROM accounts_user_groups WHERE user_id = %s",
-            [user.pk, workspace.pk, user.pk],
+            f" SELECT NULL, group_id FROM ({GROUPS_OF_USER}) AS own",
+            [user.pk, workspace.pk, user.pk, user.pk],
         )
     known = {slug: pk for slug, pk in found if slug is not None}
     groups = [pk for slug, pk in found if slug is None]

@@ -9,12 +9,14 @@ from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
 from common.errors import InvalidInput
-from documents.forms import AccessForm
+from documents.forms import AccessForm, group_label, workspace_people
 from documents.models import Collection
 from sources.connectors import connector_class
 from sources.models import DataSource
 from sources.schedule import next_run
 
+#: Stands for all members in a rule.
+EVERYBODY = "everybody"
 #: Names of the options in the form begin with this.
 PREFIX = "option_"
 
@@ -36,6 +38,25 @@ class SourceForm(AccessForm):
         label=_("Delete documents whose file is gone there"), required=False, initial=True
     )
 
+    access_rules = forms.CharField(
+        label=_("Others for some folders"),
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 3, "placeholder": "board/**: Board"}),
+        help_text=_(
+            "A line each: which files, a colon, and names of groups and members with commas between"
+            " them, or “everybody”. The first line that fits counts."
+        ),
+    )
+    maps_readers = forms.BooleanField(
+        label=_("Seen by who may read them there"),
+        required=False,
+        help_text=_(
+            "By the names of groups and members in other systems, which an owner has set under"
+            " Members. What nobody here may read there, owners see."
+        ),
+    )
+
     def __init__(
         self,
         data: Any,
@@ -52,9 +73,15 @@ class SourceForm(AccessForm):
                 "schedule": source.schedule,
                 "delete_missing": source.delete_missing,
                 "access": source.access or [],
+                "maps_readers": source.maps_readers,
                 **{PREFIX + name: value for name, value in source.options.items()},
             }
         super().__init__(data, initial=initial)
+        self._people = dict(workspace_people(workspace_id))
+        if source is not None:
+            self.initial["access_rules"] = "\n".join(map(self._rule_line, source.access_rules))
+        if not connector_class(kind).tells_readers:
+            del self.fields["maps_readers"]
         collections = Collection.objects.filter(workspace=workspace_id).order_by("name")
         self.fields["collection"].queryset = collections  # type: ignore[attr-defined]
         if source is not None:
@@ -87,6 +114,34 @@ class SourceForm(AccessForm):
         except InvalidInput as error:
             raise forms.ValidationError(str(error)) from error
         return schedule
+
+    def _rule_line(self, rule: Mapping[str, Any]) -> str:
+        people = rule["access"]
+        names = [EVERYBODY] if people is None else [self._people.get(each, each) for each in people]
+        return f"{rule['glob']}: {', '.join(names)}"
+
+    def clean_access_rules(self) -> list[dict[str, Any]]:
+        """As a source keeps them. Groups may be named with and without “(group)”."""
+        entries = {label.casefold(): entry for entry, label in self._people.items()}
+        for entry, label in self._people.items():
+            entries.setdefault(label.removesuffix(group_label("")).casefold(), entry)
+        rules: list[dict[str, Any]] = []
+        for line in filter(str.strip, self.cleaned_data["access_rules"].splitlines()):
+            # Access list entries, such as `group:3`, have no space behind their colon.
+            glob, _colon, listed = line.partition(": ")
+            names = [name.strip().casefold() for name in listed.split(",") if name.strip()]
+            if not glob.strip() or not names:
+                raise forms.ValidationError(
+                    _("Write which files, a colon and names: “%(line)s” lacks something.")
+                    % {"line": line.strip()[:80]}
+                )
+            if unknown := [name for name in names if name not in entries and name != EVERYBODY]:
+                raise forms.ValidationError(
+                    _("“%(name)s” is no group and no member here.") % {"name": unknown[0]}
+                )
+            access = None if EVERYBODY in names else [entries[name] for name in names]
+            rules.append({"glob": glob.strip(), "access": access})
+        return rules
 
     def options(self) -> Mapping[str, str]:
         """What was given for the options of the kind; an empty secret is left out."""

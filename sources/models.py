@@ -50,6 +50,11 @@ class DataSource(TimestampedModel, QueuedWork):
         blank=True,
         help_text="`{glob, access}`: the first whose glob fits a file's path goes before `access`.",
     )
+    maps_readers = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Its documents are seen by who may read them there, instead of by `access`.",
+    )
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     failures = models.PositiveSmallIntegerField(
         default=0, help_text="Runs in a row that did not end well."
@@ -97,6 +102,12 @@ class DataSourceItem(models.Model):
     url = models.CharField(max_length=2000, blank=True)
     readers = ArrayField(
         models.CharField(max_length=200), null=True, help_text="As the source names them."
+    )
+    applied_readers = ArrayField(
+        models.CharField(max_length=200),
+        null=True,
+        editable=False,
+        help_text="Those that the access list of its document was made of.",
     )
     modified_at = models.DateTimeField(null=True)
     failures = models.PositiveSmallIntegerField(

@@ -18,16 +18,17 @@ from sources import credentials
 from sources.connectors import connector_class
 from sources.connectors.base import Item
 from sources.models import DataSource, DataSourceRun
+from sources.readers import AccessOf
 from sources.runs import all_options, open_connector
 from sources.schedule import next_run
-from sources.synchronisation import Comparison, access_of, compare, doubt
+from sources.synchronisation import Comparison, compare, doubt
 
 #: Options that name a place of the server, which only operators choose freely.
 _SERVER_PATHS = {"folder": "path", "git": "url"}
 _UNSET: Any = object()
 _EDITED_FIELDS = [
     *("name", "options", "credentials", "schedule"),
-    *("delete_missing", "max_deletions", "access", "access_rules"),
+    *("delete_missing", "max_deletions", "access", "access_rules", "maps_readers"),
 ]
 
 # --- options -------------------------------------------------------------------------------------
@@ -55,6 +56,7 @@ def create_source(
     max_deletions: int = 50,
     access: Sequence[str] | None = None,
     access_rules: Sequence[Mapping[str, Any]] = (),
+    maps_readers: bool = False,
     user: Any = None,
 ) -> DataSource:
     """A source that first runs at once, where it has a schedule. Raises InvalidInput, and Conflict
@@ -72,6 +74,7 @@ def create_source(
         max_deletions=max_deletions,
         access=access,
         access_rules=access_rules,
+        maps_readers=maps_readers,
         user=user,
     )
     source.due_at = timezone.now() if source.schedule else None
@@ -124,6 +127,11 @@ def _set_values(
         ]
     for field, value in others.items():
         setattr(source, field, value)
+    if source.maps_readers and not connector_class(source.connector).tells_readers:
+        raise InvalidInput(
+            "This kind of source does not tell who may read its files. Choose who may see them.",
+            field="maps_readers",
+        )
     next_run(source.schedule, after=timezone.now())
     if not 0 <= source.max_deletions <= 100:
         raise InvalidInput("Give a percentage from 0 to 100.", field="max_deletions")
@@ -181,8 +189,10 @@ def preview(source: DataSource) -> tuple[Comparison, list[str], str]:
 
 def visible_names(source: DataSource, names: Iterable[str], *, user: Any) -> list[str]:
     """The names of files whose documents `user` may see: a name says what a text is about."""
-    own = set(principals(user))
-    lists = {name: access_of(source, name) for name in names}
+    own, access_of = set(principals(user)), AccessOf(source)
+    names = list(names)
+    readers = dict(source.items.filter(name__in=names).values_list("name", "readers"))
+    lists = {name: access_of.item(name, readers.get(name)) for name in names}
     return [name for name, access in lists.items() if access is None or own & set(access)]
 
 

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
-from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source, matches_glob, read_content
+from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source, read_content
 from documents.models import Document
 from documents.services.deletion import delete_documents
 from documents.services.directories import file_suffix, rename_document
@@ -28,6 +28,7 @@ from documents.services.document_update import update_document
 from documents.services.documents import ingest_sources
 from sources.connectors.base import Connector, Item, ItemError, ItemGone
 from sources.models import DataSource, DataSourceItem, DataSourceRun
+from sources.readers import AccessOf
 
 #: Items that are compared, asked for and deleted at once.
 COMPARED_ITEMS = 500
@@ -173,15 +174,6 @@ def doubt(source: DataSource, comparison: Comparison) -> str:
     return ""
 
 
-def access_of(source: DataSource, name: str) -> list[str] | None:
-    """The access list of the document of this name; None is everybody in the workspace."""
-    for rule in source.access_rules:
-        if matches_glob(name, rule["glob"]):
-            found: list[str] | None = rule["access"]
-            return found
-    return source.access
-
-
 class Synchronisation:
     """The work of one claimed run. `claimed` is the source's row as long as the claim holds."""
 
@@ -196,6 +188,7 @@ class Synchronisation:
         self.run, self.source = run, run.source
         self._connector, self._claimed, self._on_progress = connector, claimed, on_progress
         self._asked_at = 0.0
+        self._access_of = AccessOf(self.source)
 
     def work(self, *, seconds: float | None = None) -> bool:
         """Go on for about so long; returns whether the run is through. A listing is done whole.
@@ -293,7 +286,7 @@ class Synchronisation:
                     entries.append(entry)
                 # As it was listed, whatever came: what has changed since is listed anew next time.
                 row.fetched_version = row.version
-                row.failures, row.error = 0, ""
+                row.failures, row.error, row.applied_readers = 0, "", row.readers
             if entries:
                 ingested = ingest_sources(
                     collection=self.source.collection,
@@ -302,7 +295,8 @@ class Synchronisation:
                 )
                 self._set(ingestion_runs=[*self.run.ingestion_runs, ingested.pk])
             DataSourceItem.objects.bulk_update(
-                [row for row, _, _ in ready], ["fetched_version", "failures", "error"]
+                [row for row, _, _ in ready],
+                ["fetched_version", "failures", "error", "applied_readers"],
             )
             self._set(
                 fetched=self.run.fetched + len(entries),
@@ -312,7 +306,7 @@ class Synchronisation:
 
     def _entry(self, row: DataSourceItem, declared: dict[str, Any], file: Path) -> Source:
         declared = {"url": row.url, **declared} if row.url else declared
-        access = access_of(self.source, row.name)
+        access = self._access_of.item(row.name, row.readers)
         return Source(
             key=self.source.key_prefix + row.key,
             name=row.name,
@@ -342,14 +336,19 @@ class Synchronisation:
     # --- access ----------------------------------------------------------------------------------
 
     def _apply_access(self) -> None:
-        """Give documents the lists that the source has now, where these were changed."""
-        lists = repr((self.source.access, self.source.access_rules)).encode()
-        digest = hashlib.sha256(lists).hexdigest()
+        """Give documents the lists that they should have now: all, where settings, groups or
+        members are others, and those whose readers at the source are."""
+        digest = hashlib.sha256(self._access_of.state.encode()).hexdigest()
+        items = self.source.items.order_by("pk")
         if digest == self.source.applied_access:
-            return
-        for rows in _batches(self.source.items.order_by("pk").iterator(), COMPARED_ITEMS):
+            if not self.source.maps_readers:
+                return
+            same = Q(readers=F("applied_readers")) | Q(readers=None, applied_readers=None)
+            items = items.exclude(same)
+        for rows in _batches(items.iterator(), COMPARED_ITEMS):
             wanted = {
-                self.source.key_prefix + row.key: access_of(self.source, row.name) for row in rows
+                self.source.key_prefix + row.key: self._access_of.item(row.name, row.readers)
+                for row in rows
             }
             documents = Document.objects.filter(
                 collection=self.source.collection, key__in=wanted, is_current=True
@@ -358,6 +357,9 @@ class Synchronisation:
                 self._check()
                 if document.access != wanted[document.key]:
                     update_document(document=document, access=wanted[document.key])
+            for row in rows:
+                row.applied_readers = row.readers
+            DataSourceItem.objects.bulk_update(rows, ["applied_readers"])
         self._claimed.update(applied_access=digest)
 
     # --- deleting --------------------------------------------------------------------------------

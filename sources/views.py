@@ -71,6 +71,8 @@ def new(request: HttpRequest, kind: str) -> HttpResponse:
                 schedule=values["schedule"],
                 delete_missing=values["delete_missing"],
                 access=values.get("access"),
+                access_rules=values["access_rules"],
+                maps_readers=values.get("maps_readers", False),
                 user=request.user,
             )
             names = ", ".join(item.name for item in found) or _("nothing yet")
@@ -107,6 +109,8 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
                 schedule=values["schedule"],
                 delete_missing=values["delete_missing"],
                 access=values.get("access"),
+                access_rules=values["access_rules"],
+                maps_readers=values.get("maps_readers", False),
             )
             return redirect("source", pk=source.pk)
     label = _(connector_class(source.connector).label)

@@ -386,3 +386,46 @@ def test_models_that_belong_to_a_workspace_say_so_in_a_column() -> None:
     }
     tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
     assert tables - set(rls.workspace_columns()) == free
+
+
+# --- collections of a limited key ---
+
+
+def test_every_table_with_a_collection_has_a_policy_of_it() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT polrelid::regclass::text FROM pg_policy"
+            " WHERE polname = 'collection' AND NOT polpermissive"
+        )
+        assert {name for (name,) in cursor.fetchall()} == set(rls.collection_columns())
+    assert {"documents_chunk", "documents_collection"} <= set(rls.collection_columns())
+
+
+def test_raw_sql_sees_the_collections_of_the_key_alone(two: tuple[Workspace, Workspace]) -> None:
+    own = Document.objects.get(workspace=two[0])
+    other = ChunkFactory(document__collection__workspace=two[0]).document
+    ids = {"documents_chunk": "collection_id", "documents_collection": "id"}
+    with workspace_context(two[0].pk, collections=frozenset([own.collection_id])):
+        for table, column in ids.items():
+            assert count(table) == 1
+            assert count(table, f"{column} = {other.collection_id} OR 1 = 1") == 1
+        with workspace_context(two[0].pk):
+            assert count("documents_chunk") == 1  # what is within sees no more
+        with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+            Collection.objects.create(
+                workspace=two[0], slug="more", name="More", space=own.collection.space
+            )
+        with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
+            Document.objects.filter(pk=own.pk).update(collection=other.collection)
+    with workspace_context(two[0].pk):
+        assert count("documents_chunk") == 2  # in the same transaction
+    assert count("documents_chunk") == 3
+
+
+def test_a_limited_key_opens_nothing_where_the_database_cannot_limit_it(
+    two: tuple[Workspace, Workspace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rls, "request_role", lambda connection: "")
+    limited = workspace_context(two[0].pk, collections=frozenset([1]))
+    with pytest.raises(rls.CannotLimit, match="W003"), limited:
+        count("documents_chunk")

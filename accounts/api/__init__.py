@@ -243,6 +243,9 @@ class WorkspaceView(APIView):
     asks_model: ClassVar[bool] = False
     #: Whether the address is that of one thing, which has an ETag.
     is_detail: ClassVar[bool] = False
+    #: Whether an API key that is limited to collections may come in; or names of handlers where it
+    #: may. Only where all that is shown belongs to a collection, or to nobody.
+    for_limited_keys: ClassVar[bool | frozenset[str]] = False
     #: Fields of the answer that change by themselves and do not count for If-Match.
     etag_excluded_fields: ClassVar[frozenset[str]] = frozenset()
 

@@ -160,6 +160,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.execute_wrappers.append(self._execute_with_rls)
         #: Whether an earlier statement of the transaction may have set role and workspaces.
         self._is_set = False
+        #: Whether one may have set collections.
+        self._is_limited = False
         #: Role and workspaces last set in this transaction.
         self._sent = ""
 
@@ -198,7 +200,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return super().chunked_cursor() if self.in_atomic_block else self.cursor()
 
     def _set_autocommit(self, autocommit: bool) -> None:
-        self._is_set, self._sent = False, ""  # a transaction begins or has ended
+        # A transaction begins or has ended.
+        self._is_set, self._is_limited, self._sent = False, False, ""
         super()._set_autocommit(autocommit)  # type: ignore[misc]  # not in the stubs
 
     def begin(self, characteristics: str = "", settings: str = "") -> None:
@@ -218,7 +221,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         and savepoints, takes as long as a statement."""
         self.close_if_health_check_failed()
         self.ensure_connection()
-        self._is_set, self._sent = False, ""
+        self._is_set, self._is_limited, self._sent = False, False, ""
         self.in_atomic_block = True
         is_done = False
         try:
@@ -229,7 +232,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             is_done = True
         finally:
             self.in_atomic_block = self.needs_rollback = False
-            self._is_set, self._sent = False, ""
+            self._is_set, self._is_limited, self._sent = False, False, ""
             if self.closed_in_transaction:
                 self.connection = None
             elif not is_done:
@@ -250,6 +253,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         statement of the transaction must be reset.
         """
         limit, role = rls.timeout_prefix(), rls.rls_prefix(self)
+        if rls.COLLECTIONS_SETTING in role:
+            self._is_limited = True
+        elif role and self._is_limited and self.in_atomic_block:
+            role += rls.RESET_COLLECTIONS
         if self._is_set and self.in_atomic_block:
             limit, role = limit or rls.RESET_TIMEOUT, role or rls.RESET_ROLE
         self._is_set = self._is_set or bool(limit or role)

@@ -69,6 +69,7 @@ class EditSerializer(ReadOnlyModelSerializer[ChunkEdit]):
 class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
     """Passages, read and changed by id."""
 
+    for_limited_keys = True
     summaries = {"retrieve": "Read a passage"}
     serializer_class = OneChunkSerializer
     lookup_value_converter = "int"
@@ -113,6 +114,7 @@ class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
 class EditViewSet(RetrieveModelMixin, WorkspaceViewSet):
     """Edits of passages by people."""
 
+    for_limited_keys = True
     summaries = {"retrieve": "Read a change of a passage"}
     serializer_class = EditSerializer
     lookup_value_converter = "int"

@@ -41,6 +41,7 @@ LAST_EVENT_ID = OpenApiParameter(
 class RunViewSet(CollectionFiltered):
     """Ingestion runs and the outcome of each file."""
 
+    for_limited_keys = True
     serializer_class = RunSerializer
     lookup_value_converter = "int"
     action_parameters = {"list": serializers.RunFilter, "items": serializers.ItemFilter}

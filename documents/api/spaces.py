@@ -101,6 +101,7 @@ class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
     """Embedding spaces of the site. `manage.py spaces` makes, indexes and removes them, and
     `manage.py reembed` moves collections to them."""
 
+    for_limited_keys = frozenset({"list", "retrieve"})
     summaries = {"list": "List embedding spaces, newest first"}
     serializer_class = SpaceDetailSerializer
     lookup_field = "name"

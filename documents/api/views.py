@@ -164,6 +164,7 @@ class CollectionFiltered(WorkspaceViewSet):
 class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
     """Documents that are chunked, embedded and searched alike."""
 
+    for_limited_keys = frozenset({"list", "retrieve", "partial_update", "destroy", "sync"})
     summaries = {"list": "List the workspace's collections", "retrieve": "Read a collection"}
     serializer_class = CollectionSerializer
     lookup_field = "slug"
@@ -224,6 +225,7 @@ class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
 class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     """Documents: ingested, read, changed, deleted."""
 
+    for_limited_keys = True
     summaries = {"retrieve": "Read a document"}
     serializer_class = DocumentSerializer
     lookup_value_converter = "int"

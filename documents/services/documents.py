@@ -15,6 +15,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.core.files.base import File
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import IntegrityError
+from django.db.models import Q
 from django.http import FileResponse
 from django.utils.formats import number_format
 from django.utils.translation import gettext
@@ -75,7 +76,9 @@ def checked_access(
         if match := _PRINCIPAL_NAME.fullmatch(name):
             pk = int(match[2])
             if match[1] == "group":
-                exists = Group.objects.filter(pk=pk).exists()
+                # Those made in the admin belong to no workspace.
+                ours = Q(workspace_group=None) | Q(workspace_group__workspace=workspace_id)
+                exists = Group.objects.filter(ours, pk=pk).exists()
             else:
                 exists = Membership.objects.filter(workspace=workspace_id, user=pk).exists()
         if not exists:

@@ -177,6 +177,8 @@ class MergeView(GraphView):
 class StatsView(GraphView):
     """Statistics of the user's graph."""
 
+    for_limited_keys = True
+
     @extend_schema(
         operation_id="graph_stats",
         summary="Read how large the graph is",
@@ -192,6 +194,7 @@ class StatsView(GraphView):
 class ExportView(GraphView):
     """Exports the whole graph as a file."""
 
+    for_limited_keys = True
     action_parameters = {"get": inputs.ExportParameters}
     content_negotiation_class = StreamNegotiation
 
@@ -214,6 +217,7 @@ class ExportView(GraphView):
 class ExtractionsView(GraphView):
     """Progress of extraction, and repeating it."""
 
+    for_limited_keys = frozenset({"get"})
     action_parameters = {"get": inputs.ExtractionParameters}
 
     @extend_schema(

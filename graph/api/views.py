@@ -119,6 +119,7 @@ DEFAULT_KINDS = ("node", "document")
 class NodesView(GraphView):
     """Lists, finds, reads, writes and deletes nodes."""
 
+    for_limited_keys = frozenset({"get"})
     action_parameters = {"get": inputs.NodeParameters, "delete": inputs.DeletionParameters}
     is_detail = True
     ordering = "key"
@@ -246,6 +247,7 @@ EDGE_NAMES = ("source", "rel", "target")
 class EdgesView(GraphView):
     """Lists, writes and deletes edges."""
 
+    for_limited_keys = frozenset({"get"})
     action_parameters = {"get": inputs.EdgeParameters, "delete": inputs.EdgeNameParameters}
     is_detail = True
     names = EDGE_NAMES
@@ -325,6 +327,7 @@ GRAPHML = "application/graphml+xml"
 class NeighborsView(GraphView):
     """Nodes that are one step away."""
 
+    for_limited_keys = True
     action_parameters = {"get": inputs.NeighborParameters}
 
     @extend_schema(
@@ -346,6 +349,7 @@ class NeighborsView(GraphView):
 class MentionsView(GraphView):
     """Passages that mention a node."""
 
+    for_limited_keys = True
     action_parameters = {"get": inputs.MentionParameters}
 
     @extend_schema(
@@ -362,6 +366,7 @@ class MentionsView(GraphView):
 class QueryView(GraphView):
     """A question that is asked by GET, or by POST with the same values in a body."""
 
+    for_limited_keys = True
     required_scope = "read"
     body_class: ClassVar[InputClass]
 

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import ListParameters, WorkspaceView, WorkspaceViewSet
+from accounts.api_keys import KeyLimited
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
@@ -323,6 +324,7 @@ def answer_object(events: Sequence[Event]) -> dict[str, Any]:
 class ChatView(WorkspaceView):
     """`POST /api/v1/chat/`: answers one question, streamed or whole."""
 
+    for_limited_keys = True
     required_scope = "chat"
     asks_model = True
     content_negotiation_class = StreamNegotiation
@@ -358,12 +360,17 @@ class ChatView(WorkspaceView):
         context = context_of_view(
             self, collections=data.get("collections", ()), filter=data.get("filter")
         )
+        is_limited = context.key_collections is not None
+        if is_limited and data.get("conversation") is not None:
+            raise KeyLimited  # it may quote other collections
         events = chat(
             build_question(data),
             context=context,
             conversation=data.get("conversation"),
             replaces=data.get("replaces"),
-            keep="history" not in data and data.get("conversation", 0) is not None,
+            keep="history" not in data
+            and data.get("conversation", 0) is not None
+            and not is_limited,
         )
         return answer_response(
             events,

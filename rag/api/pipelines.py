@@ -240,6 +240,8 @@ class PipelineView(WorkspaceView):
 class PipelinesView(PipelineView):
     """`/api/v1/pipelines/`: lists pipelines and creates them."""
 
+    for_limited_keys = frozenset({"get"})
+
     @extend_schema(
         operation_id="pipelines_list",
         summary="List pipelines: the workspace's own, then templates",
@@ -270,6 +272,7 @@ class PipelinesView(PipelineView):
 class PipelineCheckView(PipelineView):
     """Validate a definition without storing it."""
 
+    for_limited_keys = True
     required_scope = "read"
 
     @extend_schema(
@@ -288,6 +291,7 @@ class PipelineCheckView(PipelineView):
 class PipelineDetailView(PipelineView):
     """`/api/v1/pipelines/{id}/`: reads, replaces and deletes one pipeline."""
 
+    for_limited_keys = frozenset({"get"})
     is_detail = True
 
     def locked_rows(self) -> QuerySet[Pipeline]:
@@ -331,6 +335,7 @@ class PipelineDetailView(PipelineView):
 class PipelineRunView(PipelineView):
     """`/api/v1/pipelines/{id}/run/`: answers a question by a pipeline."""
 
+    for_limited_keys = True
     required_scope = "chat"
     asks_model = True
     content_negotiation_class = StreamNegotiation

@@ -102,6 +102,8 @@ class SummarySerializer(serializers.Serializer[Summary]):
 class SummaryBase(WorkspaceView):
     """What both addresses do with their text."""
 
+    for_limited_keys = True
+
     def read(self, text: TextToSummarize) -> Response:
         return Response(SummarySerializer(get_summary(text, self.parameters["kind"])).data)
 

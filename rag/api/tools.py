@@ -86,6 +86,7 @@ class ToolAnswerSerializer(serializers.Serializer[tools.ToolAnswer]):
 class ToolsView(WorkspaceView):
     """`GET /api/v1/tools/`: the tools, and which the caller may use."""
 
+    for_limited_keys = True
     required_scope = "read"
 
     @extend_schema(
@@ -104,6 +105,8 @@ class ToolsView(WorkspaceView):
 @extend_schema(tags=["tools"])
 class ToolCallView(WorkspaceView):
     """`POST /api/v1/tools/{name}/`: runs one tool."""
+
+    for_limited_keys = True
 
     @property
     def required_scope(self) -> str:  # type: ignore[override]  # known with the address
@@ -174,6 +177,7 @@ class ModelsSerializer(serializers.Serializer[Any]):
 class ModelsView(WorkspaceView):
     """`GET /api/v1/models/`: models of the site by what they do."""
 
+    for_limited_keys = True
     required_scope = "read"
 
     @extend_schema(

@@ -25,7 +25,7 @@ from mcp.types import (
 )
 from mcp.types import Tool as McpTool
 
-from accounts.api_keys import INVALID_KEY, authenticate_key, scopes_of
+from accounts.api_keys import INVALID_KEY, authenticate_key, collections_of, scopes_of
 from accounts.authentication import require_scope
 from common.errors import ExplainedError, RagsiteError
 from common.rls import workspace_context
@@ -53,7 +53,8 @@ def run_in_thread(
     async def handler(request: Request, params: Any) -> T:
         def answer(cancelled: Event) -> T:
             context = caller(request, cancelled)
-            with workspace_context(context.workspace.pk):
+            collections = context.key_collections
+            with workspace_context(context.workspace.pk, collections=collections):
                 return work(context, params)
 
         try:
@@ -156,6 +157,7 @@ def authenticate_caller(secret: str, cancelled: Event) -> RagContext:
         user=key.user,
         workspace=key.workspace,
         scopes=scopes_of(key),
+        key_collections=collections_of(key),
         cancelled=cancelled,
     )
 

@@ -43,6 +43,7 @@ class McpView(WorkspaceView):
     to GET and no session to DELETE: both are 405. Which tools a key may use follows from its other
     scopes."""
 
+    for_limited_keys = True
     authentication_classes = [KeyAuthentication, BasicAuthentication]
     required_scope = "read"
     content_negotiation_class = StreamNegotiation

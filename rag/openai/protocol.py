@@ -102,6 +102,7 @@ class OpenAIView(WorkspaceView):
     """Base of these endpoints: any `Accept` and `Content-Type` is accepted, bodies and errors are
     JSON. Session cookies are ignored, so that no page of another site can send requests."""
 
+    for_limited_keys = True
     authentication_classes = [KeyAuthentication, BasicAuthentication]
     content_negotiation_class = StreamNegotiation
     required_scope = "chat"

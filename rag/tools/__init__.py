@@ -8,6 +8,7 @@ an argument, so a model can neither choose it nor be persuaded to exceed its use
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from accounts.api_keys import KeyLimited
 from accounts.audit import Channel, acting, current_actor
 from accounts.services import can_edit
 from common import bounded_json
@@ -49,6 +50,8 @@ def _scope_for(tool: Tool, context: RagContext) -> Any:
         return context.memory_scope
     if tool.writes:
         context.require("write")
+        if context.key_collections is not None:
+            raise KeyLimited
         # Not `context.graph_scope`: a key may have the right to write and none to read.
         return graph_scope(user=context.user, workspace=context.workspace)
     if context.filter:
@@ -72,6 +75,7 @@ def tools_for(context: RagContext, names: Sequence[str] = ()) -> list[Tool]:
         for tool in wanted
         if context.allows(required_scope(tool))
         and (tool.writes or not context.filter or tool.family != "graph")
+        and not (tool.writes and tool.family == "graph" and context.key_collections is not None)
     ]
     if not any(map(_needs_editor, usable)):
         return usable
@@ -109,7 +113,7 @@ def call(name: str, arguments: Mapping[str, Any] | str, *, context: RagContext) 
     given = {name: value for name, value in arguments.items() if value is not None}
     with (
         acting(channel=Channel.TOOL, user=context.user, key=current_actor().key),
-        workspace_context(context.workspace.pk),
+        workspace_context(context.workspace.pk, collections=context.key_collections),
     ):
         answer = run_tool(TOOLS, name, given, scope=context, scope_for=_scope_for)
     context.check()

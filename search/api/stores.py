@@ -320,6 +320,7 @@ class MatchesSerializer(serializers.Serializer[Any]):
 class StoreView(WorkspaceView):
     """Base of the views of one collection's store."""
 
+    for_limited_keys = True
     parser_classes = [VectorsJSONParser]
 
     def store(self, slug: str) -> Store:

@@ -89,6 +89,7 @@ def rename_query_error() -> Iterator[None]:
 class SearchView(WorkspaceView):
     """Passages that answer a question, best first."""
 
+    for_limited_keys = True
     action_parameters = {"get": SearchParameters}
     required_scope = "read"
 
@@ -120,6 +121,7 @@ class SearchView(WorkspaceView):
 class ExportView(WorkspaceView):
     """Hits of a search as a CSV or JSON file."""
 
+    for_limited_keys = True
     action_parameters = {"get": ExportParameters}
     required_scope = "read"
 
@@ -158,6 +160,7 @@ class ExportView(WorkspaceView):
 class FacetsView(WorkspaceView):
     """Values of a facet, for autocompletion."""
 
+    for_limited_keys = True
     action_parameters = {"get": FacetParameters}
     required_scope = "read"
 
@@ -188,6 +191,7 @@ class FacetsView(WorkspaceView):
 class FiltersView(WorkspaceView):
     """Fields that a search can be filtered by."""
 
+    for_limited_keys = True
     action_parameters = {"get": FieldsParameters}
     required_scope = "read"
 
@@ -208,6 +212,7 @@ class FiltersView(WorkspaceView):
 class SimilarView(WorkspaceView):
     """Base of the views of what is similar to a document or passage."""
 
+    for_limited_keys = True
     action_parameters = {"get": SimilarParameters}
     required_scope = "read"
     model: type[Document | Chunk]

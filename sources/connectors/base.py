@@ -83,6 +83,8 @@ class Connector(ABC):
     kind: ClassVar[str]
     label: ClassVar[str]
     Options: ClassVar[type[ConnectorOptions]]
+    #: Whether its items have `readers`.
+    tells_readers: ClassVar[bool] = False
 
     @abstractmethod
     def list_items(self) -> Iterator[Item]:

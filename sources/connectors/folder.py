@@ -1,5 +1,9 @@
 """A folder of the server, or of a volume mounted there."""
 
+import errno
+import grp
+import os
+import pwd
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from os import stat_result
@@ -41,6 +45,7 @@ class Folder(Connector):
     kind = "folder"
     label = gettext_noop("Folder on the server")
     Options: ClassVar[type[ConnectorOptions]] = FolderOptions
+    tells_readers = True
 
     def __init__(self, options: FolderOptions) -> None:
         self._root, self._glob = Path(options.path), options.glob
@@ -48,6 +53,7 @@ class Folder(Connector):
     def list_items(self) -> Iterator[Item]:
         if not self._root.is_dir():
             raise SourceError(f"{self._root} is no folder that can be read. Is its volume there?")
+        permissions = Permissions(self._root)
         for siblings in walk(self._root, self._glob):
             for path in siblings:
                 # What cannot be read stays as it was: `is_gone` says no.
@@ -64,6 +70,7 @@ class Folder(Connector):
                     name=storable_name(relative),
                     size=found.st_size,
                     modified_at=datetime.fromtimestamp(found.st_mtime, UTC),
+                    readers=permissions.readers(path, found),
                 )
 
     def fetch(self, item: Item, file: Path, *, max_bytes: int) -> dict[str, Any]:
@@ -105,3 +112,80 @@ class Folder(Connector):
 def _version(found: stat_result) -> str:
     """Changes with every write, also where a clock is wrong or a program sets the time back."""
     return f"{found.st_size}-{found.st_mtime_ns}-{found.st_ctime_ns}"
+
+
+#: The reader's name of a file that every account of the server may read.
+EVERYBODY = "everybody"
+
+
+class Permissions:
+    """Who may read the files of a folder by POSIX permissions: the names of their owner and group,
+    and `everybody`. All folders above, up to the root of the source, must let them through.
+
+    When in doubt, nobody: a file or folder with a POSIX access control list has no readers, and
+    groups that an owner is in are not looked at.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folders: dict[Path, stat_result | None] = {}
+        self._names: dict[tuple[str, int], str] = {}
+
+    def readers(self, path: Path, found: stat_result) -> tuple[str, ...]:
+        inside = path.parent
+        above = [self._folder(inside)]
+        while inside != self._root:
+            inside = inside.parent
+            above.append(self._folder(inside))
+        if None in above or _has_access_list(path):
+            return ()
+        folders = [each for each in above if each is not None]
+        names = []
+        for kind, number in (("user", found.st_uid), ("group", found.st_gid)):
+            if _allows(found, kind, number, _READ) and all(
+                _allows(each, kind, number, _PASS) for each in folders
+            ):
+                names.append(self._name(kind, number))
+        if found.st_mode & _READ and all(each.st_mode & _PASS for each in folders):
+            names.append(EVERYBODY)
+        return tuple(names)
+
+    def _folder(self, path: Path) -> stat_result | None:
+        if path not in self._folders:
+            try:
+                self._folders[path] = None if _has_access_list(path) else path.stat()
+            except OSError:
+                self._folders[path] = None
+        return self._folders[path]
+
+    def _name(self, kind: str, number: int) -> str:
+        key = (kind, number)
+        if key not in self._names:
+            try:
+                self._names[key] = (
+                    pwd.getpwuid(number).pw_name if kind == "user" else grp.getgrgid(number).gr_name
+                )
+            except KeyError:
+                self._names[key] = f"{kind} {number}"
+        return self._names[key]
+
+
+#: Bits of everybody; those of the group and the owner are 3 and 6 places higher.
+_READ, _PASS = 0o4, 0o1
+
+
+def _allows(found: stat_result, kind: str, number: int, bit: int) -> bool:
+    """Whether the bit is set for this user, or for members of this group that own nothing else."""
+    if kind == "user":
+        return bool(found.st_mode & (bit << 6 if found.st_uid == number else bit))
+    return bool(found.st_mode & (bit << 3 if found.st_gid == number else bit))
+
+
+def _has_access_list(path: Path) -> bool:
+    if not hasattr(os, "getxattr"):
+        return False
+    try:
+        os.getxattr(path, "system.posix_acl_access")
+    except OSError as error:
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
