@@ -42,7 +42,7 @@ def may_reach(address: Address) -> bool:
 def reachable_addresses(host: str, port: int) -> list[str]:
     """The addresses of a source's server. Raises SourceError where one may not be reached."""
     try:
-        return checked_addresses(host, port, is_allowed=may_reach)
+        return checked_addresses(host, port, resolve=resolve_host, is_allowed=may_reach)
     except FetchError as error:
         raise _unreachable(error) from error
 

@@ -166,9 +166,13 @@ class Imap(Connector):
         if self._opened is not None:
             with suppress(IMAP4.error, OSError):
                 self._command(seconds=5.0).logout()
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._opened is not None:
             with suppress(OSError):
                 self._opened.shutdown()
-            self._opened = None
+        self._opened, self._folder = None, ("", 0, 0.0)
 
     # --- folders ---------------------------------------------------------------------------------
 
@@ -238,7 +242,7 @@ class Imap(Connector):
 
     # --- connection ------------------------------------------------------------------------------
 
-    def _command(self, *, seconds: float = COMMAND_SECONDS) -> "_Client":
+    def _command(self, *, seconds: float | None = None) -> "_Client":
         """The client, connected, with the time and bytes that one more command may take."""
         if self._opened is None:
             self._opened = _Client(self._options)
@@ -247,7 +251,7 @@ class Imap(Connector):
         return self._opened
 
     def _log_in(self, client: "_Client") -> None:
-        client.allow(COMMAND_SECONDS)
+        client.allow()
         name, password = self._options.username, self._options.password.get_secret_value()
         try:
             if (name + password).isascii():
@@ -276,6 +280,7 @@ class Imap(Connector):
                 " right? Certificates of your own go into SSL_CERT_FILE."
             ) from error
         except (IMAP4.error, OSError, ValueError) as error:
+            self._hang_up()
             raise SourceError(f"{host} cannot be read: {_reason(error)}.") from error
 
 
@@ -319,7 +324,7 @@ class _Client(IMAPClient):
     def _create_IMAP4(self) -> "_Connection":  # noqa: N802
         return _Connection(self.host, self.port, self._of_source.security)
 
-    def allow(self, seconds: float) -> None:
+    def allow(self, seconds: float | None = None) -> None:
         """The next command has so much time, and the usual bytes."""
         self._imap.allow(seconds)
 
@@ -327,13 +332,13 @@ class _Client(IMAPClient):
 class _Connection(IMAP4):
     def __init__(self, host: str, port: int, security: str) -> None:
         self._security, self._context = security, ssl.create_default_context()
-        self.allow(COMMAND_SECONDS)
+        self.allow()
         super().__init__(host, port)
         if security == "starttls":
             self.starttls(self._context)
 
-    def allow(self, seconds: float) -> None:
-        self.ends_at = time.monotonic() + seconds
+    def allow(self, seconds: float | None = None) -> None:
+        self.ends_at = time.monotonic() + (seconds or COMMAND_SECONDS)
         self.bytes_left = MAX_ANSWER_BYTES
 
     def open(self, host: str = "", port: int = PLAIN_PORT, timeout: float | None = None) -> None:

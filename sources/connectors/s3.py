@@ -229,6 +229,12 @@ class S3(Connector):
             file, max_bytes = self._download
             answer = self._http.download(request.url, file, max_bytes=max_bytes, **options)
             body = b"" if answer.is_success else file.read_bytes()
+        if answer.is_redirect and "x-amz-bucket-region" not in answer.headers:
+            # Botocore would ask where to go, again and again.
+            raise SourceError(
+                f"The store sends us from {self._place} to elsewhere. Set its address and region.",
+                is_permanent=True,
+            )
         return AWSResponse(request.url, answer.status_code, answer.headers, _Body(body))
 
     @contextmanager
@@ -247,7 +253,7 @@ class S3(Connector):
 
     def _explained(self, error: ClientError, item: Item | None) -> SourceError | ItemError:
         told = error.response.get("Error", {})
-        code, message = str(told.get("Code", "")), str(told.get("Message", ""))[:200]
+        code, message = str(told.get("Code", "")), str(told.get("Message", ""))[:200].strip(" .")
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
         is_permanent = True
         if code == "RequestTimeTooSkewed":
@@ -263,11 +269,11 @@ class S3(Connector):
             cure = f"Set the region to {region}." if region else "Set its region and address."
             reason = f"The {self._place} is in another region. {cure}"
         elif status == 429 or status >= 500:
-            reason = f"The store answers {code or status}: {message} It is tried again."
+            reason = f"The store answers {code or status}: {message}. It is tried again."
             is_permanent = False
         elif item is None:
             reason = (
-                f"The store answers {code or status} for {self._place}: {message} The keys must be"
+                f"The store answers {code or status} for {self._place}: {message}. The keys must be"
                 " allowed to list it and to read what is in it."
             )
             is_permanent = status in {400, 401, 403}
@@ -289,7 +295,7 @@ def _item_error(item: Item, code: str, message: str) -> ItemError:
             " then retry."
         )
     return ItemError(
-        f"The store answers {code} for it: {message} The keys must be allowed to read it, and to"
+        f"The store answers {code} for it: {message}. The keys must be allowed to read it, and to"
         " decrypt it where it is encrypted."
     )
 

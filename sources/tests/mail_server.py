@@ -5,13 +5,12 @@ import ssl
 import threading
 from argparse import Namespace
 from collections.abc import Coroutine
-from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from proxyprotocol.reader import ProxyProtocolReader
 from pymap.backend.dict import DictBackend
 from pymap.imap import IMAPServer
-from pysasl.hashing import Cleartext
+from pysasl.hashing import BuiltinHash
 
 
 class MailServer:
@@ -25,7 +24,7 @@ class MailServer:
         self._context, self._tls = context, tls
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.StreamWriter] = set()
+        self._connections: list[asyncio.StreamWriter] = []
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         arguments = Namespace(
             host=None,
@@ -42,7 +41,10 @@ class MailServer:
         )
         self._backend, self._config = self._wait(
             DictBackend.init(
-                arguments, ssl_context=context, invalid_user_sleep=0.0, hash_context=Cleartext()
+                arguments,
+                ssl_context=context,
+                invalid_user_sleep=0.0,
+                hash_context=BuiltinHash(rounds=1),
             )
         )
 
@@ -64,10 +66,8 @@ class MailServer:
         )
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self._connections.add(writer)
-            with suppress(ConnectionError, asyncio.CancelledError):
-                await answer(reader, writer)
-            self._connections.discard(writer)
+            self._connections.append(writer)
+            await answer(reader, writer)
 
         self._server = await asyncio.start_server(
             serve, "127.0.0.1", self.port, ssl=self._context if self._tls else None
@@ -75,12 +75,12 @@ class MailServer:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:
-        async with AsyncExitStack() as stack:
-            if self._server is not None:
-                stack.callback(self._server.close)
-            for writer in self._connections:
-                stack.callback(writer.transport.abort)
+        if self._server is not None:
+            self._server.close()
+        for writer in self._connections:
+            writer.transport.abort()
         self._server = None
+        self._connections.clear()
 
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)

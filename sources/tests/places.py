@@ -250,6 +250,10 @@ class MailPlace(Place):
         (told,) = re.findall(rb"COPYUID \d+ \d+ (\d+)", self._move(uid, target))
         self._messages[to] = target, int(told)
 
+    def forget(self) -> None:
+        """Its folders were deleted by somebody else."""
+        self._messages.clear()
+
     def _move(self, uid: int, target: str) -> bytes:
         self.client.move([uid], target)
         return b" ".join(map(bytes, self.client._imap.untagged_responses.get("OK", ())))
