@@ -65,7 +65,7 @@ def test_a_moved_message_keeps_its_documents_and_a_deleted_one_takes_them_along(
     assert place.client.search("UNSEEN")  # reading it here does not mark it as read
     before = documents(collection)
     assert [name.partition("!/")[2] for name in before] == [
-        *("", "b.txt", "older.eml", "older.eml!/c.txt")
+        *("", "b.txt", "odd.bin", "older.eml", "older.eml!/c.txt")
     ]
 
     place.rename("Boiler", "Repairs/Boiler")
