@@ -1,7 +1,8 @@
 """The form of a source: what all have, and the options of its kind."""
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import date
+from typing import Any, Literal, get_args, get_origin
 
 from django import forms
 from django.utils import timezone
@@ -19,6 +20,20 @@ from sources.schedule import next_run
 EVERYBODY = "everybody"
 #: Names of the options in the form begin with this.
 PREFIX = "option_"
+
+
+def _widget(annotation: Any) -> forms.Widget:
+    """How an option of this type is given. Whether a value is right its connector says."""
+    if annotation is SecretStr:
+        return forms.PasswordInput(attrs={"autocomplete": "new-password"})
+    if get_origin(annotation) is Literal:
+        return forms.Select(choices=[(value, value) for value in get_args(annotation)])
+    types = {annotation, *get_args(annotation)}
+    if int in types:
+        return forms.NumberInput(attrs={"min": 1})
+    if date in types:
+        return forms.DateInput(attrs={"type": "date"})
+    return forms.TextInput()
 
 
 class SourceForm(AccessForm):
@@ -98,9 +113,7 @@ class SourceForm(AccessForm):
                 else "",
                 required=option.is_required() and not kept,
                 initial=None if option.is_required() or is_secret else option.default,
-                widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
-                if is_secret
-                else forms.TextInput,
+                widget=_widget(option.annotation),
             )
         self.order_fields(
             ["name", *(name for name in self.fields if name.startswith(PREFIX)), "collection"]

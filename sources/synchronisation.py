@@ -23,9 +23,9 @@ from django.db.models import F, Q, QuerySet
 from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source, read_content
 from documents.models import Document
 from documents.services.deletion import delete_documents
-from documents.services.directories import file_suffix, rename_document
 from documents.services.document_update import update_document
 from documents.services.documents import ingest_sources
+from documents.services.renames import file_suffix, rename_container
 from sources.connectors.base import Connector, Item, ItemError, ItemGone
 from sources.models import DataSource, DataSourceItem, DataSourceRun
 from sources.readers import AccessOf
@@ -278,7 +278,7 @@ class Synchronisation:
             for row, declared, file in ready:
                 entry = self._entry(row, declared, file)
                 before = _same_document(leaving, entry) if leaving else None
-                if before is not None and rename_document(self.source.collection, before, entry):
+                if before is not None and rename_container(self.source.collection, before, entry):
                     key = before.key.removeprefix(self.source.key_prefix)
                     self.source.items.filter(key=key).delete()
                     renamed += 1

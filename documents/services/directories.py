@@ -10,11 +10,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
-from django.utils import timezone
+from django.db import connection
 
 from common.errors import Conflict, Forbidden, InvalidInput
-from documents.ingestion import listeners, versions
+from documents.ingestion import versions
 from documents.ingestion.containers import PART_MARK, with_parts
 from documents.ingestion.preparation import recipe_for
 from documents.ingestion.sources import (
@@ -32,9 +31,9 @@ from documents.ingestion.sources import (
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.parsers import ParseError
 from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
-from documents.parsers.normalise import readable_title
 from documents.services.deletion import delete_documents
 from documents.services.documents import ingest_inline, ingest_sources
+from documents.services.renames import file_suffix, rename_document
 
 
 def sync_run_source(directory: Path) -> str:
@@ -168,11 +167,6 @@ def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: Sequence[Doc
             plan.new.append(source.name)
             plan.changed_keys.add(source.key)
     plan.gone += [document for document in gone if document.pk not in moved]
-
-
-def file_suffix(name: str) -> str:
-    """By which a format is told; the same bytes under another one are read in another way."""
-    return PurePosixPath(name).suffix.lower()
 
 
 # --- removed files -------------------------------------------------------------------------------
@@ -423,36 +417,6 @@ def _delete_removed(gone: Sequence[Document]) -> None:
     for start in range(0, len(sure), DELETION_BATCH):
         batch = Document.objects.filter(pk__in=sure[start : start + DELETION_BATCH])
         delete_documents(documents=list(batch))
-
-
-@transaction.atomic
-def rename_document(collection: Collection, document: Document, source: Source) -> bool:
-    """Give a document with all its versions the key of `source`; chunks and vectors stay. False if
-    somebody changed it meanwhile."""
-    rows = Document.objects.select_for_update().filter(collection=collection, key=document.key)
-    held = list(rows.order_by("id"))
-    is_same = any(
-        row.pk == document.pk
-        and row.status == Document.Status.READY
-        and row.source_sha256 == document.source_sha256
-        for row in held
-    )
-    if not is_same or Document.objects.filter(collection=collection, key=source.key).exists():
-        return False
-    recipe = recipe_for(collection)
-    for row in held:
-        if row.recipe == recipe.digest(row.declared):
-            row.recipe = recipe.digest(source.declared)
-        row.declared = source.declared
-        row.key, before = source.key, row.source
-        row.source = source.name[:1024]
-        if row.title == readable_title(before):
-            row.title = readable_title(source.name)[:500]
-        row.updated_at = timezone.now()
-    fields = ["key", "source", "title", "declared", "recipe", "updated_at"]
-    Document.objects.bulk_update(held, fields)
-    listeners.loaded([row.pk for row in held])
-    return True
 
 
 def _sync_result(

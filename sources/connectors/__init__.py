@@ -10,6 +10,8 @@ from sources.connectors.base import Connector
 CONNECTORS = {
     "folder": "sources.connectors.folder.Folder",
     "git": "sources.connectors.git.Git",
+    "imap": "sources.connectors.imap.Imap",
+    "s3": "sources.connectors.s3.S3",
     "webdav": "sources.connectors.webdav.WebDav",
 }
 

@@ -56,6 +56,15 @@ class ItemGone(ItemError):
     """It is certainly there no more."""
 
 
+def check_size(size: int | None, max_bytes: int) -> None:
+    """Raises ItemError for an item of more bytes than are allowed, where they are known."""
+    if size is not None and size > max_bytes:
+        raise ItemError(
+            f"It has {size:,} bytes; {max_bytes:,} are allowed. Split it, or raise"
+            " RAGSITE_MAX_UPLOAD_BYTES."
+        )
+
+
 class ConnectorOptions(BaseModel):
     """Options of a connector. Fields of type `SecretStr` are kept encrypted and never shown; titles
     and descriptions label the form."""

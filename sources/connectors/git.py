@@ -18,7 +18,7 @@ from pydantic import Field, SecretStr
 
 from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob, storable_key, storable_name
-from documents.web_fetch import DEFAULT_PORTS, FetchError, checked_addresses
+from documents.web_fetch import DEFAULT_PORTS
 from sources.connectors.base import (
     Connector,
     ConnectorOptions,
@@ -26,8 +26,9 @@ from sources.connectors.base import (
     Item,
     ItemError,
     SourceError,
+    check_size,
 )
-from sources.connectors.http import may_reach
+from sources.connectors.http import reachable_addresses
 
 GIT_SECONDS = 300.0
 _REGULAR_FILES = frozenset({0o100644, 0o100755})
@@ -84,11 +85,7 @@ class Git(Connector):
         except KeyError:
             raise ItemError("The branch has moved on; the next run fetches it anew.") from None
         assert isinstance(blob, Blob)
-        if blob.raw_length() > max_bytes:
-            raise ItemError(
-                f"It has {blob.raw_length():,} bytes; {max_bytes:,} are allowed. Split it, or raise"
-                " RAGSITE_MAX_UPLOAD_BYTES."
-            )
+        check_size(blob.raw_length(), max_bytes)
         with file.open("wb") as opened:
             opened.writelines(blob.chunked)
         return {}
@@ -164,9 +161,9 @@ class Git(Connector):
         if url.scheme in DEFAULT_PORTS and url.hostname:
             try:
                 port = url.port or DEFAULT_PORTS[url.scheme]
-                checked_addresses(url.hostname, port, is_allowed=may_reach)
-            except (FetchError, ValueError) as error:
-                raise SourceError(str(error)) from error
+            except ValueError as error:
+                raise SourceError(str(error), is_permanent=True) from error
+            reachable_addresses(url.hostname, port)
         elif url.scheme or not Path(self._options.url).is_absolute():
             raise SourceError(
                 "Give an address that begins with https://, or a whole path of the server.",

@@ -9,7 +9,14 @@ from typing import Any
 import httpx2
 from django.conf import settings
 
-from documents.web_fetch import Address, CheckedTransport, FetchError, is_public, resolve_host
+from documents.web_fetch import (
+    Address,
+    CheckedTransport,
+    FetchError,
+    checked_addresses,
+    is_public,
+    resolve_host,
+)
 from inference.remote.client import deadline
 from sources.connectors.base import ItemError, SourceError
 
@@ -29,6 +36,23 @@ def may_reach(address: Address) -> bool:
     return is_public(address) or any(
         address.version == network.version and address in network
         for network in map(ip_network, settings.SOURCE_NETWORKS)
+    )
+
+
+def reachable_addresses(host: str, port: int) -> list[str]:
+    """The addresses of a source's server. Raises SourceError where one may not be reached."""
+    try:
+        return checked_addresses(host, port, resolve=resolve_host, is_allowed=may_reach)
+    except FetchError as error:
+        raise _unreachable(error) from error
+
+
+def _unreachable(error: FetchError) -> SourceError:
+    if error.code != "forbidden_address":
+        return SourceError(str(error))
+    return SourceError(
+        f"{error} Whoever runs the site can allow its network by RAGSITE_SOURCE_NETWORKS.",
+        is_permanent=True,
     )
 
 
@@ -64,9 +88,7 @@ class HttpClient:
             answer.status_code, headers=answer.headers, content=bytes(body), request=answer.request
         )
 
-    def download(
-        self, url: str, file: Path, *, max_bytes: int, headers: dict[str, str] | None = None
-    ) -> httpx2.Response:
+    def download(self, url: str, file: Path, *, max_bytes: int, **options: Any) -> httpx2.Response:
         """Write the body to `file`; returns the answer without it. Raises ItemError for more than
         `max_bytes`."""
         with file.open("wb") as opened:
@@ -83,7 +105,6 @@ class HttpClient:
                 opened.seek(0)
                 opened.truncate()
 
-            options = {"headers": headers or {}}
             return self._send("GET", url, keep, begin_again, DOWNLOAD_SECONDS, options)
 
     def _send(
@@ -105,11 +126,7 @@ class HttpClient:
                     for piece in answer.iter_raw():
                         keep(piece)
             except FetchError as error:
-                raise SourceError(
-                    f"{error} Whoever runs the site can allow its network by"
-                    " RAGSITE_SOURCE_NETWORKS.",
-                    is_permanent=error.code == "forbidden_address",
-                ) from error
+                raise _unreachable(error) from error
             except (httpx2.RequestError, httpx2.InvalidURL, ValueError) as error:
                 if tried == TRIES or not isinstance(error, httpx2.NetworkError):
                     raise SourceError(f"{url} cannot be read: {error or 'no answer'}.") from error

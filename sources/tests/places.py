@@ -1,26 +1,34 @@
-"""Real places of sources: a folder, a git repository, a WebDAV server. Begin with `Place`."""
+"""Real places of sources: a folder, a git repository, servers of WebDAV, S3 and IMAP. Begin with
+`Place`."""
 
+import re
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from socketserver import ThreadingMixIn
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from uuid import uuid4
 
+import boto3
 from dulwich import porcelain
 from dulwich.repo import Repo
+from imapclient import IMAPClient
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from wsgidav.fs_dav_provider import FilesystemProvider
 from wsgidav.wsgidav_app import WsgiDAVApp
 
 PASSWORD = "heron-and-kingfisher"
+MAIL_USER = "ann@example.org"
 
 
 class Place:
     """Files below `root` for a connector of `kind` with `options`. After changes call `tell`."""
 
     kind = "folder"
+    #: Whether a file can get another text, and stay the same file.
+    can_change = True
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -84,21 +92,22 @@ def _tree(repo: Repo) -> Iterator[Any]:
         yield from repo.object_store.iter_tree_contents(repo[repo.head()].tree)  # type: ignore[union-attr]
 
 
-class WebDavPlace(Place):
-    """Served by WsgiDAV on a loopback port, to one name with a password."""
+class _Quiet(WSGIRequestHandler):
+    def log(self, *args: Any) -> None:
+        pass
 
-    kind = "webdav"
+
+class WebPlace(Place):
+    """Served by an application on a loopback port."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.port = 0
-        self._server: WSGIServer | None = None
+        self._server: BaseWSGIServer | None = None
         self.come_back()
 
-    @property
-    def options(self) -> dict[str, str]:
-        url = f"http://localhost:{self.port}/team"
-        return {"url": url, "username": "ann", "password": PASSWORD}
+    def application(self) -> Any:
+        raise NotImplementedError
 
     def leave(self) -> None:
         if self._server is not None:
@@ -107,7 +116,25 @@ class WebDavPlace(Place):
             self._server = None
 
     def come_back(self) -> None:
-        application = WsgiDAVApp(
+        self._server = make_server(
+            "127.0.0.1", self.port, self.application(), threaded=True, request_handler=_Quiet
+        )
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+
+class WebDavPlace(WebPlace):
+    """Served by WsgiDAV, to one name with a password."""
+
+    kind = "webdav"
+
+    @property
+    def options(self) -> dict[str, str]:
+        url = f"http://localhost:{self.port}/team"
+        return {"url": url, "username": "ann", "password": PASSWORD}
+
+    def application(self) -> Any:
+        return WsgiDAVApp(
             {
                 "provider_mapping": {"/team": FilesystemProvider(str(self.root))},
                 "simple_dc": {"user_mapping": {"*": {"ann": {"password": PASSWORD}}}},
@@ -116,20 +143,139 @@ class WebDavPlace(Place):
                 "verbose": 0,
             }
         )
-        self._server = make_server(
-            "127.0.0.1", self.port, application, server_class=_Server, handler_class=_Quiet
-        )
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
+class S3Place(WebPlace):
+    """A bucket of moto, which implements S3; the files are below a folder of the bucket."""
+
+    kind = "s3"
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.bucket = f"team-{uuid4().hex[:12]}"
+        self.endpoint = f"http://localhost:{self.port}"
+        self.client = self.service("s3")
+        self.client.create_bucket(Bucket=self.bucket)
+
+    def service(self, name: str, **keys: str) -> Any:
+        """A client for a service of this server, as other programs have it."""
+        keys = keys or {"aws_access_key_id": "any", "aws_secret_access_key": "thing"}
+        return boto3.client(name, endpoint_url=self.endpoint, region_name="us-east-1", **keys)
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {
+            "endpoint": self.endpoint,
+            "bucket": self.bucket,
+            "prefix": "docs",
+            "access_key": "any",
+            "secret_key": "thing",
+        }
+
+    def application(self) -> Any:
+        from moto.server import DomainDispatcherApplication, create_backend_app
+
+        return DomainDispatcherApplication(create_backend_app)
+
+    def write(self, name: str, text: str | bytes, **options: Any) -> None:
+        body = text.encode() if isinstance(text, str) else text
+        self.client.put_object(Bucket=self.bucket, Key=f"docs/{name}", Body=body, **options)
+
+    def remove(self, name: str) -> None:
+        self.client.delete_object(Bucket=self.bucket, Key=f"docs/{name}")
+
+    def rename(self, name: str, to: str) -> None:
+        source = {"Bucket": self.bucket, "Key": f"docs/{name}"}
+        self.client.copy_object(Bucket=self.bucket, Key=f"docs/{to}", CopySource=source)
+        self.remove(name)
 
 
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, *args: Any) -> None:
-        pass
+class MailPlace(Place):
+    """A mailbox of pymap. A file is a message whose subject is its name; what it had before is
+    another message, and is deleted."""
+
+    kind = "imap"
+    can_change = False
+
+    def __init__(self, root: Path) -> None:
+        from sources.tests.mail_server import MailServer
+
+        super().__init__(root)
+        self.server = MailServer(MAIL_USER, PASSWORD)
+        self.server.start()
+        self._messages: dict[str, tuple[str, int]] = {}
+        self._client: IMAPClient | None = None
+
+    @property
+    def client(self) -> IMAPClient:
+        """As other programs have it: logged in, and allowed to write."""
+        if self._client is None:
+            self._client = IMAPClient("localhost", self.server.port, ssl=False)
+            self._client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._client.login(MAIL_USER, PASSWORD)
+        return self._client
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {
+            "host": "localhost",
+            "port": str(self.server.port),
+            "security": "none",
+            "username": MAIL_USER,
+            "password": PASSWORD,
+        }
+
+    def write(self, name: str, text: str | bytes) -> None:
+        """A message with this text, or these bytes."""
+        head = f"Subject: {name.rpartition('/')[2]}\r\n\r\n"
+        before = self._messages.get(name)
+        folder = self._folder(name)
+        told = self.client.append(folder, (head + text).encode() if isinstance(text, str) else text)
+        uid = int(re.findall(rb"APPENDUID \d+ (\d+)", told)[0])
+        if before is not None:
+            self.remove(name)
+        self._messages[name] = folder, uid
+
+    def remove(self, name: str) -> None:
+        folder, uid = self._messages.pop(name)
+        self.client.select_folder(folder)
+        self.client.delete_messages([uid])
+        self.client.expunge()
+
+    def rename(self, name: str, to: str) -> None:
+        """Move it to the folder."""
+        folder, uid = self._messages.pop(name)
+        target = self._folder(to)
+        self.client.select_folder(folder)
+        (told,) = re.findall(rb"COPYUID \d+ \d+ (\d+)", self._move(uid, target))
+        self._messages[to] = target, int(told)
+
+    def forget(self) -> None:
+        """Its folders were deleted by somebody else."""
+        self._messages.clear()
+
+    def _move(self, uid: int, target: str) -> bytes:
+        self.client.move([uid], target)
+        return b" ".join(map(bytes, self.client._imap.untagged_responses.get("OK", ())))
+
+    def _folder(self, name: str) -> str:
+        folder = name.rpartition("/")[0] or "INBOX"
+        if not self.client.folder_exists(folder):
+            self.client.create_folder(folder)
+        return folder
+
+    def leave(self) -> None:
+        self._client = None
+        self.server.stop()
+
+    def come_back(self) -> None:
+        self.server.start()
+
+
+def file_of(name: str) -> str:
+    """The name of the file that a place was given, by that of its document."""
+    mail = re.fullmatch(r"(.*/)\d{4}-\d\d-\d\d (.*)\.eml", name)
+    return name if mail is None else f"{mail[1].removeprefix('INBOX/')}{mail[2]}"
 
 
 @contextmanager
