@@ -52,6 +52,9 @@ class Action(StrEnum):
     CANCELLED = "cancelled"
     RETRIED = "retried"
     REVOKED = "revoked"
+    SIGNED_IN = "signed_in"
+    REFUSED = "refused"
+    ENDED = "ended"
 
 
 class Kind(StrEnum):
@@ -75,6 +78,9 @@ class Kind(StrEnum):
     CONTEXT = "context"
     MEMORY = "memory"
     PIPELINE = "pipeline"
+    SESSION = "session"
+    FACTOR = "factor"
+    IDENTITY = "identity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +227,9 @@ ACTION_TEXTS: dict[str, str] = {
     Action.CANCELLED: gettext_noop("cancelled {object}"),
     Action.RETRIED: gettext_noop("retried {object}"),
     Action.REVOKED: gettext_noop("revoked {object}"),
+    Action.SIGNED_IN: gettext_noop("signed in, {object}"),
+    Action.REFUSED: gettext_noop("was refused {object}"),
+    Action.ENDED: gettext_noop("ended {object}"),
 }
 #: An object of each kind, before its id.
 KIND_LABELS: dict[str, str] = {
@@ -242,6 +251,9 @@ KIND_LABELS: dict[str, str] = {
     Kind.CONTEXT: gettext_noop("context"),
     Kind.MEMORY: gettext_noop("memory"),
     Kind.PIPELINE: gettext_noop("pipeline"),
+    Kind.SESSION: gettext_noop("session"),
+    Kind.FACTOR: gettext_noop("second factor"),
+    Kind.IDENTITY: gettext_noop("identity"),
 }
 #: One or many objects of each kind.
 KIND_COUNTS: dict[str, Callable[[int], str]] = {
@@ -263,6 +275,9 @@ KIND_COUNTS: dict[str, Callable[[int], str]] = {
     Kind.CONTEXT: lambda number: ngettext("a context", "{number} contexts", number),
     Kind.MEMORY: lambda number: ngettext("a memory", "{number} memories", number),
     Kind.PIPELINE: lambda number: ngettext("a pipeline", "{number} pipelines", number),
+    Kind.SESSION: lambda number: ngettext("a session", "{number} sessions", number),
+    Kind.FACTOR: lambda number: ngettext("a second factor", "{number} second factors", number),
+    Kind.IDENTITY: lambda number: ngettext("an identity", "{number} identities", number),
 }
 #: Label of the actor where no user is known, by channel.
 CHANNEL_ACTORS = {"": gettext_noop("The site"), "command": gettext_noop("A command")}
