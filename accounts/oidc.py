@@ -9,6 +9,7 @@ every sign-in, so that a change of its keys is noticed at once.
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext
 
@@ -18,7 +19,9 @@ from accounts.sign_in import Refusal, SignInRefused
 from common.errors import RagsiteError
 
 if TYPE_CHECKING:
-    from authlib.integrations.django_client import DjangoOAuth2App
+    from authlib.integrations.django_client import (  # type: ignore[import-untyped]
+        DjangoOAuth2App,
+    )
 
 TIMEOUT_SECONDS = 5.0
 #: Between the clocks of two servers.
@@ -41,8 +44,6 @@ def authorization_redirect(request: HttpRequest, provider: Provider, *, next_url
     """To the provider's page. State, nonce and code verifier stay in the session. Raises
     ProviderUnavailable.
     """
-    from django.shortcuts import redirect  # noqa: PLC0415
-
     with _Conversation(provider) as client:
         callback = request.build_absolute_uri(reverse("oidc_callback", args=[provider.slug]))
         made = client.create_authorization_url(callback)

@@ -14,7 +14,8 @@ from accounts.services import DEFAULT_WORKSPACE
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One server. `username`, `email` and `groups` name its claims, attributes or headers; the
+    """One server. `issuer` is what its people are known by here: an address, or of SAML the slug.
+    `username`, `email` and `groups` name its claims, attributes or headers; the
     fields from `create` on say what becomes of the people (docs/how-to/sign-in.md).
     """
 
@@ -51,13 +52,13 @@ class Provider:
 
 _OPTIONS = {each.name for each in fields(Provider)}
 #: Names that most servers use.
-_USUAL = {
+_USUAL: dict[str, dict[str, Any]] = {
     SignInMethod.OIDC: {
         "username": "preferred_username",
         "email": "email",
         "scopes": ["openid", "profile", "email"],
     },
-    SignInMethod.SAML: {"issuer": "saml"},
+    SignInMethod.SAML: {},
     SignInMethod.PROXY: {"issuer": "proxy"},
 }
 
@@ -66,13 +67,15 @@ def _provider(method: SignInMethod, slug: str, options: dict[str, Any]) -> Provi
     given = {name: value for name, value in options.items() if value or value is False}
     if method == SignInMethod.PROXY:
         given["username"] = options["header"]
-    usual: dict[str, Any] = {"issuer": "", **_USUAL[method]}
-    told = {
+    usual = {"issuer": "", **_USUAL[method]}
+    told: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in {**usual, **given}.items()
         if name in _OPTIONS
     }
     told["issuer"] = told["issuer"].rstrip("/")
+    if method == SignInMethod.SAML:
+        told["issuer"] = f"saml:{slug}"
     return Provider(slug=slug, method=method, **told)
 
 

@@ -10,9 +10,11 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import HASH_SESSION_KEY, authenticate, update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.cache import never_cache
@@ -63,7 +65,7 @@ def _fresh(view: _View) -> _View:
     @wraps(view)
     def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if not is_fresh(request):
-            return redirect(f"/account/confirm/?{urlencode({'next': request.path})}")
+            return redirect_to_login(request.path, reverse("security_confirm"))
         return view(request, *args, **kwargs)
 
     return guarded

@@ -74,7 +74,7 @@ def owns_anything(user: User) -> bool:
     """Whether the user owns a workspace or the site: their password always opens it."""
     with bypass_rls():  # of nobody but this user, who is not logged in yet
         owned = Membership.objects.filter(user=user, role=Role.OWNER)
-        return user.is_superuser or owned.exists()
+        return bool(user.is_superuser or owned.exists())
 
 
 def check_password_allowed(user: User) -> None:
@@ -233,8 +233,8 @@ class _LinkTokens(PasswordResetTokenGenerator):
             issued = base36_to_int(str(token).split("-")[0])
         except ValueError:
             return False
-        age = self._num_seconds(self._now()) - issued  # type: ignore[attr-defined]
-        return 0 <= age <= LINK_SECONDS and super().check_token(user, token)
+        age = self._num_seconds(self._now()) - issued
+        return bool(0 <= age <= LINK_SECONDS and super().check_token(user, token))
 
 
 def make_link(user: User) -> tuple[str, str]:

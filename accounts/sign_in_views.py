@@ -11,9 +11,10 @@ from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from accounts import oidc
+from accounts import oidc, saml
 from accounts.credentials import SecondFactor, SignInMethod
 from accounts.external_people import ExternalPerson, external_user
 from accounts.forms import CodeForm
@@ -38,25 +39,9 @@ from accounts.sign_in import (
 )
 from accounts.views import keep_language
 from common.errors import RagsiteError
-from common.web import PERMISSIONS_POLICY
+from common.web import with_passkeys
 
-#: As everywhere, but for passkeys.
-_WITH_PASSKEYS = PERMISSIONS_POLICY.replace(
-    "publickey-credentials-get=()", "publickey-credentials-get=(self)"
-)
 _Page = Callable[..., HttpResponse]
-
-
-def with_passkeys(view: _Page) -> _Page:
-    """Decorator: the page may ask the browser for passkeys."""
-
-    @wraps(view)
-    def permitted(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        answer = view(request, *args, **kwargs)
-        answer.headers["Permissions-Policy"] = _WITH_PASSKEYS
-        return answer
-
-    return permitted
 
 
 def _sign_in_page(view: _Page) -> _Page:
@@ -205,6 +190,44 @@ def oidc_callback(request: HttpRequest, slug: str) -> HttpResponse:
     """Back from the provider's page."""
     provider = _provider(SignInMethod.OIDC, slug)
     return _external_sign_in(request, provider, lambda: oidc.authenticate(request, provider))
+
+
+@require_GET
+@_sign_in_page
+def saml_begin(request: HttpRequest, slug: str) -> HttpResponse:
+    """To the page of a server that speaks SAML."""
+    provider = _provider(SignInMethod.SAML, slug)
+    next_url = _wanted_page(request, request.GET.get("next", ""))
+    LoginAttempt(account=None, request=request).check()
+    answer = saml.authentication_redirect(request, provider, next_url=next_url)
+    if not request.user.is_authenticated:
+        request.session.set_expiry(3600)
+    return answer
+
+
+@csrf_exempt
+@require_POST
+@_sign_in_page
+def saml_answer(request: HttpRequest, slug: str) -> HttpResponse:
+    """A form of the server's page brings the answer, without cookies of this site."""
+    provider = _provider(SignInMethod.SAML, slug)
+    LoginAttempt(account=None, request=request).check()
+    return saml.receive_answer(request, provider)
+
+
+@require_GET
+@_sign_in_page
+def saml_finish(request: HttpRequest, slug: str) -> HttpResponse:
+    """The browser comes for the answer that it brought."""
+    provider = _provider(SignInMethod.SAML, slug)
+    return _external_sign_in(request, provider, lambda: saml.authenticate(request, provider))
+
+
+@require_GET
+def saml_metadata(request: HttpRequest, slug: str) -> HttpResponse:
+    """What the server must know of this site."""
+    provider = _provider(SignInMethod.SAML, slug)
+    return HttpResponse(saml.metadata(request, provider), content_type="application/xml")
 
 
 def _external_sign_in(

@@ -24,9 +24,10 @@ from accounts.providers import providers
 from accounts.services import can_edit, set_language
 from accounts.sign_in import asks_second_factor, begin_second_step, sign_in
 from common.errors import InvalidInput, NotFound
-from common.web import errors_in_form, login_required_page
+from common.web import errors_in_form, login_required_page, with_passkeys
 
 
+@method_decorator(with_passkeys, "dispatch")
 class Login(views.LoginView):
     """The only page that anonymous visitors see."""
 

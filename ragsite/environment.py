@@ -225,8 +225,9 @@ class Environment(environ.Env):
         """The variable, as what its default is."""
         if isinstance(default, list):
             return self.list(name, default=default)
-        kinds = {bool: self.bool, float: self.float}
-        return kinds.get(type(default), self.str)(name, default=default)
+        if isinstance(default, bool):
+            return self.bool(name, default=default)
+        return (self.float if isinstance(default, float) else self.str)(name, default=default)
 
     def check_names(self) -> None:
         """Raise ImproperlyConfigured where the file sets an unknown variable with a name similar to
