@@ -34,7 +34,7 @@ def check_rates(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 
 _CHOICES = {
-    "PASSWORD_LOGIN": ("everyone", "owners"),
+    "LOCAL_LOGIN": ("everyone", "owners"),
     "SECOND_FACTOR": ("off", "optional", "owners", "all"),
 }
 _SLUG = re.compile(r"[a-z0-9_-]{1,30}")
@@ -89,9 +89,7 @@ def _problems(kind: str, slug: str, options: dict[str, Any]) -> Iterator[tuple[s
         yield f"there is no role “{options['role']}”.", f"There are: {', '.join(Role.values)}."
     if kind == "OIDC":
         url = urlsplit(options["issuer"])
-        is_safe = url.scheme == "https" or (
-            url.scheme == "http" and url.hostname in _LOOPBACK
-        )
+        is_safe = url.scheme == "https" or (url.scheme == "http" and url.hostname in _LOOPBACK)
         if not (is_safe and url.hostname):
             yield f"the issuer is “{options['issuer']}”.", "Give its address, with https."
         if not options["client_id"]:
@@ -101,15 +99,19 @@ def _problems(kind: str, slug: str, options: dict[str, Any]) -> Iterator[tuple[s
             yield f"there is no file “{options['metadata']}”.", "Save the server's metadata there."
         if find_spec("onelogin") is None:
             yield "packages are missing.", "pip install -r requirements-saml.txt"
-    elif kind == "PROXY":
-        if not options["addresses"]:
-            yield "no address is trusted.", "Name the proxy's in RAGSITE_PROXY_ADDRESSES."
-        for each in options["addresses"]:
-            if not _size(each) or ip_network(each, strict=False).prefixlen == 0:
-                yield f"“{each}” is no address of a proxy.", "Write it like 10.0.0.5 or 10.0.0.0/24."
-        for name in (options["header"], options["groups"], options["email"]):
-            if name and not _HEADER.fullmatch(name):
-                yield f"“{name}” is no name of a header.", "Write it like X-Remote-User."
+    else:
+        yield from _proxy_problems(options)
+
+
+def _proxy_problems(options: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if not options["addresses"]:
+        yield "no address is trusted.", "Name the proxy's in RAGSITE_PROXY_ADDRESSES."
+    for each in options["addresses"]:
+        if not _size(each) or ip_network(each, strict=False).prefixlen == 0:
+            yield f"“{each}” is no address of a proxy.", "Write it like 10.0.0.5 or 10.0.0.0/24."
+    for name in (options["header"], options["groups"], options["email"]):
+        if name and not _HEADER.fullmatch(name):
+            yield f"“{name}” is no name of a header.", "Write it like X-Remote-User."
 
 
 def _size(network: str) -> int:

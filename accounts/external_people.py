@@ -103,7 +103,8 @@ def _linked_user(provider: Provider, person: ExternalPerson) -> User:
     user = identity.user
     if not user.is_active:
         raise SignInRefused(
-            Refusal.INACTIVE, gettext("Your account here is switched off. Ask whoever runs this site.")
+            Refusal.INACTIVE,
+            gettext("Your account here is switched off. Ask whoever runs this site."),
         )
     if person.groups is not None:
         workspace = Workspace.objects.filter(
@@ -178,5 +179,7 @@ def _free_name(wanted: str) -> str:
     taken = set(User.objects.filter(username__istartswith=start).values_list("username", flat=True))
     lower = {name.lower() for name in taken}
     return next(
-        name for number in range(2, len(lower) + 3) if (name := f"{start}{number}").lower() not in lower
+        name
+        for number in range(2, len(lower) + 3)
+        if (name := f"{start}{number}").lower() not in lower
     )

@@ -40,7 +40,9 @@ class ProviderUnavailable(RagsiteError):
     status = 503
 
 
-def authorization_redirect(request: HttpRequest, provider: Provider, *, next_url: str) -> HttpResponse:
+def authorization_redirect(
+    request: HttpRequest, provider: Provider, *, next_url: str
+) -> HttpResponse:
     """To the provider's page. State, nonce and code verifier stay in the session. Raises
     ProviderUnavailable.
     """
@@ -52,8 +54,8 @@ def authorization_redirect(request: HttpRequest, provider: Provider, *, next_url
 
 
 def authenticate(request: HttpRequest, provider: Provider) -> tuple[ExternalPerson, str]:
-    """Who came back from the provider, and the page that they wanted. The state is used up, whatever
-    comes of it. Raises SignInRefused and ProviderUnavailable.
+    """Who came back from the provider, and the page that they wanted. The state is used up,
+    whatever comes of it. Raises SignInRefused and ProviderUnavailable.
     """
     with _Conversation(provider) as client:
         state = request.GET.get("state", "")
@@ -139,7 +141,9 @@ class _Conversation:
                     " their password."
                 ).format(provider=self._provider.label)
             ) from error
-        if isinstance(error, (OAuthError, JoseError, ValueError, KeyError, TypeError, RuntimeError)):
+        if isinstance(
+            error, (OAuthError, JoseError, ValueError, KeyError, TypeError, RuntimeError)
+        ):
             raise _refused_answer(self._provider) from error
 
 

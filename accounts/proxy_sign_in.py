@@ -4,6 +4,7 @@ Only listed addresses are believed (RAGSITE_PROXY_ADDRESSES). The same header fr
 refused: whoever sends it wants to be taken for somebody.
 """
 
+import contextlib
 from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -75,10 +76,8 @@ def _networks(addresses: tuple[str, ...]) -> list[IPv4Network | IPv6Network]:
 def _header(request: HttpRequest, name: str) -> str:
     """The header's text, as UTF-8 where it is that; empty without one."""
     value: str = request.META.get(f"HTTP_{name.upper().replace('-', '_')}", "") if name else ""
-    try:
+    with contextlib.suppress(UnicodeError):
         value = value.encode("latin-1").decode()
-    except UnicodeError:
-        pass
     return value.replace("\0", "").strip()
 
 

@@ -92,7 +92,7 @@ def _totp(secret: bytes) -> "TOTP":
     from cryptography.hazmat.primitives.hashes import SHA1  # noqa: PLC0415 (few processes need it)
     from cryptography.hazmat.primitives.twofactor.totp import TOTP  # noqa: PLC0415
 
-    return TOTP(secret, DIGITS, SHA1(), STEP_SECONDS)  # what every app speaks
+    return TOTP(secret, DIGITS, SHA1(), STEP_SECONDS)  # noqa: S303 (what every app speaks)
 
 
 def _step_of_code(secret: bytes, code: str) -> int | None:
@@ -115,7 +115,7 @@ def _step_of_code(secret: bytes, code: str) -> int | None:
 
 @transaction.atomic
 def new_recovery_codes(*, user: User) -> list[str]:
-    """New codes, each of which is good once; the former ones are void. They cannot be read again."""
+    """New codes, each of which is good once; former ones are void. None can be read again."""
     codes = [_as_code(secrets.token_bytes(RECOVERY_BYTES)) for _ in range(RECOVERY_CODES)]
     SecondFactor.objects.filter(user=user, kind=Kinds.RECOVERY).delete()
     factor = SecondFactor.objects.create(
@@ -339,4 +339,3 @@ def _record(action: Action, factor: SecondFactor) -> None:
             object_id=factor.pk,
             values={"kind": SecondFactor.Kind(factor.kind), "user": factor.user_id},
         )
-

@@ -145,7 +145,9 @@ def password(request: HttpRequest) -> HttpResponse:
     user = _own(request)
     is_recovery = request.session.get(METHOD_KEY) == SignInMethod.LINK and is_fresh(request)
     if not is_recovery and not user.has_usable_password():
-        raise Forbidden(gettext("You sign in with an account elsewhere, and have no password here."))
+        raise Forbidden(
+            gettext("You sign in with an account elsewhere, and have no password here.")
+        )
     kind: Any = SetPasswordForm if is_recovery else PasswordChangeForm
     form = kind(user, request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -208,16 +210,12 @@ def passkey(request: HttpRequest) -> HttpResponse:
     form = NewPasskeyForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         with errors_in_form(form):
-            add_passkey(
-                request, name=form.cleaned_data["name"], answer=form.cleaned_data["answer"]
-            )
+            add_passkey(request, name=form.cleaned_data["name"], answer=form.cleaned_data["answer"])
     if form.is_bound and not form.errors:
         messages.success(request, gettext("The passkey is made."))
         return _after_new_factor(request)
     context = {"form": form, "options": new_passkey_options(request)}
-    return render(
-        request, "accounts/passkey.html", context, status=400 if form.errors else 200
-    )
+    return render(request, "accounts/passkey.html", context, status=400 if form.errors else 200)
 
 
 def _after_new_factor(request: HttpRequest) -> HttpResponse:
@@ -240,7 +238,9 @@ def recovery_codes(request: HttpRequest) -> HttpResponse:
     user = _own(request)
     others = SecondFactor.objects.filter(user=user).exclude(kind=SecondFactor.Kind.RECOVERY)
     if not others.exists():
-        raise NotFound(gettext("Recovery codes stand in for an app or a passkey: set up one first."))
+        raise NotFound(
+            gettext("Recovery codes stand in for an app or a passkey: set up one first.")
+        )
     codes = new_recovery_codes(user=user) if request.method == "POST" else []
     return render(request, "accounts/recovery_codes.html", {"codes": codes})
 
@@ -329,4 +329,3 @@ def describe_agent(agent: str) -> str:
     system = next((each for each in _SYSTEMS if each in agent), "")
     names = (_BROWSER_NAMES.get(browser, browser), _SYSTEM_NAMES.get(system, system))
     return ", ".join(filter(None, names)) or gettext("unknown browser")
-

@@ -1,7 +1,7 @@
 """Signing in, whatever the door: who may, the second step, the session and its list, the audit log.
 
-Begin with `sign_in`. Doors are the login page, other servers (`accounts.external_people`), a proxy's
-header (`accounts.proxy_sign_in`) and one-time links.
+Begin with `sign_in`. Doors are the login page, other servers (`accounts.external_people`), a
+proxy's header (`accounts.proxy_sign_in`) and one-time links.
 """
 
 import logging
@@ -55,7 +55,7 @@ class Refusal(StrEnum):
     WORKSPACE = "workspace"
     ANSWER = "answer"
     CANCELLED = "cancelled"
-    PASSWORDS_OF_OWNERS = "passwords_of_owners"  # noqa: S105 (a reason)
+    LOCAL_LOGIN = "local_login"
     SECOND_FACTOR = "second_factor"
     LINK = "link"
 
@@ -78,10 +78,10 @@ def owns_anything(user: User) -> bool:
 
 
 def check_password_allowed(user: User) -> None:
-    """Raise SignInRefused where RAGSITE_PASSWORD_LOGIN leaves passwords to owners."""
-    if settings.PASSWORD_LOGIN != "everyone" and not owns_anything(user):
+    """Raise SignInRefused where RAGSITE_LOCAL_LOGIN leaves passwords to owners."""
+    if settings.LOCAL_LOGIN != "everyone" and not owns_anything(user):
         raise SignInRefused(
-            Refusal.PASSWORDS_OF_OWNERS,
+            Refusal.LOCAL_LOGIN,
             gettext("Only owners log in with a password here. Sign in with your firm's account."),
         )
 
@@ -95,7 +95,9 @@ def needs_second_factor(user: User) -> bool:
 
 def asks_second_factor(user: User) -> bool:
     """Whether the password alone does not open the account."""
-    return settings.SECOND_FACTOR != "off" and (has_second_factor(user) or needs_second_factor(user))
+    return settings.SECOND_FACTOR != "off" and (
+        has_second_factor(user) or needs_second_factor(user)
+    )
 
 
 def sign_in(
@@ -161,7 +163,7 @@ def is_fresh(request: HttpRequest) -> bool:
     """Whether the user proved who they are a moment ago: passwords and second factors are changed
     by nobody who only found an open browser.
     """
-    return 0 <= time() - request.session.get(TIME_KEY, 0) <= FRESH_SECONDS
+    return 0.0 <= time() - request.session.get(TIME_KEY, 0) <= FRESH_SECONDS
 
 
 # --- sessions ----------------------------------------------------------------------------------
@@ -180,7 +182,9 @@ def list_session(request: HttpRequest, user: Any) -> None:
             "user": user,
             "method": method,
             "address": client_address(request),
-            "agent": getattr(request, "META", {}).get("HTTP_USER_AGENT", "")[:300].replace("\0", ""),
+            "agent": getattr(request, "META", {})
+            .get("HTTP_USER_AGENT", "")[:300]
+            .replace("\0", ""),
             "last_seen_at": timezone.now(),
         },
     )

@@ -110,9 +110,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
             return _let_in(request, user, method=SignInMethod.PASSWORD, next_url=next_url)
     except (WrongFactor, TooManyRequests) as error:
         if isinstance(error, WrongFactor):
-            record_refusal(
-                reason=Refusal.SECOND_FACTOR, method=SignInMethod.PASSWORD, user=user
-            )
+            record_refusal(reason=Refusal.SECOND_FACTOR, method=SignInMethod.PASSWORD, user=user)
         form.add_error("code", str(error)) if form.is_bound else None
         status = error.status
         message = str(error)
@@ -268,7 +266,9 @@ def link_login(request: HttpRequest, user_part: str, token: str) -> HttpResponse
     with transaction.atomic():
         user = user_of_link(user_part, token)
         if user is not None and request.method == "POST":
-            return _let_in(request, user, method=SignInMethod.LINK, next_url=resolve_url("security"))
+            return _let_in(
+                request, user, method=SignInMethod.LINK, next_url=resolve_url("security")
+            )
     if user is None:
         attempt.fail()
         record_refusal(reason=Refusal.LINK, method=SignInMethod.LINK)

@@ -59,7 +59,7 @@ class Login(views.LoginView):
             **super().get_context_data(**kwargs),
             "providers": list(providers()),
             "has_passkeys": settings.SECOND_FACTOR != "off",
-            "folds_password": settings.PASSWORD_LOGIN != "everyone"
+            "folds_password": settings.LOCAL_LOGIN != "everyone"
             and "local" not in self.request.GET
             and self.request.method == "GET",
         }

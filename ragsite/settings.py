@@ -419,9 +419,9 @@ AUTHENTICATION_BACKENDS = ["accounts.backends.AccountBackend"]
 # Attempts to log in that may fail, for an account and from an address; 0 is no limit.
 LOGIN_RATE = env.str("RAGSITE_LOGIN_RATE", default="10/minute")
 LOGIN_ADDRESS_RATE = env.str("RAGSITE_LOGIN_ADDRESS_RATE", default="30/minute")
-# Whose passwords open anything: `everyone`'s, or `owners`' of workspaces, where others sign in by one
-# of the servers below. Owners' always do.
-PASSWORD_LOGIN = env.str("RAGSITE_PASSWORD_LOGIN", default="everyone")
+# Whose passwords and passkeys let them in: `everyone`, or `owners`, where others sign in by one of
+# the servers below. Owners' always do.
+LOCAL_LOGIN = env.str("RAGSITE_LOCAL_LOGIN", default="everyone")
 # Second factors of those with a password: `off`; `optional`; `owners` or `all` must have one.
 SECOND_FACTOR = env.str("RAGSITE_SECOND_FACTOR", default="off")
 # Servers that vouch for people, by the name in their addresses; none by default.

@@ -84,7 +84,7 @@ def test_a_firms_account_leads_in_and_the_security_page_names_it(
                 "workspace": alice.workspace.slug,
             }
         }
-        settings.PASSWORD_LOGIN = "owners"
+        settings.LOCAL_LOGIN = "owners"
         page = visit.page
         page.goto("/documents/")
         check(visit, "login-firm")
@@ -184,9 +184,7 @@ def test_a_passkey_is_made_and_takes_the_place_of_the_password(
     log_out(visit)
 
     # a device that did not check its owner is not enough without a password
-    devices.send(
-        "WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False}
-    )
+    devices.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
     page.get_by_role("button", name="Use a passkey").click()
     expect(page.get_by_text("No passkey was used")).to_be_visible()
     assert User.objects.get(username="alice").is_active

@@ -8,63 +8,198 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0005_user_language'),
-        ('sessions', '0001_initial'),
+        ("accounts", "0005_user_language"),
+        ("sessions", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='LoginSession',
+            name="LoginSession",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('method', models.CharField(choices=[('password', 'password'), ('passkey', 'passkey'), ('oidc', 'OpenID Connect'), ('saml', 'SAML'), ('proxy', 'proxy'), ('link', 'one-time link')], editable=False, max_length=10)),
-                ('address', models.CharField(editable=False, max_length=45)),
-                ('agent', models.CharField(blank=True, editable=False, max_length=300)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('last_seen_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('session', models.OneToOneField(editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='sessions.session')),
-                ('user', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='login_sessions', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "method",
+                    models.CharField(
+                        choices=[
+                            ("password", "password"),
+                            ("passkey", "passkey"),
+                            ("oidc", "OpenID Connect"),
+                            ("saml", "SAML"),
+                            ("proxy", "proxy"),
+                            ("link", "one-time link"),
+                        ],
+                        editable=False,
+                        max_length=10,
+                    ),
+                ),
+                ("address", models.CharField(editable=False, max_length=45)),
+                ("agent", models.CharField(blank=True, editable=False, max_length=300)),
+                (
+                    "created_at",
+                    models.DateTimeField(default=django.utils.timezone.now, editable=False),
+                ),
+                (
+                    "last_seen_at",
+                    models.DateTimeField(default=django.utils.timezone.now, editable=False),
+                ),
+                (
+                    "session",
+                    models.OneToOneField(
+                        editable=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="sessions.session",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        editable=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="login_sessions",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-last_seen_at'],
+                "ordering": ["-last_seen_at"],
             },
         ),
         migrations.CreateModel(
-            name='Identity',
+            name="Identity",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('method', models.CharField(choices=[('password', 'password'), ('passkey', 'passkey'), ('oidc', 'OpenID Connect'), ('saml', 'SAML'), ('proxy', 'proxy'), ('link', 'one-time link')], editable=False, max_length=10)),
-                ('issuer', models.CharField(editable=False, help_text='Who vouches for the person.', max_length=500)),
-                ('subject', models.CharField(editable=False, help_text="The person's id there.", max_length=255)),
-                ('groups', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=150), blank=True, default=list, editable=False, help_text='What the issuer said last.', size=None)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('last_used_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='identities', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "method",
+                    models.CharField(
+                        choices=[
+                            ("password", "password"),
+                            ("passkey", "passkey"),
+                            ("oidc", "OpenID Connect"),
+                            ("saml", "SAML"),
+                            ("proxy", "proxy"),
+                            ("link", "one-time link"),
+                        ],
+                        editable=False,
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "issuer",
+                    models.CharField(
+                        editable=False, help_text="Who vouches for the person.", max_length=500
+                    ),
+                ),
+                (
+                    "subject",
+                    models.CharField(
+                        editable=False, help_text="The person's id there.", max_length=255
+                    ),
+                ),
+                (
+                    "groups",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=150),
+                        blank=True,
+                        default=list,
+                        editable=False,
+                        help_text="What the issuer said last.",
+                        size=None,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("last_used_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        editable=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="identities",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'identities',
-                'ordering': ['-id'],
-                'constraints': [models.UniqueConstraint(fields=('issuer', 'subject'), name='identity_issuer_subject_unique')],
+                "verbose_name_plural": "identities",
+                "ordering": ["-id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("issuer", "subject"), name="identity_issuer_subject_unique"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='SecondFactor',
+            name="SecondFactor",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('totp', 'authenticator app'), ('passkey', 'passkey'), ('recovery', 'recovery codes')], max_length=10)),
-                ('name', models.CharField(blank=True, max_length=100)),
-                ('secret', models.BinaryField(default=bytes, help_text="The encrypted secret of an app, or a passkey's public key.")),
-                ('counter', models.BigIntegerField(default=0)),
-                ('codes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list, help_text='SHA-256 of the recovery codes that are left.', size=None)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('last_used_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='second_factors', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("totp", "authenticator app"),
+                            ("passkey", "passkey"),
+                            ("recovery", "recovery codes"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, max_length=100)),
+                (
+                    "secret",
+                    models.BinaryField(
+                        default=bytes,
+                        help_text="The encrypted secret of an app, or a passkey's public key.",
+                    ),
+                ),
+                ("counter", models.BigIntegerField(default=0)),
+                (
+                    "codes",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=64),
+                        blank=True,
+                        default=list,
+                        help_text="SHA-256 of the recovery codes that are left.",
+                        size=None,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("last_used_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        editable=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="second_factors",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('kind', 'passkey'), _negated=True), fields=('user', 'kind'), name='secondfactor_user_kind_unique')],
+                "ordering": ["id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("kind", "passkey"), _negated=True),
+                        fields=("user", "kind"),
+                        name="secondfactor_user_kind_unique",
+                    )
+                ],
             },
         ),
     ]

@@ -76,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def do_GET(self) -> None:  # noqa: N802 (its name)
+    def do_GET(self) -> None:
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query))
         if "down" in self.state.faults:
@@ -108,7 +108,9 @@ class Handler(BaseHTTPRequestHandler):
         """A page with one button; pressed, it leads back with a code."""
         wanted = {"client_id": CLIENT_ID, "response_type": "code", "code_challenge_method": "S256"}
         wrong = [name for name, value in wanted.items() if query.get(name) != value]
-        wrong += [name for name in ("nonce", "state", "code_challenge") if len(query.get(name, "")) < 16]
+        wrong += [
+            name for name in ("nonce", "state", "code_challenge") if len(query.get(name, "")) < 16
+        ]
         if wrong or "openid" not in query.get("scope", "").split():
             self.answer(f"wrong: {wrong}", 400)
             return
@@ -120,7 +122,9 @@ class Handler(BaseHTTPRequestHandler):
             self.state.codes[back["code"]] = query
         target = f"{query['redirect_uri']}?{urlencode(back)}"
         if "page" in self.state.faults:
-            self.answer(f"<!doctype html><title>Firm</title><a href='{target}'>Continue as Anna</a>")
+            self.answer(
+                f"<!doctype html><title>Firm</title><a href='{target}'>Continue as Anna</a>"
+            )
         else:
             self.answer("", 302, Location=target)
 
@@ -132,7 +136,7 @@ class Handler(BaseHTTPRequestHandler):
         other = {"sub": "somebody else"} if "other_userinfo" in self.state.faults else {}
         self.answer({**self.state.claims, **other})
 
-    def do_POST(self) -> None:  # noqa: N802 (its name)
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
         if self.path == "/tell":
             self.tell(json.loads(body))
@@ -153,9 +157,13 @@ class Handler(BaseHTTPRequestHandler):
     def token(self, sent: dict[str, str]) -> None:
         """Codes are good once, for the client and the verifier that they were made for."""
         basic = b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).decode()
-        client = tuple(map(unquote, basic.partition(":")[::2])) if basic else (
-            sent.get("client_id"),
-            sent.get("client_secret"),
+        client = (
+            tuple(map(unquote, basic.partition(":")[::2]))
+            if basic
+            else (
+                sent.get("client_id"),
+                sent.get("client_secret"),
+            )
         )
         begun = self.state.codes.pop(sent.get("code", ""), None)
         verifier = sha256(sent.get("code_verifier", "").encode()).digest()
@@ -191,10 +199,12 @@ class Handler(BaseHTTPRequestHandler):
         claims = {name: value for name, value in claims.items() if value is not None}
         if "unsigned" in self.state.faults:
             parts = ({"alg": "none", "typ": "JWT"}, claims)
-            coded = [urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in parts]
+            coded = [
+                urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in parts
+            ]
             return f"{coded[0]}.{coded[1]}."
         if "symmetric" in self.state.faults:
-            from joserfc.jwk import OctKey  # noqa: PLC0415
+            from joserfc.jwk import OctKey
 
             return jwt.encode({"alg": "HS256"}, claims, OctKey.import_key(CLIENT_SECRET * 2))
         key = _new_key() if "other_key" in self.state.faults else self.state.key
@@ -211,7 +221,7 @@ class Provider:
     def tell(self, **told: Any) -> None:
         """Change what it answers; `reset` and `rotate` (another key) are true or absent."""
         body = json.dumps(told).encode()
-        with urlopen(Request(f"{self.issuer}/tell", data=body)) as answer:  # noqa: S310 (our own)
+        with urlopen(Request(f"{self.issuer}/tell", data=body)) as answer:
             assert answer.status == 200
 
 
@@ -237,5 +247,4 @@ def running_provider() -> Iterator[Provider]:
 
 if __name__ == "__main__":
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        print(server.server_address[1], flush=True)
         server.serve_forever()

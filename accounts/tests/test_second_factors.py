@@ -175,9 +175,7 @@ def test_whoever_finds_an_open_browser_changes_no_factor(
     assert not SecondFactor.objects.exists()
 
 
-def test_nobody_removes_the_factor_of_another(
-    client: Client, app: tuple[bytes, list[str]]
-) -> None:
+def test_nobody_removes_the_factor_of_another(client: Client, app: tuple[bytes, list[str]]) -> None:
     User.objects.create_user("bob", password=PASSWORD)
     client.post("/login/", {"username": "bob", "password": PASSWORD})
     factor = SecondFactor.objects.get(kind="totp")

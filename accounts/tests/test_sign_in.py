@@ -170,7 +170,9 @@ def test_a_link_is_void_after_15_minutes(
     assert client.post(link).status_code == 403
 
 
-@pytest.mark.parametrize("path", ["x/y", "MQ/abc-def", "MQ/zzzzzzzzzzzzzzzz-1", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5/a-b"])
+@pytest.mark.parametrize(
+    "path", ["x/y", "MQ/abc-def", "MQ/zzzzzzzzzzzzzzzz-1", "OTk5OTk5OTk5OTk5OTk5OTk5OTk5/a-b"]
+)
 def test_a_link_that_nobody_made_opens_nothing(client: Client, alice: User, path: str) -> None:
     assert client.post(f"/login/link/{path}/").status_code == 403
 
@@ -195,7 +197,7 @@ def test_a_link_opens_an_account_whose_second_factor_is_lost(
 
 
 def test_passwords_may_be_for_owners_only(alice: User, lab: Workspace, settings: Any) -> None:
-    settings.PASSWORD_LOGIN = "owners"
+    settings.LOCAL_LOGIN = "owners"
     bob = User.objects.create_user("bob", password=PASSWORD)
     Membership.objects.create(user=bob, workspace=lab, role="editor")
     answer = Client().post("/login/", {"username": "bob", "password": PASSWORD})
@@ -206,7 +208,7 @@ def test_passwords_may_be_for_owners_only(alice: User, lab: Workspace, settings:
     api = APIClient(headers=basic_header("bob", PASSWORD))
     assert api.get("/api/v1/collections/").status_code == 401
     reasons = {row.details["values"]["reason"] for row in Change.objects.filter(user=bob)}
-    assert reasons == {"passwords_of_owners"}
+    assert reasons == {"local_login"}
 
 
 # --- the header of a proxy ---------------------------------------------------------------------

@@ -170,7 +170,9 @@ def sign_in_rows(member: Membership) -> list[models.Model]:
     session = SessionStore()
     session.create()
     return [
-        Identity.objects.create(**own, method="oidc", issuer="https://firm.example", subject="4711"),
+        Identity.objects.create(
+            **own, method="oidc", issuer="https://firm.example", subject="4711"
+        ),
         SecondFactor.objects.create(**own, kind="passkey", name="blue stick"),
         LoginSession.objects.create(
             **own, session_id=session.session_key, method="password", address="192.0.2.7"
