@@ -18,7 +18,20 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from accounts.api_keys import revoke_key
 from accounts.audit import Action, Channel, Kind, describe_details, record_change, summarize
-from accounts.models import ApiKey, Change, IdempotencyRecord, Membership, Role, User, Workspace
+from accounts.models import (
+    ApiKey,
+    Change,
+    IdempotencyRecord,
+    Identity,
+    LoginSession,
+    Membership,
+    Role,
+    SecondFactor,
+    User,
+    Workspace,
+)
+from accounts.second_factors import remove_factor
+from accounts.sign_in import end_sessions
 from common.admin import ConditionFilter, ReadOnlyAdmin, requires
 
 admin.site.unregister(Group)
@@ -92,6 +105,15 @@ class UserAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]  # not
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        end_sessions(user=obj)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for user in queryset:
+            end_sessions(user=user)
+        super().delete_queryset(request, queryset)
 
 
 @admin.register(Group)
@@ -171,6 +193,72 @@ class IdempotencyRecordAdmin(ReadOnlyAdmin):
     search_fields = ["key"]
     ordering = ["-id"]
     fields = ["key", "user", "workspace", "created_at", "status", "location", "body"]
+
+
+class PersonalAdmin(ReadOnlyAdmin):
+    """How people come in. Nothing is made here, and a deletion is written to the audit log."""
+
+    list_select_related = ["user"]
+    search_fields = ["user__username"]
+    ordering = ["-id"]
+    can_delete = True
+    kind: Kind
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        record_change(
+            action=Action.DELETED,
+            kind=self.kind,
+            workspace_id=None,
+            object_id=obj.pk,
+            values={"user": obj.user_id},
+        )
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
+
+
+@admin.register(Identity)
+class IdentityAdmin(PersonalAdmin):
+    """Accounts elsewhere. Without it, the next sign-in may make another account here."""
+
+    kind = Kind.IDENTITY
+    list_display = ["subject", "issuer", "user", "method", "last_used_at"]
+    search_fields = ["subject", "user__username"]
+    list_filter = ["method"]
+    fields = [*list_display, "groups", "created_at"]
+
+
+@admin.register(SecondFactor)
+class SecondFactorAdmin(PersonalAdmin):
+    """Deleted here, a lost one is asked for no more."""
+
+    kind = Kind.FACTOR
+    list_display = ["factor", "user", "kind", "last_used_at", "created_at"]
+    list_filter = ["kind"]
+    fields = ["user", "kind", "name", "created_at", "last_used_at"]
+    heavy_fields = ("secret",)
+
+    @display(description=gettext_lazy("second factor"))
+    def factor(self, row: SecondFactor) -> str:
+        return str(row)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        remove_factor(factor=obj)
+
+
+@admin.register(LoginSession)
+class LoginSessionAdmin(PersonalAdmin):
+    """Deleted here, a session is over."""
+
+    kind = Kind.SESSION
+    list_display = ["user", "method", "address", "agent", "created_at", "last_seen_at"]
+    list_filter = ["method"]
+    fields = list_display
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        end_sessions(user=obj.user, number=obj.pk)
 
 
 def enum_conditions(field: str, known: type[Enum]) -> dict[str, tuple[str, Q]]:

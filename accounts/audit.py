@@ -52,6 +52,9 @@ class Action(StrEnum):
     CANCELLED = "cancelled"
     RETRIED = "retried"
     REVOKED = "revoked"
+    SIGNED_IN = "signed_in"
+    REFUSED = "refused"
+    ENDED = "ended"
 
 
 class Kind(StrEnum):
@@ -77,6 +80,9 @@ class Kind(StrEnum):
     PIPELINE = "pipeline"
     GROUP = "group"
     INVITATION = "invitation"
+    SESSION = "session"
+    FACTOR = "factor"
+    IDENTITY = "identity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +229,9 @@ ACTION_TEXTS: dict[str, str] = {
     Action.CANCELLED: gettext_noop("cancelled {object}"),
     Action.RETRIED: gettext_noop("retried {object}"),
     Action.REVOKED: gettext_noop("revoked {object}"),
+    Action.SIGNED_IN: gettext_noop("signed in, {object}"),
+    Action.REFUSED: gettext_noop("was refused {object}"),
+    Action.ENDED: gettext_noop("ended {object}"),
 }
 #: An object of each kind, before its id.
 KIND_LABELS: dict[str, str] = {
@@ -246,6 +255,9 @@ KIND_LABELS: dict[str, str] = {
     Kind.PIPELINE: gettext_noop("pipeline"),
     Kind.GROUP: gettext_noop("group"),
     Kind.INVITATION: gettext_noop("invitation"),
+    Kind.SESSION: gettext_noop("session"),
+    Kind.FACTOR: gettext_noop("second factor"),
+    Kind.IDENTITY: gettext_noop("identity"),
 }
 #: One or many objects of each kind.
 KIND_COUNTS: dict[str, Callable[[int], str]] = {
@@ -269,6 +281,9 @@ KIND_COUNTS: dict[str, Callable[[int], str]] = {
     Kind.PIPELINE: lambda number: ngettext("a pipeline", "{number} pipelines", number),
     Kind.GROUP: lambda number: ngettext("a group", "{number} groups", number),
     Kind.INVITATION: lambda number: ngettext("an invitation", "{number} invitations", number),
+    Kind.SESSION: lambda number: ngettext("a session", "{number} sessions", number),
+    Kind.FACTOR: lambda number: ngettext("a second factor", "{number} second factors", number),
+    Kind.IDENTITY: lambda number: ngettext("an identity", "{number} identities", number),
 }
 #: Label of the actor where no user is known, by channel.
 CHANNEL_ACTORS = {"": gettext_noop("The site"), "command": gettext_noop("A command")}

@@ -13,8 +13,15 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from accounts.api_keys import INVALID_KEY, KeyLimited, ScopeMissing, authenticate_key
+from accounts.credentials import SignInMethod
 from accounts.models import ApiKey, Membership, Scope, User
 from accounts.rate_limits import Quota, TooManyRequests, consume, parse_rate, record_failed_key
+from accounts.sign_in import (
+    SignInRefused,
+    asks_second_factor,
+    check_password_allowed,
+    record_refusal,
+)
 from common.rls import bypass_rls, restrict_workspaces
 from common.text import pluralized
 
@@ -62,6 +69,16 @@ class BasicAuthentication(authentication.BasicAuthentication):
         if "\x00" in userid or "\x00" in password:
             raise AuthenticationFailed("Invalid username/password.")
         user, _ = super().authenticate_credentials(userid, password, request)
+        try:
+            check_password_allowed(user)
+        except SignInRefused as error:
+            record_refusal(reason=error.reason, method=SignInMethod.PASSWORD, user=user)
+            raise AuthenticationFailed(str(error)) from error
+        if asks_second_factor(user):
+            raise AuthenticationFailed(
+                "A password alone does not open this account: it has a second factor, or must have"
+                " one. Use an API key."
+            )
         with bypass_rls():  # by nothing but the user
             restrict_workspaces(
                 Membership.objects.filter(user=user).values_list("workspace", flat=True)

@@ -1,4 +1,4 @@
-"""The forms of a login and of a new API key."""
+"""The forms of a login and its second step, of second factors, and of a new API key."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,8 +10,10 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy
 
 from accounts.api_keys import MAX_NAME_CHARACTERS
+from accounts.credentials import SignInMethod
 from accounts.models import Scope
 from accounts.rate_limits import TooManyRequests
+from accounts.sign_in import SignInRefused, check_password_allowed, record_refusal
 
 SCOPE_LABELS = {
     Scope.READ: gettext_lazy("read documents, search, see the graph"),
@@ -41,6 +43,48 @@ class LoginForm(AuthenticationForm):
         except TooManyRequests as error:
             self.retry_after = error.retry_after
             raise forms.ValidationError(str(error), code=error.code) from error
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        """Said only to whoever knows the password."""
+        super().confirm_login_allowed(user)
+        try:
+            check_password_allowed(user)
+        except SignInRefused as error:
+            record_refusal(reason=error.reason, method=SignInMethod.PASSWORD, user=user)
+            raise forms.ValidationError(str(error), code=error.code) from error
+
+
+class CodeForm(forms.Form):
+    """A code of an authenticator app, or a recovery code."""
+
+    code = forms.CharField(
+        label=gettext_lazy("Code"),
+        max_length=40,
+        widget=forms.TextInput(
+            attrs={"autocomplete": "one-time-code", "autocapitalize": "off", "spellcheck": "false"}
+        ),
+    )
+
+
+class PasswordForm(forms.Form):
+    """The user's password, once more."""
+
+    password = forms.CharField(
+        label=gettext_lazy("Password"),
+        max_length=1000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+
+class NewPasskeyForm(forms.Form):
+    """A passkey's name, and what the browser answers."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=MAX_NAME_CHARACTERS,
+        help_text=gettext_lazy("Where it is, such as “laptop” or “blue stick”."),
+    )
+    answer = forms.CharField(max_length=20_000, widget=forms.HiddenInput)
 
 
 class NewKeyForm(forms.Form):

@@ -1,5 +1,5 @@
-"""Middleware: the language of pages, the actor for the audit log, and the workspaces that
-PostgreSQL shows to the request.
+"""Middleware: the language of pages, the actor for the audit log, the workspaces that PostgreSQL
+shows to the request, when a session was last seen, and second factors that must be set up first.
 """
 
 from collections.abc import Callable, Iterable
@@ -7,13 +7,18 @@ from functools import partial
 from typing import cast
 
 from django.conf import settings
-from django.http import FileResponse, HttpRequest, StreamingHttpResponse
+from django.contrib import messages
+from django.http import FileResponse, HttpRequest, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext
+from django_htmx.http import HttpResponseClientRedirect
 
 from accounts.audit import Channel, acting
 from accounts.current_workspace import request_memberships
+from accounts.sign_in import FACTOR_KEY, list_session, needs_second_factor, session_is_stale
 from common.rls import WorkspaceContext, iterate_within, use_context
 
 #: Programs that show a key say later who they are: `accounts.api.WorkspaceView`.
@@ -25,6 +30,9 @@ CHANNELS = (
     ("/mcp", Channel.API),
 )
 
+
+#: Open to sessions that still lack a second factor: setting one up, and leaving.
+FACTOR_PATHS = ("/account/", "/logout/", "/language/", "/texts.js")
 
 #: What programs ask that show no key.
 MACHINE_PATHS = ("/health/", "/metrics")
@@ -91,6 +99,53 @@ def workspace_rls(
         response.streaming_content = iterate_within(context, parts)
         response.close = close_within_context  # type: ignore[method-assign]
         return response
+
+    return middleware
+
+
+def session_seen(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Every few minutes, note on the list of a person's sessions that this one was seen."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        # Sessions that nothing read are not read for this.
+        is_read = request.session.accessed and "_auth_user_id" in request.session
+        if is_read and session_is_stale(request) and request.user.is_authenticated:
+            list_session(request, request.user)
+        return response
+
+    return middleware
+
+
+def second_factor_required(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Where the settings want a second factor, sessions without one lead to setting it up. Keys of
+    programs are no sessions.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        session = request.session
+        if (
+            request.path.startswith(FACTOR_PATHS)
+            or not session.get("_auth_user_id")
+            or session.get(FACTOR_KEY)
+            or not request.user.is_authenticated
+            or not needs_second_factor(request.user)
+        ):
+            return get_response(request)
+        message = gettext("Set up a second factor first: an authenticator app or a passkey.")
+        if channel_of(request.path) == Channel.API:
+            if "Authorization" in request.headers:  # the key decides, not the session
+                return get_response(request)
+            return JsonResponse({"detail": message}, status=403)
+        target = redirect("security")
+        if request.headers.get("HX-Request") == "true":
+            return HttpResponseClientRedirect(target.url)
+        messages.warning(request, message)
+        return target
 
     return middleware
 

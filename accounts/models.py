@@ -13,7 +13,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
+from accounts.credentials import Identity, LoginSession, SecondFactor
 from common.models import TimestampedModel
+
+__all__ = ["Identity", "LoginSession", "SecondFactor"]
 
 M = TypeVar("M", bound=models.Model)
 

@@ -160,18 +160,15 @@ class LoginAttempt:
     only its own account, not everybody behind the same address.
     """
 
-    def __init__(self, *, account: str, request: Any) -> None:
+    def __init__(self, *, account: str | None, request: Any) -> None:
+        """`account` is None where nobody is named: the address alone counts."""
         self._address = client_address(request)
-        # A digest of the account name: people type passwords into name fields, and Valkey must see
-        # neither.
-        self._callers = (
-            (
-                ACCOUNT_QUOTA,
-                salted_hmac(__name__, account.encode(errors="surrogatepass")).hexdigest(),
-                parse_rate(settings.LOGIN_RATE),
-            ),
-            (ADDRESS_QUOTA, self._address, parse_rate(settings.LOGIN_ADDRESS_RATE)),
-        )
+        self._callers = [(ADDRESS_QUOTA, self._address, parse_rate(settings.LOGIN_ADDRESS_RATE))]
+        if account is not None:
+            # A digest of the account name: people type passwords into name fields, and Valkey must
+            # see neither.
+            digest = salted_hmac(__name__, account.encode(errors="surrogatepass")).hexdigest()
+            self._callers.insert(0, (ACCOUNT_QUOTA, digest, parse_rate(settings.LOGIN_RATE)))
 
     def check(self) -> None:
         """Raise TooManyRequests where no attempt is left, whatever the password is."""

@@ -1,6 +1,6 @@
 """Celery tasks."""
 
-from accounts import audit, idempotency
+from accounts import audit, idempotency, sign_in
 from common.celery import app
 
 
@@ -14,3 +14,9 @@ def prune_idempotency_records() -> int:
 def prune_history() -> int:
     """Delete changes that were kept long enough; returns how many."""
     return audit.prune_changes()
+
+
+@app.task
+def prune_sessions() -> int:
+    """Delete sessions that have expired; returns how many."""
+    return sign_in.prune_sessions()

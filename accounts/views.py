@@ -16,14 +16,18 @@ from django.views.decorators.http import require_http_methods, require_POST
 from django.views.i18n import JavaScriptCatalog
 
 from accounts.api_keys import create_key, revoke_key
+from accounts.credentials import SignInMethod, has_second_factor
 from accounts.current_workspace import request_workspace, select_workspace
 from accounts.forms import LoginForm, NewKeyForm
 from accounts.models import ApiKey, Scope, User
+from accounts.providers import providers
 from accounts.services import can_edit, set_language
+from accounts.sign_in import asks_second_factor, begin_second_step, sign_in
 from common.errors import InvalidInput, NotFound
-from common.web import errors_in_form, login_required_page
+from common.web import errors_in_form, login_required_page, with_passkeys
 
 
+@method_decorator(with_passkeys, "dispatch")
 class Login(views.LoginView):
     """The only page that anonymous visitors see."""
 
@@ -39,9 +43,26 @@ class Login(views.LoginView):
         return answer
 
     def form_valid(self, form: Any) -> HttpResponse:
-        answer = super().form_valid(form)
-        _keep_language(answer, form.get_user().language)
+        """Log in, or ask for the second factor."""
+        user = form.get_user()
+        if asks_second_factor(user) and has_second_factor(user):
+            begin_second_step(self.request, user, next_url=self.get_success_url())
+            return redirect("second_step")
+        sign_in(self.request, user, method=SignInMethod.PASSWORD)
+        answer = redirect(self.get_success_url())
+        keep_language(answer, user.language)
         return answer
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """With the other ways in. Where passwords are for owners, they come last and folded."""
+        return {
+            **super().get_context_data(**kwargs),
+            "providers": list(providers()),
+            "has_passkeys": settings.SECOND_FACTOR != "off",
+            "folds_password": settings.LOCAL_LOGIN != "everyone"
+            and "local" not in self.request.GET
+            and self.request.method == "GET",
+        }
 
 
 class Logout(views.LogoutView):
@@ -86,11 +107,11 @@ def choose_language(request: HttpRequest) -> HttpResponse:
     language = request.POST.get("language", "")
     set_language(user=cast("User", request.user), language=language)
     answer = _redirect_to_next(request)
-    _keep_language(answer, language)
+    keep_language(answer, language)
     return answer
 
 
-def _keep_language(answer: HttpResponse, language: str) -> None:
+def keep_language(answer: HttpResponse, language: str) -> None:
     """Have the browser ask for pages in the language of the account; none: in its own."""
     name = settings.LANGUAGE_COOKIE_NAME
     if not language:

@@ -142,6 +142,21 @@ def security_headers(
     return middleware
 
 
+def with_passkeys(view: View) -> View:
+    """Decorator: the page may ask the browser for a passkey."""
+    permitted = PERMISSIONS_POLICY.replace(
+        "publickey-credentials-get=()", "publickey-credentials-get=(self)"
+    )
+
+    @wraps(view)
+    def with_header(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        answer = view(request, *args, **kwargs)
+        answer.headers["Permissions-Policy"] = permitted
+        return answer
+
+    return with_header
+
+
 def csp_for(path: str, answer: HttpResponseBase) -> str:
     """The Content-Security-Policy of an answer without one of its own."""
     if answer.headers.get("Content-Disposition", "").startswith("attachment"):

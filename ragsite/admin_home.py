@@ -93,6 +93,9 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             (gettext_noop("Workspaces"), "workspaces", "accounts.Workspace"),
             (gettext_noop("Memberships"), "badge", "accounts.Membership"),
             (gettext_noop("API keys"), "key", "accounts.ApiKey"),
+            (gettext_noop("Accounts elsewhere"), "badge", "accounts.Identity"),
+            (gettext_noop("Second factors"), "phonelink_lock", "accounts.SecondFactor"),
+            (gettext_noop("Sessions"), "devices", "accounts.LoginSession"),
         ),
     ),
     (

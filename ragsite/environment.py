@@ -33,6 +33,26 @@ _ASKING_A_WORKER = (
     "inference.backends.worker.WorkerReranker",
 )
 _FALSE = ("false", "off", "n", "no", "0", "")
+#: What becomes of the people for whom another server vouches, by the end of a variable's name.
+_NEW_PEOPLE: dict[str, Any] = {
+    "NAME": "",
+    "USERNAME": "",
+    "EMAIL": "",
+    "GROUPS": "",
+    "CREATE": True,
+    "WORKSPACE": "default",
+    "ROLE": "viewer",
+    "LINK_BY_EMAIL": False,
+    "DOMAINS": [],
+    "ALLOWED_GROUPS": [],
+    "SESSION_HOURS": 12.0,
+}
+#: The further variables of such a server, by its kind; the first turns it on.
+SIGN_IN: dict[str, dict[str, Any]] = {
+    "OIDC": {"ISSUER": "", "CLIENT_ID": "", "CLIENT_SECRET": "", "SCOPES": [], **_NEW_PEOPLE},
+    "SAML": {"METADATA": "", **_NEW_PEOPLE},
+    "PROXY": {"HEADER": "", "ADDRESSES": [], **_NEW_PEOPLE},
+}
 
 
 def env_file() -> Path | None:
@@ -175,6 +195,39 @@ class Environment(environ.Env):
             if isinstance(given, dict) and entry.get("BACKEND") in _ASKING_A_WORKER:
                 models[alias] = {**entry, "OPTIONS": {"url": broker, "alias": alias, **given}}
         return models
+
+    def sign_in(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Servers of one kind that vouch for people, by the name in their addresses: the one of
+        RAGSITE_KIND_…, which is called as its kind, and those of RAGSITE_KIND_PROVIDERS.
+        """
+        defaults = SIGN_IN[kind]
+        own = {
+            name.lower(): self._typed(f"RAGSITE_{kind}_{name}", default)
+            for name, default in defaults.items()
+        }
+        found = {kind.lower(): own} if own[next(iter(defaults)).lower()] else {}
+        more = {}
+        if kind != "PROXY":
+            example = '{"firm": {"issuer": "https://login.firm.example"}}'
+            more = self.json_object(f"RAGSITE_{kind}_PROVIDERS", example=example)
+        standard = {name.lower(): default for name, default in defaults.items()}
+        for slug, options in more.items():
+            unknown = sorted(set(options) - set(standard)) if isinstance(options, dict) else [slug]
+            if unknown:
+                raise ImproperlyConfigured(
+                    f"RAGSITE_{kind}_PROVIDERS: “{unknown[0]}” is no option of a provider. There"
+                    f" are: {', '.join(standard)}."
+                )
+            found[slug] = {**standard, **options}
+        return found
+
+    def _typed(self, name: str, default: Any) -> Any:
+        """The variable, as what its default is."""
+        if isinstance(default, list):
+            return self.list(name, default=default)
+        if isinstance(default, bool):
+            return self.bool(name, default=default)
+        return (self.float if isinstance(default, float) else self.str)(name, default=default)
 
     def check_names(self) -> None:
         """Raise ImproperlyConfigured where the file sets an unknown variable with a name similar to

@@ -90,6 +90,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.middleware.workspace_rls",
     "accounts.middleware.audit_actor",
+    "accounts.middleware.session_seen",
 ]
 
 ROOT_URLCONF = "ragsite.urls"
@@ -237,6 +238,7 @@ _SCHEDULE = {
     "documents.tasks.sweep_files": 3600.0,
     "accounts.tasks.prune_idempotency_records": 3600.0,
     "accounts.tasks.prune_history": 3600.0,
+    "accounts.tasks.prune_sessions": 3600.0,
     "sources.tasks.start_due_sources": _RECOVERY_SECONDS,
     "memory.tasks.recover_memories": _RECOVERY_SECONDS,
     "memory.tasks.recover_extractions": _RECOVERY_SECONDS,
@@ -423,6 +425,25 @@ AUTHENTICATION_BACKENDS = ["accounts.backends.AccountBackend"]
 # Attempts to log in that may fail, for an account and from an address; 0 is no limit.
 LOGIN_RATE = env.str("RAGSITE_LOGIN_RATE", default="10/minute")
 LOGIN_ADDRESS_RATE = env.str("RAGSITE_LOGIN_ADDRESS_RATE", default="30/minute")
+# Whose passwords and passkeys let them in: `everyone`, or `owners`, where others sign in by one of
+# the servers below. Owners' always do.
+LOCAL_LOGIN = env.str("RAGSITE_LOCAL_LOGIN", default="everyone")
+# Second factors of those with a password: `off`; `optional`; `owners` or `all` must have one.
+SECOND_FACTOR = env.str("RAGSITE_SECOND_FACTOR", default="off")
+# Servers that vouch for people, by the name in their addresses; none by default.
+OIDC_PROVIDERS = env.sign_in("OIDC")
+SAML_PROVIDERS = env.sign_in("SAML")
+PROXY_SIGN_IN = env.sign_in("PROXY")
+if SECOND_FACTOR in ("owners", "all"):
+    MIDDLEWARE.insert(
+        MIDDLEWARE.index("accounts.middleware.workspace_rls") + 1,
+        "accounts.middleware.second_factor_required",
+    )
+if PROXY_SIGN_IN:
+    MIDDLEWARE.insert(
+        MIDDLEWARE.index("django.contrib.messages.middleware.MessageMiddleware") + 1,
+        "accounts.proxy_sign_in.proxy_sign_in",
+    )
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "search"
 LOGOUT_REDIRECT_URL = "login"
@@ -616,6 +637,7 @@ LOGGING: dict[str, Any] = {
         name: {"level": LOG_LEVEL}
         for name in (
             "ragsite",
+            "accounts",
             "documents",
             "sources",
             "memory",

@@ -32,6 +32,9 @@ REFERENCE_TABLES = {
 #: On the coordinator alone: never read together with what a search reads.
 COORDINATOR_TABLES = {
     "accounts_change": "some changes are the site's own and have no workspace",
+    "accounts_identity": "of people, as other servers know them",
+    "accounts_loginsession": "of people, beside django_session",
+    "accounts_secondfactor": "of people",
     "django_admin_log": "the admin's own",
     "django_migrations": "of the code",
     "django_session": "of people, by a random key",

@@ -14,6 +14,7 @@ import inference.backends
 from documents.chunkers import CHUNKERS
 from documents.parsers import ParseError
 from ragsite.bootstrap import OWN_APPS
+from ragsite.environment import SIGN_IN
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -22,12 +23,15 @@ REFERENCE = ROOT / "docs" / "reference"
 
 def test_every_environment_variable_is_described() -> None:
     settings = (ROOT / "ragsite" / "settings.py").read_text()
-    variables = set(re.findall(r'env\.(?!models)\w+\(\s*"([A-Z_]+)"', settings))
+    variables = set(re.findall(r'env\.(?!models|sign_in)\w+\(\s*"([A-Z_]+)"', settings))
     for kind in re.findall(r'env\.models\(\s*"([A-Z]+)"', settings):
         variables |= {f"{kind}_BACKEND", f"{kind}_OPTIONS", f"{kind}S"}
+    shared = set.intersection(*map(set, SIGN_IN.values()))
+    for kind, names in SIGN_IN.items():
+        variables |= {f"RAGSITE_{kind}_{name}" for name in set(names) - shared}
     described = (REFERENCE / "settings.md").read_text()
     assert len(variables) > 15
-    assert {name for name in variables if f"`{name}`" not in described} == set()
+    assert {name for name in variables | shared if f"`{name}`" not in described} == set()
 
 
 def test_every_error_code_of_a_file_is_described() -> None:

@@ -19,7 +19,15 @@ from django.utils import timezone
 from accounts import idempotency
 from accounts.api_keys import create_key
 from accounts.audit import Action, Channel, Kind, acting, record_change
-from accounts.models import Change, IdempotencyRecord, Membership
+from accounts.models import (
+    Change,
+    IdempotencyRecord,
+    Identity,
+    LoginSession,
+    Membership,
+    SecondFactor,
+)
+from accounts.sessions import SessionStore
 from common import admin as common_admin
 from documents import lexical_index
 from documents.models import (
@@ -133,6 +141,7 @@ def rows() -> dict[type[models.Model], models.Model]:
     everything += memory_rows(member.workspace)
     everything += graph_rows(document, chunk)
     everything += rag_rows(member)
+    everything += sign_in_rows(member)
     everything += [
         apps.get_model("dashboard", "Sample").objects.create(
             workspace=member.workspace, at=timezone.now(), documents=4711
@@ -153,6 +162,22 @@ def rows() -> dict[type[models.Model], models.Model]:
         )[0]
     ]
     return {type(row): row for row in everything}
+
+
+def sign_in_rows(member: Membership) -> list[models.Model]:
+    """How a person comes in."""
+    own = {"user": member.user}
+    session = SessionStore()
+    session.create()
+    return [
+        Identity.objects.create(
+            **own, method="oidc", issuer="https://firm.example", subject="4711"
+        ),
+        SecondFactor.objects.create(**own, kind="passkey", name="blue stick"),
+        LoginSession.objects.create(
+            **own, session_id=session.session_key, method="password", address="192.0.2.7"
+        ),
+    ]
 
 
 def search_rows(document: Document, member: Membership) -> list[models.Model]:
@@ -280,6 +305,9 @@ def rag_rows(member: Membership) -> list[models.Model]:
 TOLD: dict[str, list[str]] = {
     "change": ["changed document", "graph: rules → llm", "person"],
     "apikey": ["nightly import", "person"],
+    "identity": ["4711", "https://firm.example", "person"],
+    "secondfactor": ["blue stick", "person"],
+    "loginsession": ["192.0.2.7", "person"],
     "conversation": ["Conversation", "person"],
     "message": ["assistant", "llama"],
     "pipeline": ["My own", "mine"],

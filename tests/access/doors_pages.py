@@ -175,6 +175,22 @@ PEOPLE = [
     *_doors(MEMBER, ("POST", "/workspaces/choose/", {"workspace": "{workspace}"})),
     *_doors(LOGGED_IN, ("POST", "/language/", {"language": ""})),
 ]
+#: Second factors are switched off, as they are by default: nobody sets one up.
+ACCOUNT = [
+    *_doors(
+        LOGGED_IN,
+        ("GET", "/account/security/"),
+        ("POST", "/account/sessions/end-others/"),
+    ),
+    *_form(LOGGED_IN, "/account/confirm/", {"password": "wrong"}),
+    *_form(LOGGED_IN, "/account/password/", {"old_password": "wrong"}, fine=(403,)),
+    *_form(LOGGED_IN, "/account/authenticator/", {"code": "1"}, fine=(404,)),
+    *_form(LOGGED_IN, "/account/passkeys/new/", {"name": "n"}, fine=(404,)),
+    *_form(LOGGED_IN, "/account/recovery-codes/", {}, fine=(404,)),
+    *_form(OWN, "/account/factors/{accounts.secondfactor}/remove/", {}, does_nothing=True),
+    *_form(OWN, "/account/identities/{accounts.identity}/remove/", {}, does_nothing=True),
+    *_doors(OWN, ("POST", "/account/sessions/{accounts.loginsession}/end/")),
+]
 OPEN = [
     *_doors(
         ANYBODY,
@@ -187,6 +203,20 @@ OPEN = [
     ),
     *_doors(ANYBODY, ("GET", "/admin/login/"), fine=(403,)),
     *_form(ANYBODY, "/login/", {"username": "nobody", "password": "wrong"}),
+    *_form(ANYBODY, "/login/second/", {"code": "1"}),
+    *_form(ANYBODY, "/login/link/MQ/a-b/", {}, fine=(403, 429)),
+    *_doors(
+        ANYBODY,
+        ("POST", "/login/passkey/", {"answer": "{}"}),
+        ("POST", "/login/passkey/begin/"),
+        ("GET", "/login/oidc/firm/"),
+        ("GET", "/login/oidc/firm/callback/"),
+        ("GET", "/login/saml/firm/"),
+        ("POST", "/login/saml/firm/answer/", {}),
+        ("GET", "/login/saml/firm/finish/"),
+        ("GET", "/login/saml/firm/metadata/"),
+        fine=(403, 404, 429),
+    ),
 ]
 
 GROUPS: dict[str, list[Door]] = {
@@ -196,5 +226,6 @@ GROUPS: dict[str, list[Door]] = {
     "Memory": MEMORY,
     "Chat, pipelines and traces": CHAT,
     "Keys and workspaces": PEOPLE,
+    "Account": ACCOUNT,
     "Login and documentation": OPEN,
 }

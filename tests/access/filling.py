@@ -36,7 +36,7 @@ from rag.models import Summary
 from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
 from sources.models import DataSource, DataSourceItem, DataSourceRun
-from tests.access.filling_own import chats, judged, kept, memory
+from tests.access.filling_own import chats, judged, kept, memory, ways_in
 from tests.access.words import Words
 
 #: Where the words of a page are on it.
@@ -65,6 +65,7 @@ def fill(
     ids |= chats(owner, words, slug)
     ids |= judged(owner, collection, common, words)
     ids |= kept(owner, words)
+    ids |= ways_in(owner, words)
     sample = Sample.objects.create(workspace=owner.workspace, at=timezone.now(), documents=2)
     ids["dashboard.sample"] = sample.pk
     return ids, ids | open_ids

@@ -6,7 +6,15 @@ from uuid import uuid4
 from django.utils import timezone
 
 from accounts.audit import Action, Kind, record_change
-from accounts.models import Change, IdempotencyRecord, Membership
+from accounts.models import (
+    Change,
+    IdempotencyRecord,
+    Identity,
+    LoginSession,
+    Membership,
+    SecondFactor,
+)
+from accounts.sessions import SessionStore
 from accounts.tests.keys import make_key
 from documents.models import (
     Chunk,
@@ -54,6 +62,25 @@ def memory(owner: Membership, words: Words, slug: str) -> dict[str, Any]:
         "memory.extractionitem": item.pk,
         "memory.pruning": pruning.pk,
     }
+
+
+def ways_in(owner: Membership, words: Words) -> dict[str, Any]:
+    """An account elsewhere, a second factor and another session of the owner's."""
+    session = SessionStore()
+    session.create()
+    user = owner.user
+    rows = {
+        "accounts.identity": Identity.objects.create(
+            user=user, method="oidc", issuer="https://firm.example", subject=words.own
+        ),
+        "accounts.secondfactor": SecondFactor.objects.create(
+            user=user, kind="passkey", name=words.own, secret=b"x"
+        ),
+        "accounts.loginsession": LoginSession.objects.create(
+            user=user, session_id=session.session_key, method="password", address=words.own
+        ),
+    }
+    return {name: row.pk for name, row in rows.items()}
 
 
 def chats(owner: Membership, words: Words, key: str) -> dict[str, Any]:
