@@ -78,7 +78,8 @@ def work_on(
                     _release(claimed)
                     return run
             failed = run.failed or source.items.filter(failures__gt=0).exists()
-            _end(run, claimed, State.PARTIAL if failed else State.SUCCEEDED)
+            # Its error is a note of the listing, if there is one.
+            _end(run, claimed, State.PARTIAL if failed else State.SUCCEEDED, run.error)
         except ClaimLost:
             logger.warning("the claim on source %s was lost", source.pk)
         except Cancelled:

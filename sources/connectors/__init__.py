@@ -10,6 +10,7 @@ from sources.connectors.base import Connector
 CONNECTORS = {
     "folder": "sources.connectors.folder.Folder",
     "git": "sources.connectors.git.Git",
+    "web": "sources.connectors.web_site.WebSite",
     "webdav": "sources.connectors.webdav.WebDav",
 }
 

@@ -20,11 +20,11 @@ from sources.connectors import connector_class
 from sources.connectors.base import SourceError
 from sources.connectors.folder import Folder
 from sources.models import DataSource, DataSourceRun
-from sources.tests.places import GitPlace, Place, WebDavPlace, opened
+from sources.tests.places import GitPlace, Place, WebDavPlace, WebPlace, opened
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
-KINDS = [Place, GitPlace, WebDavPlace]
+KINDS = [Place, GitPlace, WebDavPlace, WebPlace]
 State = DataSourceRun.State
 
 

@@ -178,7 +178,7 @@ def show_source(options: Options) -> CommandOutput:
 def try_source(options: Options) -> CommandOutput:
     source = _source(options)
     try:
-        comparison, gone, why = services.preview(source)
+        comparison, gone, why = services.preview(source, is_patient=True)
     except SourceError as error:
         raise NotFound(str(error)) from error
     lines = [
