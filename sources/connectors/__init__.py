@@ -8,8 +8,10 @@ from sources.connectors.base import Connector
 
 #: By kind: the module's class.
 CONNECTORS = {
+    "feed": "sources.connectors.feed.Feed",
     "folder": "sources.connectors.folder.Folder",
     "git": "sources.connectors.git.Git",
+    "ragsite": "sources.connectors.ragsite.RagSite",
     "web": "sources.connectors.web_site.WebSite",
     "webdav": "sources.connectors.webdav.WebDav",
 }

@@ -237,13 +237,15 @@ class WebSite(Connector):
         return read_page(answer.content, url=self._start).digest
 
     def _crawl(self) -> Iterator[Item]:
-        end = time.monotonic() + LISTING_SECONDS
+        end: float | None = None
         named: set[str] = set()
         aliases: list[tuple[str, Item]] = []
         for url, depth, lastmod, is_done in self._cache.steps():
             if not is_done:
-                if time.monotonic() > end:
+                # From the first visit on: however much was listed before, it gets on.
+                if end is not None and time.monotonic() > end:
                     raise Unfinished(len(named))
+                end = end or time.monotonic() + LISTING_SECONDS
                 self._visit(url, depth, lastmod)
                 self._cache.done(url)
             known = self._cache.known(url) or Known()

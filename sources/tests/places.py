@@ -1,12 +1,10 @@
 """Real places of sources: a folder, a git repository, a WebDAV server, a web site. Begin with
 `Place`."""
 
-import hashlib
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -17,6 +15,8 @@ from dulwich import porcelain
 from dulwich.repo import Repo
 from wsgidav.fs_dav_provider import FilesystemProvider
 from wsgidav.wsgidav_app import WsgiDAVApp
+
+from sources.tests.sites import Site
 
 PASSWORD = "heron-and-kingfisher"
 
@@ -136,74 +136,35 @@ class _Quiet(WSGIRequestHandler):
         pass
 
 
-class WebPlace(Place):
-    """A web site whose first page, which is none to be found, links to all files. `requests` are
-    the paths that were asked for, `sent` those that came with a body."""
+class WebPlace(Place, Site):
+    """A web site whose first page, which is none to be found, links to all files."""
 
     kind = "web"
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.port = 0
-        self.requests: list[str] = []
-        self.sent: list[str] = []
-        self._server: ThreadingHTTPServer | None = None
+        Place.__init__(self, root)
+        Site.__init__(self)
         self.come_back()
 
     @property
     def options(self) -> dict[str, str]:
-        return {"url": f"http://localhost:{self.port}/", "delay": "0"}
+        return {"url": self.url(), "delay": "0"}
 
     def leave(self) -> None:
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        self.stop()
 
     def come_back(self) -> None:
-        place = self
+        self.start()
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                place.requests.append(self.path)
-                status, media_type, body = place.answer(unquote(self.path))
-                mark = f'"{hashlib.sha256(body).hexdigest()}"'
-                if status == 200 and self.headers["If-None-Match"] == mark:
-                    status, body = 304, b""
-                elif status == 200:
-                    place.sent.append(self.path)
-                self.send_response(status)
-                self.send_header("Content-Type", media_type)
-                self.send_header("ETag", mark)
-                if status != 304:
-                    self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                with suppress(ConnectionError):
-                    self.wfile.write(body)
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def answer(self, path: str) -> tuple[int, str, bytes]:
-        """Status, type and body for a path."""
+    def answer(self, path: str) -> Any:
         if path == "/":
             names = sorted(
                 str(each.relative_to(self.root)) for each in self.root.rglob("*") if each.is_file()
             )
-            links = "".join(f'<a href="/{name}">{name}</a> ' for name in names)
-            page = f'<html><head><meta name="robots" content="noindex"></head><body>{links}'
-            return 200, "text/html", page.encode()
-        try:
-            return 200, "text/markdown", (self.root / path.lstrip("/")).read_bytes()
-        except OSError:
-            return 404, "text/plain", b"nothing here"
+            self.page("/", "", *names, head='<meta name="robots" content="noindex">')
+        elif (file := self.root / unquote(path).lstrip("/")).is_file():
+            return 200, {"Content-Type": "text/markdown"}, file.read_bytes()
+        return super().answer(path)
 
 
 @contextmanager

@@ -18,14 +18,19 @@ from documents.validation import validate
 from sources import runs, services
 from sources.connectors import connector_class
 from sources.connectors.base import SourceError
-from sources.connectors.folder import Folder
 from sources.models import DataSource, DataSourceRun
 from sources.tests.places import GitPlace, Place, WebDavPlace, WebPlace, opened
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 KINDS = [Place, GitPlace, WebDavPlace, WebPlace]
+#: Kinds and seeds of random schedules.
+RANDOM = [(Place, 0), (Place, 1), (Place, 2), (Place, 3), (WebPlace, 4), (WebPlace, 5)]
 State = DataSourceRun.State
+
+
+def _id(value: Any) -> str:
+    return str(getattr(value, "kind", value))
 
 
 @pytest.fixture
@@ -305,16 +310,18 @@ def test_people_name_only_folders_that_may_be_read(collection: Collection, tmp_p
         services.first_items("folder", {"pth": "/"})
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("place", "seed"), RANDOM, indirect=["place"], ids=_id)
 def test_random_changes_and_faults_lose_nothing_and_delete_nothing_that_is_there(
-    seed: int, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, seed: int, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was fetched and was at the source all the time has its document all the time; after one
     run without faults both sides are equal."""
     choose = random.Random(seed)
-    place = Place(tmp_path / "place")
+    for name in ("leave.md", "travel/rail.md", "travel/bicycle.md"):
+        place.remove(name)
     source = made(collection, place, max_deletions=100)
-    fetch, list_items = Folder.fetch, Folder.list_items
+    connector = connector_class(place.kind)
+    fetch, list_items = connector.fetch, connector.list_items
     fault = ""
 
     def faulty_fetch(self: Any, *args: Any, **options: Any) -> Any:
@@ -332,8 +339,8 @@ def test_random_changes_and_faults_lose_nothing_and_delete_nothing_that_is_there
                 continue
             yield item
 
-    monkeypatch.setattr(Folder, "fetch", faulty_fetch)
-    monkeypatch.setattr(Folder, "list_items", faulty_list)
+    monkeypatch.setattr(connector, "fetch", faulty_fetch)
+    monkeypatch.setattr(connector, "list_items", faulty_list)
     monkeypatch.setattr("sources.synchronisation.FETCHED_ITEMS", 2)
     files: dict[str, str] = {}
     for step in range(12):
