@@ -41,7 +41,7 @@ def open_connector(kind: str, options: Mapping[str, Any]) -> Connector:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(map(str, first["loc"]))
-        raise InvalidInput(f"{name}: {first['msg']}.", field=name) from error
+        raise InvalidInput(f"{name}: {first['msg'].rstrip('.')}.", field=name) from error
 
 
 def all_options(source: DataSource) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from common.translation import gettext_noop
@@ -77,6 +78,14 @@ class ConnectorOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
+#: Of options that most people leave as they are: `Field(json_schema_extra=RARE)`.
+RARE: dict[str, Any] = {"is_rare": True}
+
+
+def is_rare(option: FieldInfo) -> bool:
+    return option.json_schema_extra is RARE
+
+
 def _web_address(text: str) -> str:
     try:
         return str(checked_url(text if "://" in text else f"https://{text}"))
@@ -108,6 +117,8 @@ class Connector(ABC):
     Options: ClassVar[type[ConnectorOptions]]
     #: Whether what a listing does not name may be gone. Not where it names only the newest.
     lists_everything: ClassVar[bool] = True
+    #: What the form offers: minutes between runs.
+    usual_schedule: ClassVar[str] = "15"
     #: What people should know of the last listing, such as that it stopped at a bound.
     note: str = ""
 

@@ -101,6 +101,7 @@ class Feed(Connector):
     kind = "feed"
     label = gettext_noop("Feed (RSS, Atom)")
     lists_everything = False
+    usual_schedule = "60"
     Options: ClassVar[type[ConnectorOptions]] = FeedOptions
 
     def __init__(self, options: FeedOptions) -> None:

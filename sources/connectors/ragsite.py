@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr
 from common.translation import gettext_noop
 from documents.ingestion.sources import storable_name
 from sources.connectors.base import (
+    RARE,
     Connector,
     ConnectorOptions,
     Item,
@@ -41,12 +42,13 @@ class RagSiteOptions(ConnectorOptions):
         description=gettext_noop("Made there, with the right to read."),
     )
     collection: str = Field(
-        title=gettext_noop("Collection"), description=gettext_noop("Its short or full name there.")
+        title=gettext_noop("Collection there"), description=gettext_noop("Its short or full name.")
     )
     workspace: str = Field(
         default="",
-        title=gettext_noop("Workspace"),
-        description=gettext_noop("Its short name there. Empty: that of the key."),
+        title=gettext_noop("Workspace there"),
+        description=gettext_noop("Its short name. Empty: that of the key."),
+        json_schema_extra=RARE,
     )
 
 
@@ -56,6 +58,7 @@ class RagSite(Connector):
 
     kind = "ragsite"
     label = gettext_noop("Another ragsite")
+    usual_schedule = "60"
     Options: ClassVar[type[ConnectorOptions]] = RagSiteOptions
 
     def __init__(self, options: RagSiteOptions) -> None:

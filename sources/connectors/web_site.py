@@ -19,6 +19,7 @@ from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob
 from documents.ingestion.web_pages import TEXT_MEDIA_TYPES, as_utf8
 from sources.connectors.base import (
+    RARE,
     Connector,
     ConnectorOptions,
     Item,
@@ -76,6 +77,7 @@ class WebSiteOptions(ConnectorOptions):
         description=gettext_noop(
             "Empty: the site's own if it has one, else links are followed. none: always links."
         ),
+        json_schema_extra=RARE,
     )
     depth: int = Field(
         default=5,
@@ -83,6 +85,7 @@ class WebSiteOptions(ConnectorOptions):
         le=100,
         title=gettext_noop("Links deep"),
         description=gettext_noop("How many links away from the first page. Without a sitemap."),
+        json_schema_extra=RARE,
     )
     max_pages: int = Field(
         default=1000,
@@ -90,6 +93,7 @@ class WebSiteOptions(ConnectorOptions):
         le=100_000,
         title=gettext_noop("Pages at most"),
         description=gettext_noop("Files among them."),
+        json_schema_extra=RARE,
     )
     include: str = Field(
         default="",
@@ -97,11 +101,13 @@ class WebSiteOptions(ConnectorOptions):
         description=gettext_noop(
             "Such as handbook/** blog/**, in place of what lies below the address."
         ),
+        json_schema_extra=RARE,
     )
     exclude: str = Field(
         default="",
         title=gettext_noop("Not the paths"),
         description=gettext_noop("Such as **/tag/** archive/**."),
+        json_schema_extra=RARE,
     )
     files: bool = Field(
         default=True, title=gettext_noop("With PDFs, Office files and texts that it links to")
@@ -112,6 +118,7 @@ class WebSiteOptions(ConnectorOptions):
         le=60,
         title=gettext_noop("Pause"),
         description=gettext_noop("Seconds between two requests."),
+        json_schema_extra=RARE,
     )
 
 
@@ -126,6 +133,7 @@ class WebSite(Connector):
 
     kind = "web"
     label = gettext_noop("Web site")
+    usual_schedule = "1440"
     Options: ClassVar[type[ConnectorOptions]] = WebSiteOptions
 
     def __init__(self, options: WebSiteOptions) -> None:

@@ -136,7 +136,7 @@ class _Quiet(WSGIRequestHandler):
         pass
 
 
-class WebPlace(Place, Site):
+class SitePlace(Place, Site):
     """A web site whose first page, which is none to be found, links to all files."""
 
     kind = "web"

@@ -19,13 +19,13 @@ from sources import runs, services
 from sources.connectors import connector_class
 from sources.connectors.base import SourceError
 from sources.models import DataSource, DataSourceRun
-from sources.tests.places import GitPlace, Place, WebDavPlace, WebPlace, opened
+from sources.tests.places import GitPlace, Place, SitePlace, WebDavPlace, opened
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
-KINDS = [Place, GitPlace, WebDavPlace, WebPlace]
+KINDS = [Place, GitPlace, WebDavPlace, SitePlace]
 #: Kinds and seeds of random schedules.
-RANDOM = [(Place, 0), (Place, 1), (Place, 2), (Place, 3), (WebPlace, 4), (WebPlace, 5)]
+RANDOM = [(Place, 0), (Place, 1), (Place, 2), (Place, 3), (SitePlace, 4), (SitePlace, 5)]
 State = DataSourceRun.State
 
 
