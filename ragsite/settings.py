@@ -324,6 +324,8 @@ SOURCE_NETWORKS = env.list("RAGSITE_SOURCE_NETWORKS", default=[])
 CREDENTIALS_KEYS = env.list("RAGSITE_CREDENTIALS_KEYS", default=[])
 SOURCES_DIR = VAR_DIR / "sources"
 SOURCES_MAX_ATTEMPTS = 3
+# Kinds of sources of your own, as `tickets=my_sources.Tickets`.
+CONNECTORS = env.dict("RAGSITE_CONNECTORS", default={})
 # At most this many chunks in scope are scanned exactly; more go through the approximate index.
 EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=2_000)
 # How searches join words and meaning where neither the request nor the collections say: by scaled

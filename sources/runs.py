@@ -41,7 +41,7 @@ def open_connector(kind: str, options: Mapping[str, Any]) -> Connector:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = ".".join(map(str, first["loc"]))
-        raise InvalidInput(f"{name}: {first['msg']}.", field=name) from error
+        raise InvalidInput(f"{name}: {first['msg'].rstrip('.')}.", field=name) from error
 
 
 def all_options(source: DataSource) -> dict[str, Any]:
@@ -78,7 +78,8 @@ def work_on(
                     _release(claimed)
                     return run
             failed = run.failed or source.items.filter(failures__gt=0).exists()
-            _end(run, claimed, State.PARTIAL if failed else State.SUCCEEDED)
+            # Its error is a note of the listing, if there is one.
+            _end(run, claimed, State.PARTIAL if failed else State.SUCCEEDED, run.error)
         except ClaimLost:
             logger.warning("the claim on source %s was lost", source.pk)
         except Cancelled:

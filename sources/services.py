@@ -16,7 +16,7 @@ from documents.services.directories import allowed_directory
 from documents.services.documents import checked_access
 from sources import credentials
 from sources.connectors import connector_class
-from sources.connectors.base import Item
+from sources.connectors.base import Item, Unfinished
 from sources.models import DataSource, DataSourceRun
 from sources.readers import AccessOf
 from sources.runs import all_options, open_connector
@@ -178,11 +178,18 @@ def first_items(kind: str, options: Mapping[str, Any], *, count: int = 5) -> lis
     return found
 
 
-def preview(source: DataSource) -> tuple[Comparison, list[str], str]:
+def preview(source: DataSource, *, is_patient: bool = False) -> tuple[Comparison, list[str], str]:
     """What a run would do: the comparison, names of what would go, and why it would stop. Raises
-    SourceError; changes nothing."""
+    SourceError; changes nothing. A listing in parts is `Unfinished` after the first, unless the
+    caller `is_patient`."""
     with open_connector(source.connector, all_options(source)) as connector:
-        comparison = compare(source, connector.list_items(), store=False)
+        while True:
+            try:
+                comparison = compare(source, connector.list_items(), store=False)
+                break
+            except Unfinished:
+                if not is_patient:
+                    raise
     gone = source.items.filter(pk__in=comparison.gone).order_by("name")
     return comparison, list(gone.values_list("name", flat=True)), doubt(source, comparison)
 

@@ -26,7 +26,8 @@ from documents.services.deletion import delete_documents
 from documents.services.document_update import update_document
 from documents.services.documents import ingest_sources
 from documents.services.renames import file_suffix, rename_container
-from sources.connectors.base import Connector, Item, ItemError, ItemGone
+from sources.connectors import connector_class
+from sources.connectors.base import Connector, Item, ItemError, ItemGone, Unfinished
 from sources.models import DataSource, DataSourceItem, DataSourceRun
 from sources.readers import AccessOf
 
@@ -126,7 +127,8 @@ def compare(
                 update_fields=_LISTED_FIELDS,
             )
         on_batch(result)
-    result.gone = sorted(missing)
+    if connector_class(source.connector).lists_everything:
+        result.gone = sorted(missing)
     return result
 
 
@@ -160,7 +162,7 @@ def _row(source: DataSource, item: Item) -> DataSourceItem:
 def doubt(source: DataSource, comparison: Comparison) -> str:
     """Why the listing is not believed; empty where it is."""
     gone, known = len(comparison.gone), comparison.known
-    if not comparison.listed and known:
+    if not comparison.listed and gone:
         return (
             f"It lists nothing, and {known:,} documents are from there. Nothing was changed. Is it"
             " mounted, and the path right? If it is meant to be empty, allow it to delete them."
@@ -191,13 +193,16 @@ class Synchronisation:
         self._access_of = AccessOf(self.source)
 
     def work(self, *, seconds: float | None = None) -> bool:
-        """Go on for about so long; returns whether the run is through. A listing is done whole.
+        """Go on for about so long; returns whether the run is through. A listing is done whole,
+        unless the connector has it in parts.
 
         Raises SourceError, Doubtful, Cancelled, ClaimLost.
         """
         end = time.monotonic() + seconds if seconds is not None else None
         if self.run.state == DataSourceRun.State.LISTING:
-            self._list()
+            while not self._list():
+                if end is not None:
+                    return False
         if self.run.state == DataSourceRun.State.FETCHING:
             # First: the text of a document that all may see is not changed to one meant for few.
             self._apply_access()
@@ -209,19 +214,29 @@ class Synchronisation:
 
     # --- listing ---------------------------------------------------------------------------------
 
-    def _list(self) -> None:
+    def _list(self) -> bool:
+        """Whether the listing is through."""
+
         def report(comparison: Comparison) -> None:
             self._check()
             self._set(listed=comparison.listed, new=comparison.new, changed=comparison.changed)
 
-        comparison = compare(self.source, self._connector.list_items(), store=True, on_batch=report)
+        items = self._connector.list_items()
+        try:
+            comparison = compare(self.source, items, store=True, on_batch=report)
+        except Unfinished as error:
+            self._check()
+            self._set(listed=error.count)
+            return False
         if not self.run.may_delete_any and (reason := doubt(self.source, comparison)):
             raise Doubtful(reason)
         self._set(
             state=DataSourceRun.State.FETCHING,
             gone=comparison.gone,
             failed=len(comparison.refused),
+            error=self._connector.note,
         )
+        return True
 
     # --- fetching --------------------------------------------------------------------------------
 

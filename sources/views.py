@@ -18,7 +18,7 @@ from accounts.services import require_editor
 from common.errors import InvalidInput, NotFound
 from common.web import errors_as_messages, errors_in_form, login_required_page
 from sources import services
-from sources.connectors import CONNECTORS, connector_class
+from sources.connectors import connector_class, kinds
 from sources.connectors.base import SourceError
 from sources.forms import PREFIX, SourceForm
 from sources.models import DataSource, DataSourceRun
@@ -39,8 +39,8 @@ def index(request: HttpRequest) -> HttpResponse:
         last_state=Subquery(newest.values("state")[:1]),
         last_at=Subquery(newest.values("started_at")[:1]),
     )
-    kinds = [(kind, _(connector_class(kind).label)) for kind in sorted(CONNECTORS)]
-    return render(request, "sources/sources.html", {"sources": sources, "kinds": kinds})
+    offered = [(kind, _(connector_class(kind).label)) for kind in kinds()]
+    return render(request, "sources/sources.html", {"sources": sources, "kinds": offered})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -69,7 +69,7 @@ def new(request: HttpRequest, kind: str) -> HttpResponse:
                 connector=kind,
                 options=form.options(),
                 schedule=values["schedule"],
-                delete_missing=values["delete_missing"],
+                delete_missing=values.get("delete_missing", True),
                 access=values.get("access"),
                 access_rules=values["access_rules"],
                 maps_readers=values.get("maps_readers", False),
@@ -107,7 +107,7 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
                 name=values["name"],
                 options=form.options(),
                 schedule=values["schedule"],
-                delete_missing=values["delete_missing"],
+                delete_missing=values.get("delete_missing", True),
                 access=values.get("access"),
                 access_rules=values["access_rules"],
                 maps_readers=values.get("maps_readers", False),
@@ -223,7 +223,7 @@ def _public_options(source: DataSource) -> list[tuple[str, str]]:
     """Titles and values of the options, without secrets."""
     fields = connector_class(source.connector).Options.model_fields
     return [
-        (_(fields[name].title or name), value)
+        (_(fields[name].title or name), _("yes") if value is True else value)
         for name, value in source.options.items()
         if name in fields and value
     ]
@@ -239,7 +239,7 @@ def _errors_in_form(form: SourceForm) -> Iterator[None]:
             form.add_error(None, str(error))
         except InvalidInput as error:
             if PREFIX + error.field in form.fields:
-                form.add_error(PREFIX + error.field, str(error))
+                form.add_error(PREFIX + error.field, str(error).removeprefix(f"{error.field}: "))
             else:
                 raise
 

@@ -65,12 +65,7 @@ def web_sources(
 
 
 def _page_source(collection: Collection, fetched: Fetched, metadata: dict[str, Any]) -> Source:
-    data = fetched.data
-    if fetched.media_type in TEXT_MEDIA_TYPES and fetched.charset:
-        # Only the HTTP header gives the encoding. What cannot be decoded the parser will report.
-        with suppress(LookupError, UnicodeError):
-            if codecs.lookup(fetched.charset).name != "utf-8":
-                data = data.decode(fetched.charset).encode()
+    data = as_utf8(fetched.data, media_type=fetched.media_type, charset=fetched.charset)
     declared = {
         "url": fetched.url,
         "file_name": page_file_name(fetched),
@@ -95,6 +90,16 @@ def _page_source(collection: Collection, fetched: Fetched, metadata: dict[str, A
         read=lambda: data,
         declared=declared,
     )
+
+
+def as_utf8(data: bytes, *, media_type: str, charset: str) -> bytes:
+    """A text whose encoding only the server's header gives, in UTF-8; all else as it is. What
+    cannot be decoded the parser will report."""
+    if media_type in TEXT_MEDIA_TYPES and charset:
+        with suppress(LookupError, UnicodeError):
+            if codecs.lookup(charset).name != "utf-8":
+                return data.decode(charset).encode()
+    return data
 
 
 def _without_fetch_time(declared: dict[str, Any]) -> dict[str, Any]:

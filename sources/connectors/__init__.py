@@ -1,29 +1,47 @@
 """The kinds of sources. Each is imported when it is used, with the library that it needs."""
 
 from functools import cache
-from importlib import import_module
+
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 from common.errors import InvalidInput
 from sources.connectors.base import Connector
 
 #: By kind: the module's class.
 CONNECTORS = {
+    "feed": "sources.connectors.feed.Feed",
     "folder": "sources.connectors.folder.Folder",
     "git": "sources.connectors.git.Git",
     "imap": "sources.connectors.imap.Imap",
     "s3": "sources.connectors.s3.S3",
+    "ragsite": "sources.connectors.ragsite.RagSite",
+    "web": "sources.connectors.web_site.WebSite",
     "webdav": "sources.connectors.webdav.WebDav",
 }
 
 
-@cache
+def connector_paths() -> dict[str, str]:
+    """By kind: the class, of the site's own kinds and of those in RAGSITE_CONNECTORS."""
+    return {**CONNECTORS, **settings.CONNECTORS}
+
+
+def kinds() -> list[str]:
+    return sorted(connector_paths())
+
+
 def connector_class(kind: str) -> type[Connector]:
     """Raises InvalidInput for a kind that there is not."""
-    if kind not in CONNECTORS:
+    path = connector_paths().get(kind)
+    if path is None:
         raise InvalidInput(
-            f"There is no kind “{kind}” of source. There are: {', '.join(sorted(CONNECTORS))}.",
+            f"There is no kind “{kind}” of source. There are: {', '.join(kinds())}.",
             field="connector",
         )
-    module, _, name = CONNECTORS[kind].rpartition(".")
-    found: type[Connector] = getattr(import_module(module), name)
+    return _imported(path)
+
+
+@cache
+def _imported(path: str) -> type[Connector]:
+    found: type[Connector] = import_string(path)
     return found

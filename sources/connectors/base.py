@@ -12,9 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from common.translation import gettext_noop
+from documents.web_fetch import FetchError, checked_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,18 @@ class SourceError(Exception):
         self.is_permanent = is_permanent
 
 
+class Unfinished(SourceError):
+    """The listing takes long and goes on where it is when it is asked for again: others have their
+    turn meanwhile. `count` items are listed so far."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"It is large: {count:,} items are listed so far. Let the workers read it, which takes"
+            " as long as it takes."
+        )
+        self.count = count
+
+
 class ItemError(Exception):
     """One item cannot be fetched; the others can."""
 
@@ -72,6 +87,23 @@ class ConnectorOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
+#: Of options that most people leave as they are: `Field(json_schema_extra=RARE)`.
+RARE: dict[str, Any] = {"is_rare": True}
+
+
+def is_rare(option: FieldInfo) -> bool:
+    return option.json_schema_extra is RARE
+
+
+def _web_address(text: str) -> str:
+    try:
+        return str(checked_url(text if "://" in text else f"https://{text}"))
+    except FetchError as error:
+        raise PydanticCustomError("address", "{reason}", {"reason": str(error)}) from error
+
+
+#: An option: an address that begins with http:// or https://; without, the latter is meant.
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 #: An option of sources of files in folders; by default `**/*`, which is all.
 Glob = Annotated[
     str,
@@ -94,11 +126,18 @@ class Connector(ABC):
     Options: ClassVar[type[ConnectorOptions]]
     #: Whether its items have `readers`.
     tells_readers: ClassVar[bool] = False
+    #: Whether what a listing does not name may be gone. Not where it names only the newest.
+    lists_everything: ClassVar[bool] = True
+    #: What the form offers: minutes between runs.
+    usual_schedule: ClassVar[str] = "15"
+    #: What people should know of the last listing, such as that it stopped at a bound.
+    note: str = ""
 
     @abstractmethod
     def list_items(self) -> Iterator[Item]:
         """Everything that is there, page by page as it comes. A listing that cannot be finished
-        raises SourceError: what it did not name would be taken for gone."""
+        raises SourceError: what it did not name would be taken for gone. One that takes long
+        raises Unfinished now and then."""
 
     @abstractmethod
     def fetch(self, item: Item, file: Path, *, max_bytes: int) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 busy server asks for. Begin with `HttpClient`."""
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -73,9 +76,16 @@ class HttpClient:
         self._client.close()
 
     def request(
-        self, method: str, url: str, *, max_bytes: int = MAX_LISTING_BYTES, **options: Any
+        self,
+        method: str,
+        url: str,
+        *,
+        max_bytes: int = MAX_LISTING_BYTES,
+        wants_body: Callable[[httpx2.Response], bool] = lambda answer: True,
+        **options: Any,
     ) -> httpx2.Response:
-        """The whole answer, whatever its status. A larger one than `max_bytes` is a SourceError."""
+        """The whole answer, whatever its status. A larger one than `max_bytes` is a SourceError;
+        where `wants_body` says no to the headers, the rest is not read."""
         body = bytearray()
 
         def keep(piece: bytes) -> None:
@@ -83,7 +93,9 @@ class HttpClient:
             if len(body) > max_bytes:
                 raise SourceError(f"{url} answers with more than {max_bytes:,} bytes.")
 
-        answer = self._send(method, url, keep, body.clear, REQUEST_SECONDS, options)
+        answer = self._send(
+            method, url, keep, body.clear, REQUEST_SECONDS, options, wants_body=wants_body
+        )
         return httpx2.Response(
             answer.status_code, headers=answer.headers, content=bytes(body), request=answer.request
         )
@@ -115,6 +127,8 @@ class HttpClient:
         begin_again: Any,
         seconds: float,
         options: dict[str, Any],
+        *,
+        wants_body: Callable[[httpx2.Response], bool] = lambda answer: True,
     ) -> httpx2.Response:
         for tried in range(1, TRIES + 1):
             begin_again()
@@ -123,7 +137,7 @@ class HttpClient:
                     deadline(time.monotonic() + seconds),
                     self._client.stream(method, url, timeout=REQUEST_SECONDS, **options) as answer,
                 ):
-                    for piece in answer.iter_raw():
+                    for piece in answer.iter_raw() if wants_body(answer) else ():
                         keep(piece)
             except FetchError as error:
                 raise _unreachable(error) from error
@@ -132,12 +146,19 @@ class HttpClient:
                     raise SourceError(f"{url} cannot be read: {error or 'no answer'}.") from error
                 time.sleep(2.0 ** (tried - 1))
             else:
-                if answer.status_code not in _BUSY_STATUSES or tried == TRIES:
+                wait = _retry_seconds(answer, tried)
+                is_busy = answer.status_code in _BUSY_STATUSES
+                if not is_busy or tried == TRIES or wait > MAX_WAIT_SECONDS:
                     return answer
-                time.sleep(_retry_seconds(answer, tried))
+                time.sleep(wait)
         raise AssertionError
 
 
 def _retry_seconds(answer: httpx2.Response, tried: int) -> float:
-    asked = answer.headers.get("retry-after", "")
-    return min(float(asked) if asked.isdecimal() else 2.0 ** (tried - 1), MAX_WAIT_SECONDS)
+    """How long the server asks to wait, in seconds or until a date (RFC 9110, 10.2.3)."""
+    asked = answer.headers.get("retry-after", "").strip()
+    if asked.isdecimal():
+        return float(asked)
+    with suppress(ValueError):
+        return max(parsedate_to_datetime(asked).timestamp() - time.time(), 0.0)
+    return 2.0 ** (tried - 1)

@@ -1,5 +1,5 @@
-"""Real places of sources: a folder, a git repository, servers of WebDAV, S3 and IMAP. Begin with
-`Place`."""
+"""Real places of sources: a folder, a git repository, servers of WebDAV, S3 and IMAP, a web site.
+Begin with `Place`."""
 
 import re
 import shutil
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import boto3
@@ -18,6 +19,8 @@ from imapclient import IMAPClient
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from wsgidav.fs_dav_provider import FilesystemProvider
 from wsgidav.wsgidav_app import WsgiDAVApp
+
+from sources.tests.sites import Site
 
 PASSWORD = "heron-and-kingfisher"
 MAIL_USER = "ann@example.org"
@@ -276,6 +279,37 @@ def file_of(name: str) -> str:
     """The name of the file that a place was given, by that of its document."""
     mail = re.fullmatch(r"(.*/)\d{4}-\d\d-\d\d (.*)\.eml", name)
     return name if mail is None else f"{mail[1].removeprefix('INBOX/')}{mail[2]}"
+
+
+class SitePlace(Place, Site):
+    """A web site whose first page, which is none to be found, links to all files."""
+
+    kind = "web"
+
+    def __init__(self, root: Path) -> None:
+        Place.__init__(self, root)
+        Site.__init__(self)
+        self.come_back()
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"url": self.url(), "delay": "0"}
+
+    def leave(self) -> None:
+        self.stop()
+
+    def come_back(self) -> None:
+        self.start()
+
+    def answer(self, path: str) -> Any:
+        if path == "/":
+            names = sorted(
+                str(each.relative_to(self.root)) for each in self.root.rglob("*") if each.is_file()
+            )
+            self.page("/", "", *names, head='<meta name="robots" content="noindex">')
+        elif (file := self.root / unquote(path).lstrip("/")).is_file():
+            return 200, {"Content-Type": "text/markdown"}, file.read_bytes()
+        return super().answer(path)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from common.console import PARTIAL, CommandOutput, Options, ServiceCommand
 from common.errors import NotFound
 from documents.management.cli import ProgressBar, get_or_create_collection
 from sources import runs, services
-from sources.connectors import CONNECTORS, connector_class
+from sources.connectors import connector_class, kinds
 from sources.connectors.base import SourceError
 from sources.models import DataSource, DataSourceRun
 
@@ -27,7 +27,7 @@ def option(text: str) -> tuple[str, str]:
 
 class Command(ServiceCommand):
     help = (
-        "Sources: folders, repositories and WebDAV folders that keep a collection up to date by"
+        "Sources: folders, repositories, web sites and others that keep a collection up to date by"
         " themselves. Exit code: 0 done, 1 some files failed, 2 not done."
     )
 
@@ -36,7 +36,7 @@ class Command(ServiceCommand):
         add("kinds", list_kinds, "the kinds there are, with their options")
         add("list", list_sources, "all sources, with their last run")
         adding = add("add", add_source, "a source; it is tried before it is kept")
-        adding.add_argument("kind", help=f"one of {', '.join(sorted(CONNECTORS))}")
+        adding.add_argument("kind", help=f"one of {', '.join(kinds())}")
         adding.add_argument("name")
         adding.add_argument("--collection", required=True, help="slug; made when missing")
         adding.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
@@ -96,7 +96,7 @@ class Command(ServiceCommand):
 
 def list_kinds(options: Options) -> CommandOutput:
     rows = []
-    for kind in sorted(CONNECTORS):
+    for kind in kinds():
         made = connector_class(kind)
         for name, field in made.Options.model_fields.items():
             needed = "needed" if field.is_required() else str(field.default or "")
@@ -178,7 +178,7 @@ def show_source(options: Options) -> CommandOutput:
 def try_source(options: Options) -> CommandOutput:
     source = _source(options)
     try:
-        comparison, gone, why = services.preview(source)
+        comparison, gone, why = services.preview(source, is_patient=True)
     except SourceError as error:
         raise NotFound(str(error)) from error
     lines = [
