@@ -52,6 +52,7 @@ class Action(StrEnum):
     CANCELLED = "cancelled"
     RETRIED = "retried"
     REVOKED = "revoked"
+    STARTED = "started"
 
 
 class Kind(StrEnum):
@@ -75,6 +76,7 @@ class Kind(StrEnum):
     CONTEXT = "context"
     MEMORY = "memory"
     PIPELINE = "pipeline"
+    SOURCE = "source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,7 @@ ACTION_TEXTS: dict[str, str] = {
     Action.CANCELLED: gettext_noop("cancelled {object}"),
     Action.RETRIED: gettext_noop("retried {object}"),
     Action.REVOKED: gettext_noop("revoked {object}"),
+    Action.STARTED: gettext_noop("started {object}"),
 }
 #: An object of each kind, before its id.
 KIND_LABELS: dict[str, str] = {
@@ -242,6 +245,7 @@ KIND_LABELS: dict[str, str] = {
     Kind.CONTEXT: gettext_noop("context"),
     Kind.MEMORY: gettext_noop("memory"),
     Kind.PIPELINE: gettext_noop("pipeline"),
+    Kind.SOURCE: gettext_noop("source"),
 }
 #: One or many objects of each kind.
 KIND_COUNTS: dict[str, Callable[[int], str]] = {
@@ -263,6 +267,7 @@ KIND_COUNTS: dict[str, Callable[[int], str]] = {
     Kind.CONTEXT: lambda number: ngettext("a context", "{number} contexts", number),
     Kind.MEMORY: lambda number: ngettext("a memory", "{number} memories", number),
     Kind.PIPELINE: lambda number: ngettext("a pipeline", "{number} pipelines", number),
+    Kind.SOURCE: lambda number: ngettext("a source", "{number} sources", number),
 }
 #: Label of the actor where no user is known, by channel.
 CHANNEL_ACTORS = {"": gettext_noop("The site"), "command": gettext_noop("A command")}

@@ -27,7 +27,7 @@ CHANNELS = (
 
 
 #: What programs ask that show no key.
-MACHINE_PATHS = ("/health/", "/metrics")
+MACHINE_PATHS = ("/health/", "/metrics", "/hooks/")
 
 
 def page_language(

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from common.errors import ExplainedError, InvalidInput
 from common.leases import backoff_seconds
 from common.queues import WorkQueue
-from sources import credentials
+from sources import credentials, notices
 from sources.connectors import connector_class
 from sources.connectors.base import Connector, SourceError
 from sources.models import DataSource, DataSourceRun
@@ -118,15 +118,20 @@ def _end(
         run.state, run.error, run.finished_at = state, error, now
         run.save(update_fields=["state", "error", "finished_at"])
         failures = source.failures + 1 if state in {State.FAILED, State.STOPPED} else 0
+        due = _next_due(source.schedule, failures, now)
+        if source.run_again and not failures:
+            due = now
         claimed.update(
             state=DataSource.State.DEAD if is_permanent else DataSource.State.WAITING,
-            due_at=None if is_permanent else _next_due(source.schedule, failures, now),
+            due_at=None if is_permanent else due,
+            run_again=False,
             failures=failures,
             error=error,
             token=None,
             leased_until=None,
             attempts=0,
         )
+        notices.update_problem(source.pk, has_run_well=state in {State.SUCCEEDED, State.PARTIAL})
 
 
 def _next_due(schedule: str, failures: int, now: datetime) -> datetime | None:
