@@ -332,7 +332,7 @@ def visible_failures(source: DataSource, *, user: Any) -> "QuerySet[DataSourceIt
 
 @transaction.atomic
 def make_webhook_secret(*, source: DataSource) -> str:
-    """A new secret for callers that start a run, shown this once; a former one opens nothing more."""
+    """A new secret for callers that start a run, to be shown once. A former one opens nothing."""
     secret = signatures.new_secret()
     source.webhook_secret = credentials.encrypt({"secret": secret})
     source.save(update_fields=["webhook_secret"])
