@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic import SecretStr
@@ -181,6 +181,17 @@ def delete_source(*, source: DataSource, with_documents: bool) -> None:
         )
         delete_documents(documents=list(rows))
     source.delete()
+
+
+def with_counts(sources: QuerySet[DataSource]) -> QuerySet[DataSource]:
+    """With `item_count` and `failed_count`, and `last_state` and `last_at` of the newest run."""
+    newest = DataSourceRun.objects.filter(source=OuterRef("pk")).order_by("-pk")
+    return sources.annotate(
+        item_count=Count("items"),
+        failed_count=Count("items", filter=Q(items__failures__gt=0)),
+        last_state=Subquery(newest.values("state")[:1]),
+        last_at=Subquery(newest.values("started_at")[:1]),
+    )
 
 
 # --- trying --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,7 +22,7 @@ from sources import services
 from sources.connectors import CONNECTORS, connector_class
 from sources.connectors.base import SourceError
 from sources.forms import PREFIX, SourceForm
-from sources.models import DataSource, DataSourceRun
+from sources.models import DataSource
 from sources.notices import describe_problem
 
 RUNS = 20
@@ -34,13 +34,7 @@ PREVIEWED = 100
 @login_required_page
 def index(request: HttpRequest) -> HttpResponse:
     """All sources of the workspace, and the kinds that can be added."""
-    newest = DataSourceRun.objects.filter(source=OuterRef("pk")).order_by("-pk")
-    sources = _visible_sources(request).annotate(
-        item_count=Count("items"),
-        failed_count=Count("items", filter=Q(items__failures__gt=0)),
-        last_state=Subquery(newest.values("state")[:1]),
-        last_at=Subquery(newest.values("started_at")[:1]),
-    )
+    sources = services.with_counts(_visible_sources(request))
     kinds = [(kind, _(connector_class(kind).label)) for kind in sorted(CONNECTORS)]
     return render(request, "sources/sources.html", {"sources": sources, "kinds": kinds})
 
