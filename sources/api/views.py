@@ -217,7 +217,9 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     # --- runs ------------------------------------------------------------------------------------
 
-    @extend_schema(summary="List a source's runs, newest first")
+    @extend_schema(
+        summary="List a source's runs, newest first", responses=SourceRunSerializer(many=True)
+    )
     @action(detail=True, serializer_class=SourceRunSerializer)
     def runs(self, *args: Any, **kwargs: Any) -> Response:
         return self.page(self.get_object().runs.select_related("user"))
@@ -250,7 +252,9 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
             services.cancel_run(run=run)
         return self.answer(self.get_queryset().get(pk=source.pk))
 
-    @extend_schema(summary="List a source's failed files")
+    @extend_schema(
+        summary="List a source's failed files", responses=FailedItemSerializer(many=True)
+    )
     @action(
         detail=True,
         serializer_class=FailedItemSerializer,
