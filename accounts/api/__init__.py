@@ -199,7 +199,7 @@ CREATE_ONLY_HEADER = OpenApiParameter(
     description="`*`: only make it. If it is there already, nothing is done: 412.",
 )
 #: These depend on the caller and the moment, and are better asked anew.
-NOT_STORED_STATUSES = {401, 403, 429}
+NOT_STORED_STATUSES = {401, 403, 424, 429}
 
 Handler = Callable[..., Response]
 _CONDITIONS = {
@@ -419,8 +419,8 @@ def idempotent(handler: Handler) -> Handler:
     """Make a handler of a `WorkspaceView` obey `Idempotency-Key`: a repeated request gets the first
     answer.
 
-    Failures of the site (5xx), and answers that depend on the caller (401, 403, 429), are not
-    stored.
+    Failures of the site (5xx), and answers that depend on the caller (401, 403, 429) or on a place
+    outside (424), are not stored.
     """
 
     @wraps(handler)

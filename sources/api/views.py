@@ -44,7 +44,7 @@ class SourceUnavailable(RagsiteError):
     """The place outside cannot be read now; the message says why."""
 
     code = "source_unavailable"
-    status = 502
+    status = 424
 
 
 @contextmanager
@@ -101,10 +101,10 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Make a source",
-        description="It is tried first, and not kept where it cannot be read: 502. With a schedule"
+        description="It is tried first, and not kept where it cannot be read: 424. With a schedule"
         " the workers begin with it within a minute.",
         request=api_serializers.NewSourceInput,
-        responses={201: SourceSerializer, 409: ErrorSerializer, 502: ErrorSerializer},
+        responses={201: SourceSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
         examples=[examples.NEW_SOURCE],
     )
     @idempotent
@@ -178,7 +178,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(
         summary="Try a place without keeping it",
         request=api_serializers.PlaceInput,
-        responses={200: TrialSerializer, 502: ErrorSerializer},
+        responses={200: TrialSerializer, 424: ErrorSerializer},
         examples=[examples.PLACE],
     )
     @action(detail=False, methods=["post"], url_path="try", url_name="try")
@@ -194,7 +194,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(
         summary="Say what a run would do, and do nothing",
         request=None,
-        responses={200: PreviewSerializer, 409: ErrorSerializer, 502: ErrorSerializer},
+        responses={200: PreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
     )
     @action(detail=True, methods=["post"])
     def preview(self, *args: Any, **kwargs: Any) -> Response:

@@ -120,7 +120,7 @@ def test_a_password_goes_in_and_never_comes_out(
         body = {"name": "Cloud", "collection": "notes", "connector": "webdav"}
         wrong = {**cloud.options, "password": "wrong"}
         refused = client.post(V1, {**body, "options": wrong}, headers={"Idempotency-Key": "k"})
-        assert (refused.status_code, refused.json()["code"]) == (502, "source_unavailable")
+        assert (refused.status_code, refused.json()["code"]) == (424, "source_unavailable")
         assert not IdempotencyRecord.objects.exists()  # it may be sent again
         made = client.post(
             V1, {**body, "options": cloud.options}, headers={"Idempotency-Key": "k2"}

@@ -129,11 +129,11 @@ LISTED = [
 SOURCE = "/api/v1/sources/{source}"
 FOLDER = {"connector": "folder", "options": {"path": "{directory}"}}
 SOURCES = [
+    *_doors(LOGGED_IN, "read", ("GET", "/api/v1/sources/kinds/")),
     *_doors(
         MEMBER,
         "read",
         ("GET", "/api/v1/sources/"),
-        ("GET", "/api/v1/sources/kinds/"),
         ("GET", f"{SOURCE}/"),
         ("GET", f"{SOURCE}/runs/"),
         ("GET", f"{SOURCE}/failures/"),
@@ -152,7 +152,7 @@ SOURCES = [
         ("DELETE", f"{SOURCE}/webhook/"),
     ),
     # The place of the one here is nowhere.
-    *_doors(EDITOR, "write", ("POST", f"{SOURCE}/preview/"), fine=(502,)),
+    *_doors(EDITOR, "write", ("POST", f"{SOURCE}/preview/"), fine=(424,)),
 ]
 READING_GRAPH = _doors(
     MEMBER,

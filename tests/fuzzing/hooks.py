@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import schemathesis
-from schemathesis.core.failures import AcceptedNegativeData, ServerError
+from schemathesis.core.failures import AcceptedNegativeData
 from schemathesis.openapi.checks import RejectedPositiveData
 
 #: Codes of a request that is not as the description says. Any other refusal is about what the
@@ -43,8 +43,6 @@ def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool
         return bool(codes(response) & OF_SHAPE)
     if isinstance(failure, AcceptedNegativeData):
         return not any(_is_null(value) for value in (case.query or {}).values())
-    if isinstance(failure, ServerError):
-        return "source_unavailable" not in codes(response)  # a place outside that nobody serves
     return True
 
 
