@@ -56,6 +56,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             (gettext_noop("Runs"), "sync", "documents.IngestionRun"),
             (gettext_noop("Files of runs"), "draft", "documents.IngestionItem"),
             (gettext_noop("Sources"), "cloud_sync", "sources.DataSource"),
+            (gettext_noop("Files of sources"), "draft", "sources.DataSourceItem"),
             (gettext_noop("Runs of sources"), "sync_alt", "sources.DataSourceRun"),
             (gettext_noop("Messages about sources"), "mail", "sources.DataSourceNotice"),
         ),
@@ -83,6 +84,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             (gettext_noop("Conversations"), "chat", "rag.Conversation"),
             (gettext_noop("Messages"), "chat_bubble", "rag.Message"),
+            (gettext_noop("Summaries"), "summarize", "rag.Summary"),
             (gettext_noop("Pipelines"), "account_tree", "rag.Pipeline"),
             (gettext_noop("Traces"), "route", "rag.Trace"),
             (gettext_noop("Steps of traces"), "steps", "rag.Span"),

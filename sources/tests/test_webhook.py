@@ -124,6 +124,29 @@ def test_many_calls_while_it_is_read_make_one_more_run(
     assert set(source.runs.values_list("state", flat=True)) == {DataSourceRun.State.SUCCEEDED}
 
 
+def test_a_run_that_was_called_and_failed_is_tried_again_and_one_that_was_cancelled_is_not(
+    source: DataSource, tmp_path: Path
+) -> None:
+    away = tmp_path.with_name("away")
+    tmp_path.rename(away)
+    secret = services.make_webhook_secret(source=source)
+    call(source.pk, signed(secret))
+    run = runs.work_on(source.pk)
+    away.rename(tmp_path)
+    assert run is not None
+    assert run.state == DataSourceRun.State.FAILED
+    source.refresh_from_db()
+    assert source.due_at is not None
+    services.start_run(source=source, enqueue=False)
+    services.cancel_run(run=source.runs.latest("id"))
+    DataSource.objects.update(run_again=True)
+    run = runs.work_on(source.pk)
+    assert run is not None
+    assert run.state == DataSourceRun.State.CANCELLED
+    source.refresh_from_db()
+    assert (source.due_at, source.run_again) == (None, False)
+
+
 def test_calls_are_limited_and_start_nothing_that_has_stopped(
     source: DataSource, settings: Any
 ) -> None:
@@ -149,6 +172,7 @@ def test_the_page_makes_the_secret_and_shows_it_once(client: Client, source: Dat
     assert made.headers["Cache-Control"] == "no-store"
     secret = made.content.decode().split("<code>whsec_")[1].split("<")[0]
     assert call(source.pk, signed(f"whsec_{secret}")).status_code == 202
+    assert "by its webhook" in client.get(f"/sources/{source.pk}/").content.decode()
     assert secret not in client.get(page).content.decode()
     source.refresh_from_db()
     assert secret.encode() not in bytes(source.webhook_secret)
