@@ -55,6 +55,7 @@ class Action(StrEnum):
     SIGNED_IN = "signed_in"
     REFUSED = "refused"
     ENDED = "ended"
+    STARTED = "started"
 
 
 class Kind(StrEnum):
@@ -83,6 +84,7 @@ class Kind(StrEnum):
     SESSION = "session"
     FACTOR = "factor"
     IDENTITY = "identity"
+    SOURCE = "source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,7 @@ ACTION_TEXTS: dict[str, str] = {
     Action.SIGNED_IN: gettext_noop("signed in, {object}"),
     Action.REFUSED: gettext_noop("was refused {object}"),
     Action.ENDED: gettext_noop("ended {object}"),
+    Action.STARTED: gettext_noop("started {object}"),
 }
 #: An object of each kind, before its id.
 KIND_LABELS: dict[str, str] = {
@@ -258,6 +261,7 @@ KIND_LABELS: dict[str, str] = {
     Kind.SESSION: gettext_noop("session"),
     Kind.FACTOR: gettext_noop("second factor"),
     Kind.IDENTITY: gettext_noop("identity"),
+    Kind.SOURCE: gettext_noop("source"),
 }
 #: One or many objects of each kind.
 KIND_COUNTS: dict[str, Callable[[int], str]] = {
@@ -284,6 +288,7 @@ KIND_COUNTS: dict[str, Callable[[int], str]] = {
     Kind.SESSION: lambda number: ngettext("a session", "{number} sessions", number),
     Kind.FACTOR: lambda number: ngettext("a second factor", "{number} second factors", number),
     Kind.IDENTITY: lambda number: ngettext("an identity", "{number} identities", number),
+    Kind.SOURCE: lambda number: ngettext("a source", "{number} sources", number),
 }
 #: Label of the actor where no user is known, by channel.
 CHANNEL_ACTORS = {"": gettext_noop("The site"), "command": gettext_noop("A command")}

@@ -35,7 +35,7 @@ CHANNELS = (
 FACTOR_PATHS = ("/account/", "/logout/", "/language/", "/texts.js")
 
 #: What programs ask that show no key.
-MACHINE_PATHS = ("/health/", "/metrics")
+MACHINE_PATHS = ("/health/", "/metrics", "/hooks/")
 
 
 def page_language(

@@ -49,8 +49,8 @@ SCOPES = "read", "write", "memory", "chat"
 def main() -> int:
     options = _options()
     with instance_dir() as var:
-        key = _set_up(var)
-        with _site(var) as (pid, port):
+        key = set_up(var)
+        with running_site(var) as (pid, port):
             return _measure(options, pid, port, key)
 
 
@@ -62,7 +62,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _set_up(var: Path) -> str:
+def set_up(var: Path) -> str:
     """Servers, tables, a user with a collection; the secret of a key."""
     os.environ.update(ENVIRONMENT, RAGSITE_VAR_DIR=str(var), MEDIA_ROOT=str(var / "media"))
     for variable in _UNSET:
@@ -93,7 +93,7 @@ def _set_up(var: Path) -> str:
 
 
 @contextmanager
-def _site(var: Path) -> Iterator[tuple[int, int]]:
+def running_site(var: Path) -> Iterator[tuple[int, int]]:
     """`manage.py up`: its process id and its port."""
     with socket.socket() as trial:
         trial.bind(("127.0.0.1", 0))
@@ -116,7 +116,7 @@ def _measure(options: argparse.Namespace, pid: int, port: int, key: str) -> int:
     from tests.load.processes import Watch
     from tests.load.report import faults, memory, speeds
 
-    _wait_for(port, pid)
+    wait_for_site(port, pid)
     _clients(options, port, key, Event(), monotonic())[0].ask_once(all_nodes())
     for _ in range(WARMING):
         for client in _clients(options, port, key, Event(), monotonic()):
@@ -155,7 +155,7 @@ def _clients(
     ]
 
 
-def _wait_for(port: int, pid: int) -> None:
+def wait_for_site(port: int, pid: int) -> None:
     """Until it answers."""
     deadline = monotonic() + START_SECONDS
     while monotonic() < deadline and psutil.pid_exists(pid):

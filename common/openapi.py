@@ -77,7 +77,7 @@ class AutoSchema(SpectacularAutoSchema):
             statuses += ["413", "415"]
         statuses += [status for status in named if status in ERRORS]
         # These are named by the operations that have them; the others follow from the method.
-        statuses += {"409", "502"} & responses.keys()
+        statuses += {"409", "424", "502"} & responses.keys()
         errors = {status: self._error_response(status) for status in statuses}
         # Responses without a body, and 414, which the web server sends itself.
         bare_responses: dict[str, Any] = {"414": {"description": _SHARED["too_long"]}}

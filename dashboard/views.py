@@ -26,6 +26,8 @@ from dashboard.quality import (
 from documents.models import Collection
 from documents.services import get_collection
 from search.tasks import request_evaluation
+from sources.models import DataSource
+from sources.notices import describe_problem
 
 #: Questions on one page.
 QUESTIONS_PER_PAGE = 100
@@ -146,6 +148,11 @@ def dashboard_page(request: HttpRequest) -> HttpResponse:
         "questions": questions,
         "different": different,
         "nothing": sum(board["searched"]["nothing"]),
+        "source_problems": [
+            (source, text)
+            for source in DataSource.objects.visible_to(request.user).filter(workspace=workspace)
+            if (text := describe_problem(source))
+        ],
     }
     is_part = request.headers.get("X-Part") == "figures"
     template = "dashboard/figures.html" if is_part else "dashboard/dashboard.html"

@@ -19,6 +19,7 @@ from memory.models import ExtractionItem
 from rag.models import Trace
 from search.log import open_questions
 from search.models import Judgement
+from sources.models import DataSource
 
 #: Counted one by one; more are “more than”.
 MAX_COUNTED = 1_000
@@ -54,6 +55,10 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             (gettext_noop("Edited passages"), "edit_note", "documents.ChunkEdit"),
             (gettext_noop("Runs"), "sync", "documents.IngestionRun"),
             (gettext_noop("Files of runs"), "draft", "documents.IngestionItem"),
+            (gettext_noop("Sources"), "cloud_sync", "sources.DataSource"),
+            (gettext_noop("Files of sources"), "draft", "sources.DataSourceItem"),
+            (gettext_noop("Runs of sources"), "sync_alt", "sources.DataSourceRun"),
+            (gettext_noop("Messages about sources"), "mail", "sources.DataSourceNotice"),
         ),
     ),
     (
@@ -79,6 +84,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             (gettext_noop("Conversations"), "chat", "rag.Conversation"),
             (gettext_noop("Messages"), "chat_bubble", "rag.Message"),
+            (gettext_noop("Summaries"), "summarize", "rag.Summary"),
             (gettext_noop("Pipelines"), "account_tree", "rag.Pipeline"),
             (gettext_noop("Traces"), "route", "rag.Trace"),
             (gettext_noop("Steps of traces"), "steps", "rag.Span"),
@@ -178,6 +184,12 @@ def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
             gettext("for an hour or longer: is a worker running?"),
             stuck,
             {"status__exact": status.QUEUED},
+        ),
+        (
+            gettext("Sources with a problem"),
+            gettext("late, failing or stopped: each says why"),
+            DataSource.objects.exclude(problem=""),
+            {"problem__gt": ""},
         ),
         (
             gettext("Readings for the graph given up"),

@@ -216,7 +216,7 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_IMPORTS = ["documents.archive_tasks"]
+CELERY_IMPORTS = ["documents.archive_tasks", "sources.watching"]
 CELERY_TASK_ROUTES = {
     "documents.archive_tasks.unpack_container": {"queue": "ingest"},
     "documents.tasks.ingest_documents": {"queue": "ingest"},
@@ -240,6 +240,8 @@ _SCHEDULE = {
     "accounts.tasks.prune_history": 3600.0,
     "accounts.tasks.prune_sessions": 3600.0,
     "sources.tasks.start_due_sources": _RECOVERY_SECONDS,
+    "sources.tasks.send_notices": _RECOVERY_SECONDS,
+    "sources.tasks.check_sources": 60.0,
     "memory.tasks.recover_memories": _RECOVERY_SECONDS,
     "memory.tasks.recover_extractions": _RECOVERY_SECONDS,
     "memory.tasks.prune_memories": 600.0,
@@ -326,6 +328,9 @@ SOURCES_DIR = VAR_DIR / "sources"
 SOURCES_MAX_ATTEMPTS = 3
 # Kinds of sources of your own, as `tickets=my_sources.Tickets`.
 CONNECTORS = env.dict("RAGSITE_CONNECTORS", default={})
+# Whether workers watch the folders of sources with a schedule, and calls of a source's webhook.
+WATCH_FOLDERS = env.bool("RAGSITE_WATCH_FOLDERS", default=True)
+HOOK_RATE = env.str("RAGSITE_HOOK_RATE", default="60/minute")
 # At most this many chunks in scope are scanned exactly; more go through the approximate index.
 EXACT_SCAN_CHUNKS = env.int("RAGSITE_EXACT_SCAN_CHUNKS", default=2_000)
 # How searches join words and meaning where neither the request nor the collections say: by scaled
@@ -474,6 +479,28 @@ LANGUAGE_COOKIE_NAME = "language"
 LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
 LANGUAGE_COOKIE_HTTPONLY = True
 
+# --- messages ----------------------------------------------------------------------------------
+
+# The public address of the site, for links in messages.
+SITE_URL = env.str("RAGSITE_SITE_URL", default="http://localhost:8000")
+# The mail server, such as smtp+tls://name:password@mail.example.org:587. Empty: no mails are sent.
+_MAIL = env.email_url("EMAIL_URL", default="dummymail://")
+EMAIL_BACKEND = _MAIL["EMAIL_BACKEND"]
+EMAIL_HOST = _MAIL["EMAIL_HOST"] or ""
+EMAIL_HOST_USER = _MAIL["EMAIL_HOST_USER"] or ""
+EMAIL_HOST_PASSWORD = _MAIL["EMAIL_HOST_PASSWORD"] or ""
+EMAIL_USE_TLS = _MAIL.get("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = _MAIL.get("EMAIL_USE_SSL", False)
+EMAIL_PORT = _MAIL["EMAIL_PORT"] or (587 if EMAIL_USE_TLS else 465 if EMAIL_USE_SSL else 25)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="ragsite@localhost")
+# An address that is called where a source is late, fails or has stopped, and its secret.
+NOTICE_WEBHOOK = env.str("RAGSITE_NOTICE_WEBHOOK", default="")
+NOTICE_WEBHOOK_SECRET = env.str("RAGSITE_NOTICE_WEBHOOK_SECRET", default="")
+NOTICES_RETRY_SECONDS = 60.0
+NOTICES_MAX_ATTEMPTS = 8
+NOTICES_MAX_OUTAGES = 100
+
 # --- files -------------------------------------------------------------------------------------
 
 STATIC_URL = "static/"
@@ -552,6 +579,9 @@ SPECTACULAR_SETTINGS = {
         "RunPolicy": "documents.models.IngestionRun.Policy",
         "ItemState": "documents.models.IngestionItem.State",
         "EmbeddingMetric": "documents.models.EmbeddingSpace.Metric",
+        "SourceState": "sources.models.DataSource.State",
+        "SourceRunState": "sources.models.DataSourceRun.State",
+        "SourceRunCause": "sources.models.DataSourceRun.Cause",
         "SearchMode": "search.results.MODES",
         "SearchFusion": "common.fusion_options.METHODS",
         "MemoryOrigin": "memory.models.Origin",

@@ -4,19 +4,31 @@ from django.contrib import admin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from common.admin import ReadOnlyAdmin
-from sources.models import DataSource, DataSourceItem, DataSourceRun
+from sources.models import DataSource, DataSourceItem, DataSourceNotice, DataSourceRun
 
 
 @admin.register(DataSource)
 class DataSourceAdmin(ReadOnlyAdmin):
     """Its options are on its page, for editors; its passwords nowhere."""
 
-    list_display = ["name", "workspace", "collection", "connector", "state", "failures", "due_at"]
-    list_filter = [("workspace", AutocompleteSelectFilter), "connector", "state"]
+    list_display = [
+        "name",
+        "workspace",
+        "collection",
+        "connector",
+        "state",
+        "problem",
+        "failures",
+        "due_at",
+    ]
+    list_filter = [("workspace", AutocompleteSelectFilter), "connector", "state", "problem"]
     list_select_related = ["workspace", "collection"]
     search_fields = ["name"]
     sortable_by = ["due_at"]
-    fields = [*list_display, "schedule", "delete_missing", "max_deletions", "error"]
+    fields = [
+        *list_display,
+        *("schedule", "delete_missing", "max_deletions", "problem_since", "error"),
+    ]
 
 
 @admin.register(DataSourceItem)
@@ -40,6 +52,7 @@ class DataSourceRunAdmin(ReadOnlyAdmin):
         "source",
         "workspace",
         "state",
+        "cause",
         "new",
         "changed",
         "deleted",
@@ -52,3 +65,16 @@ class DataSourceRunAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     sortable_by = ["started_at"]
     fields = [*list_display, "listed", "fetched", "renamed", "bytes", "error", "finished_at"]
+
+
+@admin.register(DataSourceNotice)
+class DataSourceNoticeAdmin(ReadOnlyAdmin):
+    """Messages that are to be sent, and those that were given up with the reason."""
+
+    list_display = ["source", "workspace", "user", "problem", "is_over", "state", "due_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "state", "problem"]
+    list_select_related = ["workspace", "source", "user"]
+    search_fields = ["source__name"]
+    ordering = ["-id"]
+    sortable_by = ["due_at"]
+    fields = [*list_display, "since", "attempts", "outages", "error", "created_at"]

@@ -1,8 +1,9 @@
 """Passwords and tokens of sources, encrypted by a key that is not in the database. Begin with
 `encrypt`.
 
-The key is RAGSITE_CREDENTIALS_KEY, else one made from the site's secret key. Former keys still
-decrypt, so that a key can be changed: `manage.py sources encrypt` writes all anew.
+The keys are RAGSITE_CREDENTIALS_KEYS, the newest first, else made from the site's secret key.
+Former keys still decrypt, so that a key can be changed: `manage.py sources encrypt` writes all
+anew.
 """
 
 import json
@@ -29,6 +30,6 @@ def decrypt(stored: bytes | memoryview) -> dict[str, str]:
     except encryption.UnreadableSecret as error:
         raise UnreadableCredentials(
             "The passwords of this source cannot be read: they were kept with another key. Set"
-            " RAGSITE_CREDENTIALS_KEY to that one, or enter them anew."
+            " RAGSITE_CREDENTIALS_KEYS to that one, or enter them anew."
         ) from error
     return plain

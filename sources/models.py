@@ -1,8 +1,9 @@
-"""Data sources, what each has listed, and their runs."""
+"""Data sources, what each has listed, their runs, and messages about what is wrong with them."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
@@ -19,6 +20,13 @@ class DataSource(TimestampedModel, QueuedWork):
         WAITING = "waiting"
         RUNNING = "running"
         DEAD = "dead", "stopped"
+
+    class Problem(models.TextChoices):
+        """What people are told of, once until a run has ended well."""
+
+        LATE = "late", gettext_lazy("late")
+        FAILING = "failing", gettext_lazy("failing")
+        STOPPED = "stopped", gettext_lazy("stopped")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     collection = models.ForeignKey(Collection, models.CASCADE, related_name="data_sources")
@@ -58,6 +66,27 @@ class DataSource(TimestampedModel, QueuedWork):
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     failures = models.PositiveSmallIntegerField(
         default=0, help_text="Runs in a row that did not end well."
+    )
+    problem = models.CharField(
+        max_length=10,
+        choices=Problem,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What is wrong with it, until a run has ended well.",
+    )
+    problem_since = models.DateTimeField(null=True, blank=True)
+    run_again = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="It changed while it was read: the next run begins when this one has ended.",
+    )
+    webhook_secret = models.BinaryField(
+        default=bytes,
+        db_default=b"",
+        editable=False,
+        help_text="What callers that start a run sign with, encrypted; empty: there are none.",
     )
     applied_access = models.CharField(
         max_length=64, blank=True, editable=False, help_text="Hash of the lists its documents have."
@@ -144,11 +173,24 @@ class DataSourceRun(models.Model):
         FAILED = "failed"
         CANCELLED = "cancelled"
 
+    class Cause(models.TextChoices):
+        SCHEDULE = "schedule"
+        PERSON = "person"
+        WEBHOOK = "webhook"
+        CHANGE = "change", "a file that changed"
+
     ACTIVE = (State.LISTING, State.FETCHING, State.DELETING)
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     source = models.ForeignKey(DataSource, models.CASCADE, related_name="runs")
     user = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    cause = models.CharField(
+        max_length=10,
+        choices=Cause,
+        default=Cause.SCHEDULE,
+        db_default=Cause.SCHEDULE,
+        help_text="What it was started by.",
+    )
     state = models.CharField(max_length=10, choices=State, default=State.LISTING)
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     listed = models.PositiveIntegerField(default=0)
@@ -188,3 +230,33 @@ class DataSourceRun(models.Model):
     @property
     def is_finished(self) -> bool:
         return self.finished_at is not None
+
+
+class DataSourceNotice(QueuedWork):
+    """One message about a source, to be sent: a mail to `user`, or without one a call of the site's
+    webhook. As a row of a queue it is deleted once it is sent."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DEAD = "dead", "given up"
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    source = models.ForeignKey(DataSource, models.CASCADE, related_name="notices")
+    user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="+")
+    problem = models.CharField(max_length=10, choices=DataSource.Problem)
+    is_over = models.BooleanField(default=False, help_text="It tells that all is well again.")
+    since = models.DateTimeField(help_text="When the problem was found.")
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = WorkspaceOwnedQuerySet["DataSourceNotice"].as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name = "message about a source"
+        verbose_name_plural = "messages about sources"
+        indexes = [models.Index(fields=["state", "due_at"], name="datasourcenotice_due_index")]
+
+    def __str__(self) -> str:
+        return f"message {self.pk} about {self.source}"

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from common.errors import ExplainedError, InvalidInput
 from common.leases import backoff_seconds
 from common.queues import WorkQueue
-from sources import credentials
+from sources import credentials, notices
 from sources.connectors import connector_class
 from sources.connectors.base import Connector, SourceError
 from sources.models import DataSource, DataSourceRun
@@ -30,7 +30,7 @@ SLICE_SECONDS = 20.0
 FIRST_PAUSE_SECONDS = 60.0
 LONGEST_PAUSE_SECONDS = 6 * 3600.0
 
-State = DataSourceRun.State
+State, Cause = DataSourceRun.State, DataSourceRun.Cause
 
 
 def open_connector(kind: str, options: Mapping[str, Any]) -> Connector:
@@ -119,20 +119,29 @@ def _end(
         run.state, run.error, run.finished_at = state, error, now
         run.save(update_fields=["state", "error", "finished_at"])
         failures = source.failures + 1 if state in {State.FAILED, State.STOPPED} else 0
+        has_run_well = state in {State.SUCCEEDED, State.PARTIAL}
+        due = _next_due(source.schedule, failures, now, is_asked=run.cause == Cause.PERSON)
+        if source.run_again and has_run_well:
+            due = now
         claimed.update(
             state=DataSource.State.DEAD if is_permanent else DataSource.State.WAITING,
-            due_at=None if is_permanent else _next_due(source.schedule, failures, now),
+            due_at=None if is_permanent else due,
+            run_again=False,
             failures=failures,
             error=error,
             token=None,
             leased_until=None,
             attempts=0,
         )
+        notices.update_problem(source.pk, has_run_well=has_run_well)
 
 
-def _next_due(schedule: str, failures: int, now: datetime) -> datetime | None:
+def _next_due(schedule: str, failures: int, now: datetime, *, is_asked: bool) -> datetime | None:
+    """Without a schedule only what nobody has asked for and watches is tried again after a failure,
+    such as the run of a webhook."""
     due = next_run(schedule, after=now)
-    if due is None or not failures:
+    if not failures or (due is None and is_asked):
         return due
     pause = backoff_seconds(failures, first=FIRST_PAUSE_SECONDS, longest=LONGEST_PAUSE_SECONDS)
-    return max(due, now + timedelta(seconds=pause))
+    again = now + timedelta(seconds=pause)
+    return again if due is None else max(due, again)

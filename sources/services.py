@@ -1,23 +1,26 @@
 """What doors call: make, change, try and start sources. Begin with `create_source`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic import SecretStr
 
+from accounts.audit import Action, Kind, record_change
 from accounts.services import principals
 from common.errors import Conflict, InvalidInput
 from documents.models import Collection, Document
 from documents.services.deletion import delete_documents
 from documents.services.directories import allowed_directory
 from documents.services.documents import checked_access
-from sources import credentials
+from sources import credentials, signatures
 from sources.connectors import connector_class
 from sources.connectors.base import Item, Unfinished
-from sources.models import DataSource, DataSourceRun
+from sources.models import DataSource, DataSourceItem, DataSourceRun
 from sources.readers import AccessOf
 from sources.runs import all_options, open_connector
 from sources.schedule import next_run
@@ -26,10 +29,15 @@ from sources.synchronisation import Comparison, compare, doubt
 #: Options that name a place of the server, which only operators choose freely.
 _SERVER_PATHS = {"folder": "path", "git": "url"}
 _UNSET: Any = object()
+#: Failed items whose names are looked at, to tell who may see them.
+MAX_FAILURES = 10_000
 _EDITED_FIELDS = [
     *("name", "options", "credentials", "schedule"),
     *("delete_missing", "max_deletions", "access", "access_rules", "maps_readers"),
 ]
+
+Cause = DataSourceRun.Cause
+
 
 # --- options -------------------------------------------------------------------------------------
 
@@ -78,7 +86,7 @@ def create_source(
         user=user,
     )
     source.due_at = timezone.now() if source.schedule else None
-    return _saved(source)
+    return _saved(source, Action.MADE)
 
 
 def update_source(*, source: DataSource, user: Any = None, **changes: Any) -> DataSource:
@@ -92,7 +100,7 @@ def update_source(*, source: DataSource, user: Any = None, **changes: Any) -> Da
         fields += ["state", "error", "failures", "attempts"]
     source.due_at = next_run(source.schedule, after=timezone.now())
     # The claim of a worker that reads it just now stays.
-    return _saved(source, fields)
+    return _saved(source, Action.CHANGED, changes, fields)
 
 
 def _set_values(
@@ -143,10 +151,16 @@ def _check_server_path(kind: str, options: Mapping[str, Any], user: Any) -> None
         allowed_directory(place)
 
 
-def _saved(source: DataSource, fields: Sequence[str] | None = None) -> DataSource:
+def _saved(
+    source: DataSource,
+    action: Action,
+    changed: Iterable[str] = (),
+    fields: Sequence[str] | None = None,
+) -> DataSource:
     try:
         with transaction.atomic():
             source.save(update_fields=fields)
+            _record(source, action, fields=sorted(changed))
     except IntegrityError as error:
         raise Conflict(
             f"There is a source “{source.name}” already. Choose another name."
@@ -154,8 +168,21 @@ def _saved(source: DataSource, fields: Sequence[str] | None = None) -> DataSourc
     return source
 
 
+def _record(source: DataSource, action: Action, **details: Any) -> None:
+    record_change(
+        action=action,
+        kind=Kind.SOURCE,
+        workspace_id=source.workspace_id,
+        object_id=source.pk,
+        collection_id=source.collection_id,
+        **details,
+    )
+
+
+@transaction.atomic
 def delete_source(*, source: DataSource, with_documents: bool) -> None:
     """Delete a source; its documents stay unless asked for, and are then kept as they are."""
+    _record(source, Action.DELETED, values={"with_documents": with_documents})
     if with_documents:
         rows = Document.objects.filter(
             collection=source.collection_id, key__startswith=source.key_prefix, is_current=True
@@ -164,11 +191,26 @@ def delete_source(*, source: DataSource, with_documents: bool) -> None:
     source.delete()
 
 
+def with_counts(sources: QuerySet[DataSource]) -> QuerySet[DataSource]:
+    """With `item_count` and `failed_count`, and `last_state` and `last_at` of the newest run."""
+    newest = DataSourceRun.objects.filter(source=OuterRef("pk")).order_by("-pk")
+    return sources.annotate(
+        item_count=Count("items"),
+        failed_count=Count("items", filter=Q(items__failures__gt=0)),
+        last_state=Subquery(newest.values("state")[:1]),
+        last_at=Subquery(newest.values("started_at")[:1]),
+    )
+
+
 # --- trying --------------------------------------------------------------------------------------
 
 
-def first_items(kind: str, options: Mapping[str, Any], *, count: int = 5) -> list[Item]:
-    """A few items, to show that the options are right. Raises InvalidInput and SourceError."""
+def first_items(
+    kind: str, options: Mapping[str, Any], *, user: Any = None, count: int = 5
+) -> list[Item]:
+    """A few items, to show that the options are right. Raises InvalidInput and SourceError; with
+    `user` places of the server must be below RAGSITE_INGEST_ROOTS."""
+    _check_server_path(kind, options, user)
     found: list[Item] = []
     with open_connector(kind, options) as connector:
         for item in connector.list_items():
@@ -220,10 +262,60 @@ def start_run(
         )
     elif held.state == DataSource.State.RUNNING or unfinished.exists():
         raise Conflict(f"“{held}” is being read just now. Wait for that run, or cancel it.")
+    known = user if getattr(user, "is_authenticated", False) else None
+    run = _begin(
+        held, cause=Cause.PERSON, user=known, may_delete_any=may_delete_any, enqueue=enqueue
+    )
+    _record(held, Action.STARTED, values={"run": run.pk, "may_delete_any": may_delete_any})
+    return run
+
+
+@transaction.atomic
+def request_run(
+    *, source_id: int, cause: str, changed_at: datetime | None = None
+) -> DataSourceRun | None:
+    """Have a source read that has changed at `changed_at` (now), as its webhook or a watched folder
+    tells.
+
+    Many calls make one run, since whatever began to list after the change sees it; where it is
+    being read just now, one more run follows, whose row is not there yet: None is returned. Raises
+    Conflict for a source that has stopped, which only people start again.
+    """
+    at = changed_at or timezone.now()
+    held = DataSource.objects.select_for_update().filter(pk=source_id).first()
+    if held is None:
+        return None
+    if held.state == DataSource.State.DEAD:
+        raise Conflict(f"“{held}” has stopped. Somebody must look at it on its page first.")
+    newest = held.runs.first()
+    is_covered = newest is not None and newest.started_at >= at
+    if held.state == DataSource.State.RUNNING:
+        is_begun, is_over = True, False
+    else:
+        is_over = newest is None or newest.is_finished
+        is_begun = newest is not None and newest.state != DataSourceRun.State.LISTING
+    if is_over and not is_covered:
+        return _begin(held, cause=cause)
+    if is_covered or not is_begun:
+        return newest
+    DataSource.objects.filter(pk=held.pk).update(run_again=True)
+    return None
+
+
+def _begin(
+    held: DataSource,
+    *,
+    cause: str,
+    user: Any = None,
+    may_delete_any: bool = False,
+    enqueue: bool = True,
+) -> DataSourceRun:
+    """A run of the locked source that is due now."""
     run = DataSourceRun.objects.create(
         workspace_id=held.workspace_id,
         source=held,
-        user=user if getattr(user, "is_authenticated", False) else None,
+        user=user,
+        cause=cause,
         may_delete_any=may_delete_any,
     )
     DataSource.objects.filter(pk=held.pk).update(
@@ -236,13 +328,66 @@ def start_run(
     return run
 
 
+@transaction.atomic
 def cancel_run(*, run: DataSourceRun) -> None:
     """Ask it to end; it does within about a second of its next item."""
-    DataSourceRun.objects.filter(pk=run.pk, finished_at=None).update(
-        cancel_requested_at=timezone.now()
-    )
+    asked = DataSourceRun.objects.filter(pk=run.pk, finished_at=None, cancel_requested_at=None)
+    if asked.update(cancel_requested_at=timezone.now()):
+        _record(run.source, Action.CANCELLED, values={"run": run.pk})
 
 
+@transaction.atomic
 def retry_items(*, source: DataSource) -> int:
     """Let the next run fetch again what was given up; returns how many items."""
-    return source.items.filter(failures__gt=0).update(failures=0, error="")
+    count = source.items.filter(failures__gt=0).update(failures=0, error="")
+    if count:
+        _record(source, Action.RETRIED, values={"files": count})
+    return count
+
+
+def visible_failures(source: DataSource, *, user: Any) -> "QuerySet[DataSourceItem]":
+    """The failed items whose names `user` may see."""
+    failed = source.items.filter(failures__gt=0)
+    if source.access is None and not source.access_rules:
+        return failed
+    names = dict(failed.order_by("pk").values_list("pk", "name")[:MAX_FAILURES])
+    seen = set(visible_names(source, names.values(), user=user))
+    return failed.filter(pk__in=[pk for pk, name in names.items() if name in seen])
+
+
+# --- webhook -------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def make_webhook_secret(*, source: DataSource) -> str:
+    """A new secret for callers that start a run, to be shown once. A former one opens nothing."""
+    secret = signatures.new_secret()
+    source.webhook_secret = credentials.encrypt({"secret": secret})
+    source.save(update_fields=["webhook_secret"])
+    _record(source, Action.CHANGED, fields=["webhook"])
+    return secret
+
+
+@transaction.atomic
+def remove_webhook(*, source: DataSource) -> None:
+    """Take calls no more."""
+    if source.webhook_secret:
+        source.webhook_secret = b""
+        source.save(update_fields=["webhook_secret"])
+        _record(source, Action.CHANGED, fields=["webhook"])
+
+
+def encrypt_anew() -> int:
+    """Encrypt all secrets by the newest key, so that former ones can be forgotten; returns of how
+    many sources. Raises UnreadableCredentials, and has then changed nothing."""
+    with transaction.atomic():
+        rows = DataSource.objects.select_for_update().order_by("pk")
+        count = 0
+        for source in rows:
+            if source.credentials or source.webhook_secret:
+                source.credentials = credentials.encrypt(credentials.decrypt(source.credentials))
+                secret = credentials.decrypt(source.webhook_secret)
+                source.webhook_secret = credentials.encrypt(secret)
+                source.save(update_fields=["credentials", "webhook_secret"])
+                count += 1
+        return count

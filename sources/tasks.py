@@ -6,12 +6,15 @@ import logging
 from kombu.exceptions import OperationalError
 
 from common.celery import app
+from sources import notices
 from sources.runs import QUEUE, work_on
 
 logger = logging.getLogger(__name__)
 
 #: Sources that one sweep sends to the workers.
 SWEPT_SOURCES = 200
+#: Messages that one sweep sends: a slow mail server must not keep a worker for long.
+SENT_NOTICES = 20
 
 
 def enqueue_source(source_id: int) -> None:
@@ -37,4 +40,20 @@ def start_due_sources() -> int:
     ids = QUEUE.sweep("due_at", "pk", limit=SWEPT_SOURCES)
     for source_id in ids:
         enqueue_source(source_id)
+    return len(ids)
+
+
+@app.task
+def check_sources() -> int:
+    """Find sources that are late or stopped; returns how many have a new problem."""
+    return notices.check_sources()
+
+
+@app.task
+def send_notices() -> int:
+    """Send the messages that are due; returns how many were tried."""
+    ids = notices.QUEUE.sweep("due_at", "pk", limit=SENT_NOTICES)
+    for tried, notice_id in enumerate(ids, start=1):
+        if not notices.send_notice(notice_id):
+            return tried
     return len(ids)

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -21,7 +22,8 @@ from sources import services
 from sources.connectors import connector_class, kinds
 from sources.connectors.base import SourceError
 from sources.forms import PREFIX, SourceForm
-from sources.models import DataSource, DataSourceRun
+from sources.models import DataSource
+from sources.notices import describe_problem
 
 RUNS = 20
 FAILURES = 100
@@ -32,14 +34,8 @@ PREVIEWED = 100
 @login_required_page
 def index(request: HttpRequest) -> HttpResponse:
     """All sources of the workspace, and the kinds that can be added."""
-    newest = DataSourceRun.objects.filter(source=OuterRef("pk")).order_by("-pk")
-    sources = _visible_sources(request).annotate(
-        item_count=Count("items"),
-        failed_count=Count("items", filter=Q(items__failures__gt=0)),
-        last_state=Subquery(newest.values("state")[:1]),
-        last_at=Subquery(newest.values("started_at")[:1]),
-    )
     offered = [(kind, _(connector_class(kind).label)) for kind in kinds()]
+    sources = services.with_counts(_visible_sources(request))
     return render(request, "sources/sources.html", {"sources": sources, "kinds": offered})
 
 
@@ -62,7 +58,7 @@ def new(request: HttpRequest, kind: str) -> HttpResponse:
     if form.is_valid():
         values = form.cleaned_data
         with _errors_in_form(form):
-            found = services.first_items(kind, form.options())
+            found = services.first_items(kind, form.options(), user=request.user)
             source = services.create_source(
                 collection=values["collection"],
                 name=values["name"],
@@ -125,9 +121,6 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     """One source with its newest runs; the partial `state` is reloaded while a run goes on."""
     source = _get_source(request, pk)
     runs = list(source.runs.select_related("user")[:RUNS])
-    failed = source.items.filter(failures__gt=0)
-    names = list(failed.order_by("name").values_list("name", flat=True)[:FAILURES])
-    seen = services.visible_names(source, names, user=request.user)
     context = {
         "source": source,
         "label": _(connector_class(source.connector).label),
@@ -135,8 +128,9 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
         "runs": runs,
         "running": next((run for run in runs if not run.is_finished), None),
         "item_count": source.items.count(),
-        "failed": failed.filter(name__in=seen).order_by("name"),
-        "failed_count": failed.count(),
+        "failed": services.visible_failures(source, user=request.user).order_by("name")[:FAILURES],
+        "failed_count": source.items.filter(failures__gt=0).count(),
+        "problem": describe_problem(source),
     }
     is_part = request.headers.get("HX-Request") == "true"
     name = "sources/source.html#state" if is_part else "sources/source.html"
@@ -203,6 +197,26 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
         told = ngettext("%d file is fetched again.", "%d files are fetched again.", count)
         messages.success(request, told % count)
     return redirect("source", pk=source.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required_page
+def webhook(request: HttpRequest, pk: int) -> HttpResponse:
+    """The address that others call to have it read, and its secret: the answer to the form shows a
+    new one without a redirect, because it would have to be stored until then."""
+    source = _editable_source(request, pk)
+    secret = ""
+    if request.method == "POST" and request.POST.get("act") == "make":
+        secret = services.make_webhook_secret(source=source)
+    elif request.method == "POST" and request.POST.get("act") == "remove":
+        services.remove_webhook(source=source)
+        messages.success(request, _("Calls are not taken any more."))
+        return redirect("source_webhook", pk=source.pk)
+    address = request.build_absolute_uri(reverse("source_hook", args=[source.pk]))
+    context = {"source": source, "secret": secret, "address": address}
+    response = render(request, "sources/source_webhook.html", context)
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -28,6 +28,7 @@ GROUPS: dict[str, tuple[str, ...] | None] = {
     "documents": ("collections", "documents", "runs", "store"),
     "graph": ("graph",),
     "memory": ("memory",),
+    "sources": ("sources",),
     "answers": ("chat", "openai", "pipelines", "tools"),
     "others": None,
 }

@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
 from hashlib import blake2b, sha256
+from hmac import new as new_hmac
 from types import MappingProxyType
 from typing import Any, ClassVar
 from zlib import crc32
 
+from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -197,7 +199,7 @@ CREATE_ONLY_HEADER = OpenApiParameter(
     description="`*`: only make it. If it is there already, nothing is done: 412.",
 )
 #: These depend on the caller and the moment, and are better asked anew.
-NOT_STORED_STATUSES = {401, 403, 429}
+NOT_STORED_STATUSES = {401, 403, 424, 429}
 
 Handler = Callable[..., Response]
 _CONDITIONS = {
@@ -420,8 +422,8 @@ def idempotent(handler: Handler) -> Handler:
     """Make a handler of a `WorkspaceView` obey `Idempotency-Key`: a repeated request gets the first
     answer.
 
-    Failures of the site (5xx), and answers that depend on the caller (401, 403, 429), are not
-    stored.
+    Failures of the site (5xx), and answers that depend on the caller (401, 403, 429) or on a place
+    outside (424), are not stored.
     """
 
     @wraps(handler)
@@ -467,10 +469,11 @@ def idempotent(handler: Handler) -> Handler:
 
 
 def fingerprint(request: Request) -> str:
-    """SHA-256 of a request's address and body. Of a form its fields and files are hashed, because
+    """Keyed SHA-256 of a request's address and body, from which nobody who reads the database can
+    guess a password in it. Of a form its fields and files are hashed, because
     the boundaries between parts differ each time the same form is sent.
     """
-    digest = sha256()
+    digest = new_hmac(settings.SECRET_KEY.encode(), digestmod=sha256)
 
     def add(part: Any) -> None:
         data = part if isinstance(part, bytes) else str(part).encode(errors="surrogatepass")

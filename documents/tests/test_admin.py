@@ -227,6 +227,9 @@ def source_rows(document: Document) -> list[models.Model]:
             **owner, source=source, key="leave.md", name="leave.md", version="1"
         ),
         apps.get_model("sources", "DataSourceRun").objects.create(**owner, source=source),
+        apps.get_model("sources", "DataSourceNotice").objects.create(
+            **owner, source=source, problem="late", since=document.created_at
+        ),
     ]
 
 
@@ -317,6 +320,7 @@ TOLD: dict[str, list[str]] = {
     "datasource": ["Team", "folder"],
     "datasourceitem": ["Team"],
     "datasourcerun": ["Team", "Listing"],
+    "datasourcenotice": ["Team", "late"],
     "user": ["person"],
     "workspace": ["Workspace"],
     "membership": ["owner"],

@@ -50,6 +50,7 @@ MODELS: dict[str, Rights] = {
     "sources.datasource": NOTHING,
     "sources.datasourceitem": NOTHING,
     "sources.datasourcerun": NOTHING,
+    "sources.datasourcenotice": NOTHING,
     "memory.context": DELETE,
     "memory.extractionitem": Rights(actions=(("try_again", "change"),)),
     "memory.fact": Rights(change=True, delete=True, actions=(("clear", "change"),)),

@@ -126,6 +126,34 @@ LISTED = [
         fine=(409,),
     ),
 ]
+SOURCE = "/api/v1/sources/{source}"
+FOLDER = {"connector": "folder", "options": {"path": "{directory}"}}
+SOURCES = [
+    *_doors(LOGGED_IN, "read", ("GET", "/api/v1/sources/kinds/")),
+    *_doors(
+        MEMBER,
+        "read",
+        ("GET", "/api/v1/sources/"),
+        ("GET", f"{SOURCE}/"),
+        ("GET", f"{SOURCE}/runs/"),
+        ("GET", f"{SOURCE}/failures/"),
+    ),
+    *_doors(
+        EDITOR,
+        "write",
+        ("POST", "/api/v1/sources/", {"name": "n", "collection": "{collection}", **FOLDER}),
+        ("PATCH", f"{SOURCE}/", {"name": "Other"}),
+        ("DELETE", f"{SOURCE}/"),
+        ("POST", "/api/v1/sources/try/", FOLDER),
+        ("POST", f"{SOURCE}/runs/"),
+        ("POST", f"{SOURCE}/cancel/"),
+        ("POST", f"{SOURCE}/retry/"),
+        ("POST", f"{SOURCE}/webhook/"),
+        ("DELETE", f"{SOURCE}/webhook/"),
+    ),
+    # The place of the one here is nowhere.
+    *_doors(EDITOR, "write", ("POST", f"{SOURCE}/preview/"), fine=(424,)),
+]
 READING_GRAPH = _doors(
     MEMBER,
     "read",
@@ -296,12 +324,15 @@ OPEN = _doors(
     ("GET", "/health/ready"),
     fine=(401, 503),  # 401 for a key that is over
 )
+# The signature of the call says whose the source is; these have none.
+CALLED = _doors(ANYBODY, "read", ("POST", "/hooks/sources/{source}/"), fine=(401,))
 WATCHING = _doors(Who.STAFF, "none", ("GET", "/metrics"))
 
 GROUPS: dict[str, list[Door]] = {
     "Documents, search and pipelines: seen": SEEING,
     "Documents, search and pipelines: changed": CHANGING,
     "Documents with an access list": LISTED,
+    "Sources": SOURCES,
     "Summaries by a chat model": SUMMARISING,
     "History": HISTORY,
     "Graph": READING_GRAPH + WRITING_GRAPH,
@@ -310,5 +341,6 @@ GROUPS: dict[str, list[Door]] = {
     "Chat and traces": CHATTING,
     "API keys": KEYS,
     "Description and health": OPEN,
+    "Webhooks of sources": CALLED,
     "Figures for those who run the site": WATCHING,
 }

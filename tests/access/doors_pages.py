@@ -79,6 +79,7 @@ DOCUMENTS = [
         ("POST", "/sources/{source}/cancel/"),
     ),
     *_form(EDITOR, "/sources/{source}/remove/", {}),
+    *_form(EDITOR, "/sources/{source}/webhook/", {"act": "make"}),
     *_doors(
         EDITOR,
         ("POST", "/runs/{failed}/retry/"),

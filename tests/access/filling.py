@@ -35,7 +35,7 @@ from graph.tests.factories import make_edge, make_evidence, make_extracted, make
 from rag.models import Summary
 from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
-from sources.models import DataSource, DataSourceItem, DataSourceRun
+from sources.models import DataSource, DataSourceItem, DataSourceNotice, DataSourceRun
 from tests.access.filling_own import chats, judged, kept, memory, ways_in
 from tests.access.words import Words
 
@@ -155,11 +155,19 @@ def _source(collection: Collection, listed: list[str], words: Words) -> dict[str
     run = DataSourceRun.objects.create(
         workspace=collection.workspace, source=source, state="failed", finished_at=timezone.now()
     )
+    notice = DataSourceNotice.objects.create(
+        workspace=collection.workspace,
+        source=source,
+        problem="late",
+        since=timezone.now(),
+        error=f"No {words.shared}",
+    )
     return {
         "source": source.pk,
         "sources.datasource": source.pk,
         "sources.datasourceitem": items[0].pk,
         "sources.datasourcerun": run.pk,
+        "sources.datasourcenotice": notice.pk,
     }
 
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, Membership
 from accounts.tests.keys import make_key
-from documents.models import Chunk, IngestionItem
+from documents.models import Chunk, Collection, IngestionItem
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
@@ -27,6 +27,7 @@ from rag.models import Conversation, Message, Trace
 from rag.pipelines.validation import templates
 from rag.services.pipelines import create_pipeline
 from search.models import SavedSearch
+from sources.models import DataSource, DataSourceItem, DataSourceRun
 
 FIRST, LAST = 7001, 7003
 NUMBERS = range(FIRST, LAST + 1)
@@ -41,6 +42,7 @@ def make_world() -> str:
     _memory(alice)
     _chats(alice)
     _graph(alice)
+    _sources(alice)
     for number in NUMBERS:
         SavedSearch.objects.create(
             pk=number,
@@ -64,6 +66,26 @@ def _documents(alice: Membership) -> None:
         ItemFactory(run=run, document=document)
         ItemFactory(
             run=run, state=IngestionItem.State.FAILED, error_code="empty", error="Nothing in it."
+        )
+
+
+def _sources(alice: Membership) -> None:
+    notes = Collection.objects.get(workspace=alice.workspace, slug=SLUGS[0])
+    for number in NUMBERS:
+        source = DataSource.objects.create(
+            pk=number,
+            workspace=alice.workspace,
+            collection=notes,
+            name=f"Team {number}",
+            connector="folder",
+            options={"path": "/nowhere"},
+        )
+        owner = {"workspace": alice.workspace, "source": source}
+        DataSourceItem.objects.create(
+            **owner, key="a.md", name="a.md", version="1", failures=3, error="It is locked."
+        )
+        DataSourceRun.objects.create(
+            **owner, state=DataSourceRun.State.PARTIAL, finished_at=timezone.now()
         )
 
 

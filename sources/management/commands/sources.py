@@ -3,16 +3,19 @@
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, Q
+from django.urls import reverse
 
 from accounts.services import DEFAULT_WORKSPACE
 from common.console import PARTIAL, CommandOutput, Options, ServiceCommand
-from common.errors import NotFound
+from common.errors import InvalidInput, NotFound
 from documents.management.cli import ProgressBar, get_or_create_collection
 from sources import runs, services
 from sources.connectors import connector_class, kinds
 from sources.connectors.base import SourceError
 from sources.models import DataSource, DataSourceRun
+from sources.notices import describe_problem
 
 SHOWN_FAILURES = 200
 
@@ -52,16 +55,32 @@ class Command(ServiceCommand):
         adding.add_argument(
             "--keep-missing", action="store_true", help="keep documents whose file is gone"
         )
+        add("encrypt", encrypt_secrets, "encrypt all secrets by the newest key")
         for name, act, meaning in (
-            ("show", show_source, "its state, its runs, and what could not be fetched"),
+            ("show", show_source, "its state, its newest runs, and what could not be fetched"),
+            ("change", change_source, "set what is given; secrets that are not given stay"),
             ("try", try_source, "say what a run would do, and do nothing"),
             ("run", self._run, "run it now, in this process"),
+            ("cancel", cancel_source, "end the run that is going on"),
+            ("runs", list_runs, "its runs, newest first"),
+            ("failures", list_failures, "files that could not be fetched, with the reasons"),
             ("retry", retry_source, "fetch again what was given up, at the next run"),
+            ("webhook", make_webhook, "make the secret of calls that start a run"),
             ("remove", remove_source, "remove it; its documents stay"),
         ):
             made = add(name, act, meaning)
             made.add_argument("name")
             made.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+            if name == "change":
+                made.add_argument("--name", dest="new_name", help="a new name")
+                made.add_argument(
+                    "--option", action="append", type=option, default=[], metavar="NAME=VALUE"
+                )
+                made.add_argument("--schedule", help="minutes, or five cron words; empty: by hand")
+            if name in ("runs", "failures"):
+                made.add_argument("--limit", type=int, default=SHOWN_FAILURES)
+            if name == "webhook":
+                made.add_argument("--off", action="store_true", help="take calls no more")
             if name == "run":
                 made.add_argument(
                     "--allow-deletions",
@@ -112,7 +131,7 @@ def list_sources(options: Options) -> CommandOutput:
             each.name,
             each.connector,
             each.collection.slug,
-            each.get_state_display(),
+            each.get_problem_display() or each.get_state_display(),
             each.due_at,
             last.get_state_display() if (last := each.runs.first()) else "never run",
         ]
@@ -162,6 +181,7 @@ def show_source(options: Options) -> CommandOutput:
         f"{source}: {source.connector} into {source.collection.slug}, {counts['items']:,} items,"
         f" {source.get_state_display()}"
         + (f", next run {source.due_at:%Y-%m-%d %H:%M}" if source.due_at else ""),
+        *([text] if (text := describe_problem(source)) else []),
         *([source.error] if source.error else []),
         *map(_run_line, runs),
         *(f"  failed: {row.name}: {row.error}" for row in failed),
@@ -206,6 +226,79 @@ def try_source(options: Options) -> CommandOutput:
     return CommandOutput(report, lines)
 
 
+def change_source(options: Options) -> CommandOutput:
+    source = _source(options)
+    changes: dict[str, Any] = {}
+    if options["new_name"] is not None:
+        changes["name"] = options["new_name"]
+    if options["option"]:
+        changes["options"] = {**source.options, **dict(options["option"])}
+    if options["schedule"] is not None:
+        changes["schedule"] = options["schedule"]
+    if not changes:
+        raise InvalidInput("Say what to change: --name, --option or --schedule.")
+    services.update_source(source=source, **changes)
+    told = ", ".join(sorted(changes))
+    return CommandOutput(_source_report(source), [f"{source} is changed: {told}."])
+
+
+def cancel_source(options: Options) -> CommandOutput:
+    source = _source(options)
+    going_on = list(DataSourceRun.objects.filter(source=source, finished_at=None))
+    for run in going_on:
+        services.cancel_run(run=run)
+    line = "It ends within seconds." if going_on else f"{source} is not being read."
+    return CommandOutput({"cancelled": [run.pk for run in going_on]}, [line])
+
+
+def list_runs(options: Options) -> CommandOutput:
+    runs = list(_source(options).runs.all()[: options["limit"]])
+    counts = ("listed", "new", "changed", "fetched", "renamed", "deleted", "failed")
+    rows = [
+        [run.started_at, run.get_cause_display(), run.get_state_display()]
+        + [getattr(run, name) for name in counts]
+        + [run.error]
+        for run in runs
+    ]
+    return CommandOutput(
+        list(map(_run_report, runs)),
+        [] if rows else ["It has not run yet."],
+        headings=("started", "by", "state", *counts, "error"),
+        rows=rows,
+    )
+
+
+def list_failures(options: Options) -> CommandOutput:
+    failed = _source(options).items.filter(failures__gt=0).order_by("name")[: options["limit"]]
+    rows = [[item.name, item.failures, item.error] for item in failed]
+    data = [dict(zip(("name", "tries", "reason"), row, strict=True)) for row in rows]
+    return CommandOutput(
+        data,
+        [] if rows else ["All files could be fetched."],
+        headings=("file", "tries", "reason"),
+        rows=rows,
+    )
+
+
+def make_webhook(options: Options) -> CommandOutput:
+    source = _source(options)
+    if options["off"]:
+        services.remove_webhook(source=source)
+        return CommandOutput({"webhook": None}, [f"{source} takes calls no more."])
+    secret = services.make_webhook_secret(source=source)
+    address = f"{settings.SITE_URL.rstrip('/')}{reverse('source_hook', args=[source.pk])}"
+    return CommandOutput(
+        {"address": address, "secret": secret},
+        [f"address: {address}", f"secret:  {secret}", "The secret is shown this once."],
+    )
+
+
+def encrypt_secrets(options: Options) -> CommandOutput:
+    count = services.encrypt_anew()
+    line = f"The secrets of {count:,} sources are encrypted by the newest key."
+    return CommandOutput({"sources": count}, [line])
+
+
 def retry_source(options: Options) -> CommandOutput:
     count = services.retry_items(source=_source(options))
     return CommandOutput({"retried": count}, [f"{count:,} will be fetched again at the next run."])
@@ -235,6 +328,7 @@ def _source_report(source: DataSource) -> dict[str, Any]:
         "options": source.options,
         "schedule": source.schedule,
         "state": source.state,
+        "problem": source.problem,
         "error": source.error,
         "due_at": source.due_at,
     }
@@ -245,6 +339,7 @@ def _run_report(run: DataSourceRun) -> dict[str, Any]:
     return {
         "id": run.pk,
         "state": run.state,
+        "cause": run.cause,
         "error": run.error,
         **{name: getattr(run, name) for name in counts},
         "started_at": run.started_at,

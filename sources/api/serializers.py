@@ -1,0 +1,334 @@
+"""Serializers of sources and their runs: first those of answers, then the inputs of requests."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_serializer
+from rest_framework import serializers
+
+from accounts.api import ListParameters, WorkspaceParameters
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer
+from sources.connectors import CONNECTORS
+from sources.models import DataSource, DataSourceItem, DataSourceRun
+
+MAX_OPTION_CHARACTERS = 4_000
+SCHEDULE_HELP = "Minutes between runs, or cron words such as `0 6 * * 1-5`. Empty: by hand."
+
+
+class AccessRuleSerializer(StrictSerializer):
+    """Who may see the files that a pattern matches."""
+
+    glob = serializers.CharField(max_length=200, help_text="`*` never crosses a `/`.")
+    access = serializers.ListField(
+        child=serializers.CharField(max_length=80),
+        allow_null=True,
+        max_length=100,
+        help_text="Members as `user:7`, groups as `group:3`, you among them. Null: everybody.",
+    )
+
+
+class EditorsOnly(serializers.Field[Any, Any, Any, Any]):
+    """Mixin: null to those who may not change the source."""
+
+    def to_representation(self, value: Any) -> Any:
+        return super().to_representation(value) if self.context["may_edit"] else None
+
+
+class _Options(EditorsOnly, serializers.DictField):
+    pass
+
+
+class _Access(EditorsOnly, serializers.ListField):
+    pass
+
+
+@extend_schema_serializer(component_name="Source")
+class SourceSerializer(ReadOnlyModelSerializer[DataSource]):
+    """A place outside that keeps a collection up to date. Its secrets are never in an answer."""
+
+    url = serializers.HyperlinkedIdentityField(
+        view_name="api:source-detail", help_text="Its address in the API."
+    )
+    runs_url = serializers.HyperlinkedIdentityField(
+        view_name="api:source-runs", help_text="Its runs, newest first."
+    )
+    collection = serializers.SlugField(source="collection.slug")
+    options = _Options(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="Of its kind, without secrets. Null unless you may change it.",
+    )
+    has_secrets = serializers.SerializerMethodField(help_text="Whether a password is kept.")
+    has_webhook = serializers.SerializerMethodField(help_text="Whether signed calls are taken.")
+    access = _Access(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="Who may see its documents. Null: everybody, or you may not change it.",
+    )
+    access_rules = _Access(
+        child=AccessRuleSerializer(),
+        allow_null=True,
+        help_text="The first whose glob fits a file goes before `access`. Null unless you may"
+        " change it.",
+    )
+    state = serializers.ChoiceField(
+        choices=DataSource.State.choices, help_text="`dead`: stopped until somebody looks at it."
+    )
+    problem = serializers.ChoiceField(
+        choices=[("", ""), *DataSource.Problem.choices],
+        help_text="What people were told of; empty where all is well.",
+    )
+    item_count = serializers.IntegerField(help_text="Files that it has listed.")
+    failed_count = serializers.IntegerField(help_text="Files that could not be fetched.")
+    last_run_state = serializers.ChoiceField(
+        source="last_state", choices=DataSourceRun.State.choices, allow_null=True
+    )
+    last_run_at = serializers.DateTimeField(source="last_at", allow_null=True)
+
+    class Meta:
+        model = DataSource
+        fields = [
+            "id",
+            "url",
+            "runs_url",
+            "name",
+            "collection",
+            "connector",
+            "options",
+            "has_secrets",
+            "has_webhook",
+            "schedule",
+            "delete_missing",
+            "max_deletions",
+            "access",
+            "access_rules",
+            "state",
+            "problem",
+            "error",
+            "due_at",
+            "failures",
+            "item_count",
+            "failed_count",
+            "last_run_state",
+            "last_run_at",
+            "created_at",
+            "updated_at",
+        ]
+        extra_kwargs = {"due_at": {"help_text": "When it is read next; null: by hand."}}
+
+    def get_has_secrets(self, source: DataSource) -> bool:
+        return bool(source.credentials)
+
+    def get_has_webhook(self, source: DataSource) -> bool:
+        return bool(source.webhook_secret)
+
+
+@extend_schema_serializer(component_name="SourceRun")
+class SourceRunSerializer(ReadOnlyModelSerializer[DataSourceRun]):
+    """One look at a source, with what it found and did."""
+
+    source = serializers.PrimaryKeyRelatedField[DataSource](  # type: ignore[assignment]  # DRF's metaclass takes it out
+        read_only=True
+    )
+    user = serializers.CharField(
+        source="user.username", default=None, allow_null=True, help_text="Who started it."
+    )
+    is_finished = serializers.BooleanField(help_text="Whether nothing more will happen.")
+
+    class Meta:
+        model = DataSourceRun
+        fields = [
+            "id",
+            "source",
+            "cause",
+            "user",
+            "state",
+            "is_finished",
+            "listed",
+            "new",
+            "changed",
+            "fetched",
+            "renamed",
+            "deleted",
+            "failed",
+            "bytes",
+            "error",
+            "started_at",
+            "finished_at",
+        ]
+
+
+@extend_schema_serializer(component_name="SourceFailure")
+class FailedItemSerializer(ReadOnlyModelSerializer[DataSourceItem]):
+    """A file that could not be fetched. Those whose names you may not see are left out."""
+
+    error = serializers.CharField(help_text="What is wrong and the cure.")
+
+    class Meta:
+        model = DataSourceItem
+        fields = ["id", "name", "size", "failures", "error", "modified_at"]
+        extra_kwargs = {"failures": {"help_text": "Tries of this version; after three it waits."}}
+
+
+@extend_schema_serializer(component_name="SourceItem")
+class FoundItemSerializer(serializers.Serializer[Any]):
+    """A file at a place that is tried."""
+
+    name = serializers.CharField(help_text="Its path.")
+    size = serializers.IntegerField(allow_null=True, help_text="Bytes, where the place says.")
+    modified_at = serializers.DateTimeField(allow_null=True)
+
+
+@extend_schema_serializer(component_name="SourceTrial")
+class TrialSerializer(serializers.Serializer[Any]):
+    """The first files of a place."""
+
+    items = FoundItemSerializer(many=True, help_text="At most five.")
+
+
+def _names(meaning: str) -> serializers.ListField:
+    return serializers.ListField(
+        child=serializers.CharField(), help_text=f"{meaning} At most 100, of those you may see."
+    )
+
+
+@extend_schema_serializer(component_name="SourcePreview")
+class PreviewSerializer(serializers.Serializer[Any]):
+    """What a run would do."""
+
+    new_count = serializers.IntegerField()
+    changed_count = serializers.IntegerField()
+    unchanged_count = serializers.IntegerField()
+    gone_count = serializers.IntegerField(help_text="Of which the source is asked once more.")
+    new = _names("To be fetched.")
+    changed = _names("To be fetched again.")
+    gone = _names("To be deleted, where `delete_missing` is set.")
+    would_stop = serializers.CharField(
+        help_text="Why it would stop and change nothing; empty where it would not. If that is"
+        " meant, start a run with `may_delete_any`."
+    )
+
+
+@extend_schema_serializer(component_name="SourceKindOption")
+class OptionSerializer(serializers.Serializer[Any]):
+    """An option of a kind of source."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    description = serializers.CharField(help_text="May be empty.")
+    is_required = serializers.BooleanField()
+    is_secret = serializers.BooleanField(help_text="Kept encrypted, and never in an answer.")
+    default = serializers.CharField(help_text="Empty where there is none.")
+
+
+@extend_schema_serializer(component_name="SourceKind")
+class KindSerializer(serializers.Serializer[Any]):
+    """A kind of source that can be made."""
+
+    connector = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # DRF's metaclass takes it out
+    options = OptionSerializer(many=True)
+
+
+@extend_schema_serializer(component_name="SourceRetry")
+class SourceRetrySerializer(serializers.Serializer[Any]):
+    """The run that fetches again what was given up."""
+
+    count = serializers.IntegerField(help_text="Files.")
+    run = SourceRunSerializer()
+
+
+@extend_schema_serializer(component_name="SourceWebhook")
+class WebhookSerializer(serializers.Serializer[Any]):
+    """Where signed calls start a run, and what they are signed with."""
+
+    address = serializers.CharField(help_text="Where to POST to.")
+    secret = serializers.CharField(help_text="`whsec_…`. It is shown this once.")
+
+
+# --- inputs --------------------------------------------------------------------------------------
+
+
+class SourceFilter(ListParameters):
+    """Query parameters of the list of sources."""
+
+    collection = serializers.SlugField(
+        required=False, max_length=63, help_text="Slug of a collection."
+    )
+    problem = serializers.ChoiceField(
+        choices=["any", *DataSource.Problem.values],
+        required=False,
+        help_text="Only those with this problem.",
+    )
+
+
+class SourceDeletion(WorkspaceParameters):
+    """What becomes of the documents of a source that is deleted."""
+
+    documents = serializers.ChoiceField(
+        choices=["keep", "delete"], default="keep", help_text="`delete` deletes them, too."
+    )
+
+
+def _options_field(**more: Any) -> serializers.DictField:
+    return serializers.DictField(
+        child=serializers.CharField(allow_blank=True, max_length=MAX_OPTION_CHARACTERS),
+        help_text="Of its kind, with secrets such as `password`; `/sources/kinds/` lists them.",
+        **more,
+    )
+
+
+class PlaceInput(StrictSerializer):
+    """A place, of a kind and with its options."""
+
+    connector = serializers.ChoiceField(choices=sorted(CONNECTORS), help_text="Its kind.")
+    options = _options_field()
+
+
+@extend_schema_serializer(component_name="SourceChange")
+class SourceFields(StrictSerializer):
+    """Fields of a source that a PATCH may change."""
+
+    name = serializers.CharField(max_length=200)
+    options = _options_field(required=False)
+    schedule = serializers.CharField(
+        required=False, allow_blank=True, max_length=100, help_text=SCHEDULE_HELP
+    )
+    delete_missing = serializers.BooleanField(
+        required=False, help_text="Delete documents whose file is gone there. Default: true."
+    )
+    max_deletions = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=100,
+        help_text="Percent of its documents that one run may delete unasked. Default: 50.",
+    )
+    access = serializers.ListField(
+        child=serializers.CharField(max_length=80),
+        required=False,
+        allow_null=True,
+        max_length=100,
+        help_text="Who may see its documents: members as `user:7`, groups as `group:3`, you among"
+        " them. Null: everybody in the workspace.",
+    )
+    access_rules = AccessRuleSerializer(
+        many=True,
+        required=False,
+        help_text="The first whose glob fits a file goes before `access`.",
+    )
+
+
+@extend_schema_serializer(component_name="NewSource")
+class NewSourceInput(SourceFields, PlaceInput):
+    """A new source."""
+
+    options = _options_field()
+    collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
+
+
+@extend_schema_serializer(component_name="NewSourceRun")
+class StartInput(StrictSerializer):
+    """How a run is started."""
+
+    may_delete_any = serializers.BooleanField(
+        default=False, help_text="Delete however many files are gone."
+    )

@@ -1,0 +1,36 @@
+"""Secrets of sources leave the site only encrypted."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from documents.tests.factories import CollectionFactory
+from ragsite.backup.database import find_program
+from ragsite.backup.manifest import DUMP
+from sources.services import create_source, make_webhook_secret
+from sources.tests.places import PASSWORD
+from tests.backups import make_backup
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("media_root")
+def test_a_backup_holds_no_secret_in_plain_text(tmp_path: Path) -> None:
+    source = create_source(
+        collection=CollectionFactory(),
+        name="Cloud",
+        connector="webdav",
+        options={"url": "https://cloud.example.org/", "username": "ann", "password": PASSWORD},
+    )
+    secret = make_webhook_secret(source=source)
+    make_backup(tmp_path / "backup")
+    program, _ = find_program("pg_restore", major=connection.pg_version // 10000)
+    dump = subprocess.run(
+        [program, "--file=-", str(tmp_path / "backup" / DUMP)], capture_output=True, check=True
+    ).stdout
+    assert b"cloud.example.org" in dump
+    for plain in (PASSWORD, secret, secret.removeprefix("whsec_")):
+        assert plain.encode() not in dump
+        assert plain.encode().hex().encode() not in dump  # as a column of bytes is written
+    assert bytes(source.credentials).hex().encode() in dump
