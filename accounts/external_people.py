@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
+from accounts.groups import set_external_groups
 from accounts.models import Identity, Membership, Role, User, Workspace
 from accounts.providers import Provider
-from accounts.services import set_external_groups
 from accounts.sign_in import Refusal, SignInRefused
 from common.rls import bypass_rls
 

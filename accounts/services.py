@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import Group
 from django.db import transaction
 from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
-from accounts.models import Identity, Membership, Role, User, Workspace
+from accounts.models import Membership, Role, User, Workspace
 from common.errors import Forbidden, InvalidInput, NotFound
 from common.sql import fetch_prepared
 
@@ -129,20 +128,3 @@ def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:
     if groups is None:
         groups = [pk for (pk,) in fetch_prepared(GROUPS_OF_USER, [user.pk] * 2)] if user.pk else ()
     return [f"user:{user.pk}", *(f"group:{group}" for group in groups)]
-
-
-def set_external_groups(
-    *, user: User, workspace: Workspace, names: Iterable[str], source: str
-) -> None:
-    """Put the user into the groups with these names that exist, and take them out of those that
-    their other servers named before and none names now.
-    """
-    wanted = set(names)
-    former = {
-        name
-        for groups in Identity.objects.filter(user=user).values_list("groups", flat=True)
-        for name in groups
-    }
-    with transaction.atomic():
-        user.groups.remove(*Group.objects.filter(name__in=former - wanted))
-        user.groups.add(*Group.objects.filter(name__in=wanted))

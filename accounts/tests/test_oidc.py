@@ -6,11 +6,19 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-from django.contrib.auth.models import Group
 from django.test import Client
 
 from accounts.audit import Action, Kind
-from accounts.models import Change, Identity, LoginSession, Membership, User, Workspace
+from accounts.groups import add_members, create_group
+from accounts.models import (
+    Change,
+    Identity,
+    LoginSession,
+    Membership,
+    User,
+    Workspace,
+    WorkspaceGroup,
+)
 from accounts.tests.oidc_provider import (
     ANNA,
     CLIENT_ID,
@@ -394,22 +402,29 @@ def test_a_user_who_is_switched_off_stays_outside(client: Client, provider: Prov
 
 
 def test_groups_follow_the_claims_and_those_given_by_hand_stay(
-    client: Client, provider: Provider
+    client: Client, provider: Provider, lab: Workspace
 ) -> None:
-    for name in ("harbour", "crane", "by hand"):
-        Group.objects.create(name=name)
+    groups = [create_group(workspace=lab, name=name) for name in ("Harbour", "Crane", "By hand")]
     sign_in(client)
-    user = User.objects.get()
-    user.groups.add(Group.objects.get(name="by hand"))
+    membership = Membership.objects.get()
+    add_members(group=groups[2], memberships=[membership])
+
+    def names() -> set[str]:
+        return set(
+            WorkspaceGroup.objects.filter(members__membership=membership).values_list(
+                "name", flat=True
+            )
+        )
+
+    assert names() == {"Harbour", "By hand"}
     client.logout()
     provider.tell(claims={**ANNA, "groups": ["crane", "unknown"]})
     sign_in(client)
-
-    assert set(user.groups.values_list("name", flat=True)) == {"crane", "by hand"}
+    assert names() == {"Crane", "By hand"}
     client.logout()
     provider.tell(claims={**ANNA, "groups": None})
     sign_in(client)
-    assert set(user.groups.values_list("name", flat=True)) == {"by hand"}
+    assert names() == {"By hand"}
 
 
 def test_an_account_that_goes_takes_identity_and_sessions_along(
