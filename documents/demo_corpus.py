@@ -13,8 +13,8 @@ from documents.ingestion.sources import Entry, discover, storable_key
 
 FIRM_COLLECTION = "cargo-bikes"
 DOCS_COLLECTION = "ragsite-docs"
-#: Of the firm's documents.
-FIRM_LANGUAGES = ("en", "de", "es")
+#: The firm's documents are in these, and both collections are asked in them.
+LANGUAGES = ("en", "de", "es")
 FIRM: Path = settings.BASE_DIR / "demo" / "firm"
 QUESTIONS: Path = settings.BASE_DIR / "demo" / "questions.toml"
 #: Pages that people want to see: the site keeps these files. Some are read by OCR, which takes

@@ -79,6 +79,10 @@ CONFIDENCE_THRESHOLD = 0.5
 #: Coefficients of the logistic regression.
 NEARNESS_WEIGHT, BACKGROUND_WEIGHT, COVERAGE_WEIGHT, NAMES_WEIGHT = 7.5, 5.75, 8.0, -2.5
 BIAS = -10.0
+#: The same for models of many languages, to which all texts of a language are a little similar:
+#: the background says nothing there.
+MULTILINGUAL_NEARNESS_WEIGHT, MULTILINGUAL_COVERAGE_WEIGHT = 5.0, 8.0
+MULTILINGUAL_NAMES_WEIGHT, MULTILINGUAL_BIAS = -2.75, -7.7
 #: The same where no embedding model could tell.
 LEXICAL_COVERAGE_WEIGHT, LEXICAL_TERMS_WEIGHT, LEXICAL_BIAS = 12.6, 1.75, -7.4
 #: Coverage of a question in another language than the passage, whose words cannot be there: about
@@ -93,7 +97,7 @@ class Evidence:
     both are None if no embedding model could tell. `coverage` is the IDF-weighted share (0..1) of
     the question's `terms` that the best passage contains, and `missing_names` the share of its
     names and numbers that it does not. `is_foreign`: the passage is in another language than the
-    question."""
+    question. `is_multilingual`: the embedding model was made for many languages."""
 
     passages: int
     coverage: float = 0.0
@@ -102,6 +106,7 @@ class Evidence:
     background: float | None = None
     missing_names: float = 0.0
     is_foreign: bool = False
+    is_multilingual: bool = False
 
 
 def judge_answerability(evidence: Evidence) -> bool:
@@ -111,9 +116,10 @@ def judge_answerability(evidence: Evidence) -> bool:
 
 def answer_confidence(evidence: Evidence) -> float:
     """The confidence (0..1) that the passages contain an answer, by logistic regression. Similar
-    passages speak for an answer, and so does a high baseline similarity: then the question is on
-    the collection's subject and in its language. What the question names and the passage does not
-    speaks against it. Without similarities, a long question needs a smaller share of its terms."""
+    passages speak for an answer, and so does a high baseline similarity to a model of one language:
+    then the question is on the collection's subject and in its language. What the question names
+    and the passage does not speaks against it. Without similarities, a long question needs a
+    smaller share of its terms."""
     if not evidence.passages:
         return 0.0
     if evidence.nearness is None:
@@ -126,11 +132,19 @@ def answer_confidence(evidence: Evidence) -> float:
         coverage = evidence.coverage
         if evidence.is_foreign:
             coverage = max(coverage, FOREIGN_COVERAGE)
-        logit = (
-            NEARNESS_WEIGHT * evidence.nearness
-            + BACKGROUND_WEIGHT * (evidence.background or 0.0)
-            + COVERAGE_WEIGHT * coverage
-            + NAMES_WEIGHT * evidence.missing_names
-            + BIAS
-        )
+        if evidence.is_multilingual:
+            logit = (
+                MULTILINGUAL_NEARNESS_WEIGHT * evidence.nearness
+                + MULTILINGUAL_COVERAGE_WEIGHT * coverage
+                + MULTILINGUAL_NAMES_WEIGHT * evidence.missing_names
+                + MULTILINGUAL_BIAS
+            )
+        else:
+            logit = (
+                NEARNESS_WEIGHT * evidence.nearness
+                + BACKGROUND_WEIGHT * (evidence.background or 0.0)
+                + COVERAGE_WEIGHT * coverage
+                + NAMES_WEIGHT * evidence.missing_names
+                + BIAS
+            )
     return 1 / (1 + exp(-logit))

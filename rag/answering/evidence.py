@@ -21,7 +21,9 @@ from documents.location import PAGE_LABEL
 from documents.models import Chunk, EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import InferenceError
+from inference.model_languages import EVERY
 from rag.answering.answerability import (
+    FOREIGN_COVERAGE,
     Evidence,
     QuestionTerm,
     missing_names,
@@ -111,6 +113,10 @@ def find_passages(
     terms = _question_terms(result, passages, scope)
     if not result.reranked:
         coverage = [question_coverage(terms, [passage.chunk_id])[0] for passage in passages]
+        coverage = [
+            max(share, FOREIGN_COVERAGE) if _is_foreign(query, passage) else share
+            for share, passage in zip(coverage, passages, strict=True)
+        ]
         titles = _title_nearness(_searched_text(result), passages)
         passages = rank_passages(passages, coverage=coverage, title_nearness=titles)
         passages = [replace(each, number=number) for number, each in enumerate(passages[:k], 1)]
@@ -129,17 +135,20 @@ def _evidence(
     passages = [passage for passage in passages if passage.text.strip()]
     if not passages:
         return Evidence(passages=0)
-    nearness, background = _calibrated_similarity(result, passages)
+    nearness, background, space = _calibrated_similarity(result, passages)
     best = passages[: COVERAGE_PASSAGES_LEXICAL if nearness is None else COVERAGE_PASSAGES]
     coverage, count = question_coverage(terms, [passage.chunk_id for passage in best])
+    is_foreign = _is_foreign(result.query, passages[0])
     return Evidence(
         passages=len(passages),
         coverage=coverage,
         terms=count,
         nearness=nearness,
         background=background,
-        missing_names=missing_names(result.query, passages[0]),
-        is_foreign=_is_foreign(result.query, passages[0]),
+        # Names are told by their capitals, which languages use in different ways.
+        missing_names=0.0 if is_foreign else missing_names(result.query, passages[0]),
+        is_foreign=is_foreign,
+        is_multilingual=space is not None and EVERY in space.languages,
     )
 
 
@@ -159,8 +168,9 @@ def _searched_text(result: SearchResult) -> str:
 
 def _calibrated_similarity(
     result: SearchResult, passages: Sequence[Passage]
-) -> tuple[float | None, float | None]:
-    """Calibrated similarity of the nearest passage, and the baseline similarity of its space."""
+) -> tuple[float | None, float | None, EmbeddingSpace | None]:
+    """Calibrated similarity of the nearest passage, the baseline similarity of its space, and the
+    space; None where no model could tell."""
     ids = [passage.chunk_id for passage in passages if passage.similarity is not None]
     of_chunk = dict(Chunk.objects.filter(pk__in=ids).values_list("pk", "space_id"))
     spaces = EmbeddingSpace.objects.in_bulk(set(of_chunk.values()) & set(result.backgrounds))
@@ -173,9 +183,9 @@ def _calibrated_similarity(
         and space in scales
     ]
     if not found:
-        return None, None
+        return None, None, None
     nearest, space = max(found)
-    return nearest, scales[space].nearness(result.backgrounds[space])
+    return nearest, scales[space].nearness(result.backgrounds[space]), spaces[space]
 
 
 def _question_terms(

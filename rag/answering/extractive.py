@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.trigrams import trigram_overlap
+from documents.question_language import question_language
 from rag.answering.contradictions import contradicts
 from rag.answering.phrases import say
 from rag.answering.segments import (
@@ -39,8 +40,13 @@ MAX_COMPARED = 16
 MAX_COMPARED_CHARACTERS = 400
 
 #: Weight of similarity relative to words, and how far below the best score a quotation may be.
-SIMILARITY_WEIGHT = 0.9
+SIMILARITY_WEIGHT = 0.72
 SCORE_MARGIN = 0.8
+#: Models whose similarities lie close together spread them less than their distance from 1 says.
+RANGE_EXPONENT = 1.5
+#: Weight of words where question and passage are in different languages: names, and letters that
+#: are the same by chance.
+FOREIGN_WORDS_WEIGHT = 0.2
 #: The same for scores from words alone, which are closer together.
 SCORE_MARGIN_LEXICAL = 0.5
 #: How far below the best a sentence may be that contradicts it.
@@ -93,8 +99,12 @@ class Quote:
 
     @property
     def text_in_context(self) -> str:
-        """The text that is compared by meaning: a sentence often leaves out what the title says."""
-        return f"{self.passage.heading}\n{self.scored_text[:MAX_COMPARED_CHARACTERS]}"
+        """The text that is compared by meaning: a sentence often leaves out what the title and the
+        heading above it say."""
+        heading = self.passage.heading
+        if self.part.heading and not heading.endswith(self.part.heading):
+            heading = f"{self.passage.title} › {self.part.heading}"
+        return f"{heading}\n{self.scored_text[:MAX_COMPARED_CHARACTERS]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +177,11 @@ def _scores(
         np.array([overlap[place] for place in range(len(candidates))]) / lengths**LENGTH_EXPONENT
     )
     words = words / (words.max() or 1.0)
+    asked = question_language(question)
+    is_foreign = [
+        bool(asked) and quote.passage.language[:2] not in ("", asked) for quote in candidates
+    ]
+    words = np.where(is_foreign, FOREIGN_WORDS_WEIGHT * words, words)
     words = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:
         return words, SCORE_MARGIN_LEXICAL
@@ -178,7 +193,8 @@ def _scores(
     # Similarity relative to the mean of all candidates, comparable across models.
     similarities = np.asarray(near, dtype=np.float64)
     usual = float(similarities.mean())
-    relative_similarity = (similarities - usual) / max(1 - usual, MIN_SIMILARITY_RANGE)
+    spread = max(1 - usual, MIN_SIMILARITY_RANGE) ** RANGE_EXPONENT
+    relative_similarity = (similarities - usual) / spread
     scores[compared] = words[compared] + SIMILARITY_WEIGHT * relative_similarity
     return scores, SCORE_MARGIN
 

@@ -4,7 +4,7 @@ Begin with `split_segments`. Without Django.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from common.text import CJK, may_combine
@@ -46,13 +46,15 @@ _BREAK = re.compile(r"[;:,，、；：—–]\s*|\s+")
 @dataclass(frozen=True, slots=True)
 class Segment:
     """`text[start:end]` without surrounding white space. `header` is a table's header, which a row
-    needs to be understood. `cut` says that the sentence continues after it."""
+    needs to be understood; `heading` the last heading of the text above it, without its marks.
+    `cut` says that the sentence continues after it."""
 
     kind: SegmentKind
     start: int
     end: int
     header: str = ""
     cut: bool = False
+    heading: str = ""
 
 
 def is_reference(part: Segment, text: str) -> bool:
@@ -91,7 +93,7 @@ def join_blocks(text: str, parts: list[Segment]) -> list[Segment]:
         follows = parts[end] if end < len(parts) else None
         asks = part.kind == "sentence" and spoken.endswith(_ASKS)
         if asks and follows is not None and follows.kind == "sentence":
-            joined.append(Segment("sentence", part.start, follows.end, cut=follows.cut))
+            joined.append(replace(follows, start=part.start))
             at += 2
             continue
         first = parts[at + introduces] if at + introduces < len(parts) else part
@@ -110,7 +112,7 @@ def join_blocks(text: str, parts: list[Segment]) -> list[Segment]:
                 if parts[end - 1].kind == "code" and (fence := _CLOSING_FENCE.match(text, last)):
                     last = fence.end()
                 start = part.start if introduces else line + _leading_space(text, line)
-                joined.append(Segment("block", start, last))
+                joined.append(Segment("block", start, last, heading=part.heading))
                 if is_numbered or first.kind == "code":
                     at = end
                     continue
@@ -154,6 +156,12 @@ def split_segments(text: str) -> list[Segment]:
             kind: SegmentKind = "item" if item else "sentence"
             segments += _sentences(kind, text, start, lines[end - 1][1])
         at = end
+    heading = ""
+    for place, segment in enumerate(segments):
+        if segment.kind == "heading":
+            heading = text[segment.start : segment.end].lstrip("# ")
+        elif heading:
+            segments[place] = replace(segment, heading=heading)
     return segments
 
 

@@ -62,6 +62,32 @@ def test_meaning_decides_where_a_model_tells_it() -> None:
     assert len(asked) == 1
 
 
+def test_words_count_little_where_question_and_passage_are_in_different_languages() -> None:
+    same_letters = passage("La bici se dio a la marina en abril.", 1, language="es")
+    says_it = passage("A weekend costs EUR 80.", 2, language="en")
+    question = "Was kostet die Ausleihe an einem Wochenende im April?"
+
+    answer = extract_answer(
+        question,
+        [same_letters, says_it],
+        similar=lambda texts: [0.9 if "80" in t else 0.8 for t in texts],
+    )
+    assert answer.cited[0].passage is says_it
+
+
+def test_a_sentence_is_compared_with_the_heading_above_it() -> None:
+    minutes = "## Rent\n\nIt rises in August.\n\n## Summer party\n\nAt the old lifeboat station."
+    compared: list[str] = []
+
+    def similar(texts: Sequence[str]) -> list[float]:
+        compared.extend(texts)
+        return [float("party" in text) for text in texts]
+
+    answer = extract_answer("Where is the summer party?", [passage(minutes)], similar=similar)
+    assert answer.cited[0].quote == "At the old lifeboat station."
+    assert "A title › Summer party\nAt the old lifeboat station." in compared
+
+
 def test_words_decide_where_the_model_says_nothing() -> None:
     by_words = extract_answer("Who built the tower?", [passage(TOWER)])
     assert (

@@ -100,6 +100,13 @@ def test_a_question_in_another_language_is_judged_by_meaning() -> None:
     assert not judge_answerability(replace(near, nearness=0.6))
 
 
+def test_how_near_all_texts_are_says_nothing_of_a_model_for_many_languages() -> None:
+    near = Evidence(passages=8, nearness=1.1, background=0.5, coverage=0.2, is_multilingual=True)
+    assert not judge_answerability(near)
+    assert judge_answerability(replace(near, is_multilingual=False))
+    assert judge_answerability(replace(near, nearness=1.3, background=0.0, coverage=0.4))
+
+
 @pytest.mark.parametrize(
     ("question", "left"),
     [("Wann wird die Kette geölt?", "wird die Kette geölt?"), ("Wie viel?", "Wie viel?")],

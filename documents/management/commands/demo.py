@@ -7,7 +7,7 @@ from documents import services
 from documents.demo_corpus import (
     DOCS_COLLECTION,
     FIRM_COLLECTION,
-    FIRM_LANGUAGES,
+    LANGUAGES,
     docs_sources,
     firm_pages,
     firm_sources,
@@ -34,12 +34,12 @@ class Command(ServiceCommand):
             else f"Password: as before (reset it: manage.py changepassword {USERNAME})"
         )
         lines = []
-        for slug, sources, described, languages in (
-            (FIRM_COLLECTION, firm_sources(), "the documents of an invented firm", FIRM_LANGUAGES),
-            (DOCS_COLLECTION, docs_sources(), "the project's own documentation", ()),
+        for slug, sources, described in (
+            (FIRM_COLLECTION, firm_sources(), "the documents of an invented firm"),
+            (DOCS_COLLECTION, docs_sources(), "the project's own documentation"),
         ):
             collection = services.get_or_create_collection(
-                workspace=workspace, slug=slug, languages=languages
+                workspace=workspace, slug=slug, languages=LANGUAGES
             )
             run = services.ingest_inline(collection=collection, sources=sources, source=described)
             passages = pluralized(services.chunk_count(collection=collection), "passage")
