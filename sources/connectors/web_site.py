@@ -140,7 +140,7 @@ class WebSite(Connector):
         self._options = options
         self._start = normalised(options.url)
         self._include, self._exclude = options.include.split(), options.exclude.split()
-        place = hashlib.sha256(options.model_dump_json().encode()).hexdigest()[:24]
+        place = hashlib.sha256(options.model_dump_json(exclude={"delay"}).encode()).hexdigest()[:24]
         self._cache = WebCache(settings.SOURCES_DIR / f"web-{place}")
         self._client = PoliteClient(delay=options.delay)
         self._queued: set[str] = set()
@@ -277,7 +277,7 @@ class WebSite(Connector):
             if alias not in named:
                 named.add(alias)
                 yield item
-        if len(self._queued) >= self._options.max_pages:
+        if self._cache.state("is_cut"):
             self.note = (
                 f"It has more than {self._options.max_pages:,} pages; the others are left out."
                 " Allow more, or choose paths."
@@ -403,7 +403,7 @@ class WebSite(Connector):
     def _add(self, url: str, *, depth: int, lastmod: str = "") -> None:
         """Enqueue an address if it is one of the site that is wanted, and no trap."""
         url = self._of_site(normalised(url))
-        if not url or url in self._queued or len(self._queued) >= self._options.max_pages:
+        if not url or url in self._queued:
             return
         is_file = url_suffix(url) in FILE_SUFFIXES
         if not (self._options.files if is_file else may_be_page(url)) or not self._is_wanted(url):
@@ -413,6 +413,9 @@ class WebSite(Connector):
         if self._by_path[path] >= MAX_QUERIES or max(folders.values(), default=0) > (
             MAX_REPEATED_FOLDERS
         ):
+            return
+        if len(self._queued) >= self._options.max_pages:
+            self._cache.set_state("is_cut", "yes")
             return
         self._queued.add(url)
         self._by_path[path] += 1
@@ -483,15 +486,17 @@ class WebSite(Connector):
         self._start = self._cache.state("start") or self._start
         if self._of_site(key) and not self._is_wanted(key):
             return True  # the options leave it out now
-        if not self._site_answers():
-            return False
         try:
+            if not self._site_answers() or not self._client.may_read(key):
+                return False
             answer = self._get(key)
         except SourceError:
             return False
-        if is_missing(answer):
-            return True
-        known = self._cache.known(key) or Known()
+        return is_missing(answer) or self._has_left(key, answer)
+
+    def _has_left(self, key: str, answer: httpx2.Response) -> bool:
+        """Whether a page asks not to be found, or is at another address now. That only if the same
+        text is there: a site that is being mended leads all pages to one."""
         elsewhere = ""
         if answer.status_code in _PERMANENT_REDIRECTS and answer.has_redirect_location:
             elsewhere = normalised(answer.headers["location"], base=key)
@@ -501,8 +506,7 @@ class WebSite(Connector):
             if not page.is_indexed:
                 return True
             elsewhere = page.canonical
-        # At another address only if the same text is there: a site that is being mended leads all
-        # to one page.
+        known = self._cache.known(key) or Known()
         there = self._cache.known(elsewhere) if elsewhere else None
         return (
             there is not None
