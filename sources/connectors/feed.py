@@ -25,10 +25,9 @@ from sources.connectors.base import (
     ItemError,
     ItemGone,
     SourceError,
-    WebAddress,
 )
 from sources.connectors.polite import PoliteClient, is_missing
-from sources.connectors.web_address import normalised
+from sources.connectors.web_address import WebAddress, normalised
 from sources.connectors.web_cache import Known, WebCache
 from sources.connectors.web_page import HTML_TYPES, media_type, read_page
 

@@ -22,9 +22,9 @@ from sources.connectors.base import (
     ItemError,
     ItemGone,
     SourceError,
-    WebAddress,
 )
 from sources.connectors.http import HttpClient
+from sources.connectors.web_address import WebAddress
 
 PAGE_SIZE = 200
 #: Of documents that have come through several sources: sites that follow each other, or themselves,

@@ -2,9 +2,12 @@
 of a site. Begin with `normalised` and `Scope`."""
 
 from pathlib import PurePosixPath
+from typing import Annotated
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx2
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
 
 from documents.ingestion.sources import matches_glob, storable_name
 from documents.ingestion.web_pages import GENERIC_MEDIA_TYPES, SUFFIX_BY_MEDIA_TYPE
@@ -46,6 +49,17 @@ _TRACKING = frozenset(
         *("phpsessid", "jsessionid", "sessionid", "sid"),
     }
 )
+
+
+def _web_address(text: str) -> str:
+    try:
+        return str(checked_url(text if "://" in text else f"https://{text}"))
+    except FetchError as error:
+        raise PydanticCustomError("address", "{reason}", {"reason": str(error)}) from error
+
+
+#: An option: an address that begins with http:// or https://; without, the latter is meant.
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 
 
 def normalised(url: str, *, base: str = "") -> str:

@@ -24,7 +24,6 @@ from sources.connectors.base import (
     ItemGone,
     SourceError,
     Unfinished,
-    WebAddress,
 )
 from sources.connectors.http import http_date
 from sources.connectors.polite import PoliteClient, TooManyRequests, is_missing, needs_login
@@ -32,6 +31,7 @@ from sources.connectors.sitemaps import SitemapEntry, read_sitemaps
 from sources.connectors.web_address import (
     FILE_SUFFIXES,
     Scope,
+    WebAddress,
     file_name,
     normalised,
     page_name,
