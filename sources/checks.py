@@ -7,13 +7,17 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from common.checks import SETTINGS
-from sources.connectors import connector_class
-from sources.connectors.base import Connector
 
 
 @register(SETTINGS)
 def check_connectors(app_configs: Any, **kwargs: Any) -> Iterator[CheckMessage]:
     """Kinds of the operator's own can be imported, and are connectors."""
+    if not settings.CONNECTORS:
+        return
+    # With pydantic, which a start need not load.
+    from sources.connectors import connector_class  # noqa: PLC0415
+    from sources.connectors.base import Connector  # noqa: PLC0415
+
     for kind, path in settings.CONNECTORS.items():
         try:
             found: Any = connector_class(kind)

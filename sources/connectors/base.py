@@ -12,12 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
 
 from common.translation import gettext_noop
-from documents.web_fetch import FetchError, checked_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +93,6 @@ def is_rare(option: FieldInfo) -> bool:
     return option.json_schema_extra is RARE
 
 
-def _web_address(text: str) -> str:
-    try:
-        return str(checked_url(text if "://" in text else f"https://{text}"))
-    except FetchError as error:
-        raise PydanticCustomError("address", "{reason}", {"reason": str(error)}) from error
-
-
-#: An option: an address that begins with http:// or https://; without, the latter is meant.
-WebAddress = Annotated[str, AfterValidator(_web_address)]
 #: An option of sources of files in folders; by default `**/*`, which is all.
 Glob = Annotated[
     str,

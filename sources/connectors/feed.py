@@ -25,11 +25,11 @@ from sources.connectors.base import (
     ItemError,
     ItemGone,
     SourceError,
-    WebAddress,
 )
 from sources.connectors.polite import PoliteClient, is_missing
+from sources.connectors.web_address import WebAddress, normalised
 from sources.connectors.web_cache import Known, WebCache
-from sources.connectors.web_page import HTML_TYPES, media_type, normalised, read_page
+from sources.connectors.web_page import HTML_TYPES, media_type, read_page
 
 MAX_FEED_BYTES = 16 * 1024 * 1024
 MAX_ENTRIES = 5_000

@@ -3,7 +3,7 @@ busy server asks for. Begin with `HttpClient`."""
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_network
 from pathlib import Path
@@ -57,6 +57,14 @@ def _unreachable(error: FetchError) -> SourceError:
         f"{error} Whoever runs the site can allow its network by RAGSITE_SOURCE_NETWORKS.",
         is_permanent=True,
     )
+
+
+def http_date(text: str) -> datetime | None:
+    """A date of a header, such as Last-Modified; None for what is none."""
+    try:
+        return parsedate_to_datetime(text).astimezone(UTC)
+    except ValueError:
+        return None
 
 
 class HttpClient:
@@ -159,6 +167,6 @@ def _retry_seconds(answer: httpx2.Response, tried: int) -> float:
     asked = answer.headers.get("retry-after", "").strip()
     if asked.isdecimal():
         return float(asked)
-    with suppress(ValueError):
-        return max(parsedate_to_datetime(asked).timestamp() - time.time(), 0.0)
+    if (until := http_date(asked)) is not None:
+        return max(until.timestamp() - time.time(), 0.0)
     return 2.0 ** (tried - 1)

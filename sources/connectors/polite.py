@@ -41,7 +41,8 @@ class PoliteClient:
         robots = self._robots.get(_origin(url))
         asked = robots.crawl_delay(USER_AGENT) if robots is not None else None
         delay = max(self._delay, min(float(asked or 0.0), MAX_CRAWL_DELAY))
-        time.sleep(max(0.0, self._last_at + delay - time.monotonic()))
+        if (pause := self._last_at + delay - time.monotonic()) > 0:
+            time.sleep(pause)
         self._last_at = time.monotonic()
 
     def get(self, url: str, **options: Any) -> httpx2.Response:

@@ -1,6 +1,7 @@
 """A collection of another ragsite, by its API. Begin with `RagSite`."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -21,11 +22,14 @@ from sources.connectors.base import (
     ItemError,
     ItemGone,
     SourceError,
-    WebAddress,
 )
 from sources.connectors.http import HttpClient
+from sources.connectors.web_address import WebAddress
 
 PAGE_SIZE = 200
+#: Of documents that have come through several sources: sites that follow each other, or themselves,
+#: would copy each other's copies for ever.
+_COPY_OF_COPIES = re.compile(r"(source-\d+/){2}")
 #: Their attachments are documents of their own there, and would come twice from the whole mail.
 _MAILS = frozenset({"message/rfc822", "application/vnd.ms-outlook"})
 #: Text that was corrected there or never had a file is fetched in its passages.
@@ -75,7 +79,8 @@ class RagSite(Connector):
 
     def list_items(self) -> Iterator[Item]:
         for document in self._rows("/documents/", collection=self._collection()):
-            if document["is_current"] and document["source_sha256"]:
+            is_copy = _COPY_OF_COPIES.match(document["key"])
+            if document["is_current"] and document["source_sha256"] and not is_copy:
                 yield Item(
                     key=document["key"],
                     version=f"{document['source_sha256']} {document['version']}",

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from sources.connectors.base import SourceError, Unfinished
 STALE_SECONDS = 3600.0
 #: Pages that no crawl has met for so long are forgotten.
 FORGOTTEN_SECONDS = 90 * 86400.0
+#: A page whose sitemap says that it is the same is asked all the same after so long.
+TRUSTED_SECONDS = 7 * 86400.0
 #: Bytes that a listing had to read anyway and keeps for `fetch`.
 KEPT_BYTES = 64 * 1024 * 1024
 LOCK_SECONDS = 30.0
@@ -57,6 +60,17 @@ class Known:
     was: str = ""
     error: str = ""
     checked_at: float = 0.0
+
+    def is_same(self, lastmod: str) -> bool:
+        """Whether a sitemap may be believed that the page did not change since it was looked at:
+        not for the day of a change, which may have had another one."""
+        last_day = datetime.fromtimestamp(max(self.checked_at - 86400.0, 0.0), UTC).date()
+        return (
+            bool(self.version and lastmod)
+            and lastmod == self.lastmod
+            and lastmod[:10] < last_day.isoformat()
+            and 0 <= time.time() - self.checked_at < TRUSTED_SECONDS
+        )
 
 
 class WebCache:

@@ -5,18 +5,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 from django.conf import settings
 from pydantic import Field
 
 from common.translation import gettext_noop
-from documents.ingestion.sources import matches_glob
 from documents.ingestion.web_pages import TEXT_MEDIA_TYPES, as_utf8
 from sources.connectors.base import (
     RARE,
@@ -27,24 +24,21 @@ from sources.connectors.base import (
     ItemGone,
     SourceError,
     Unfinished,
-    WebAddress,
 )
+from sources.connectors.http import http_date
 from sources.connectors.polite import PoliteClient, TooManyRequests, is_missing, needs_login
 from sources.connectors.sitemaps import SitemapEntry, read_sitemaps
-from sources.connectors.web_cache import Known, WebCache
-from sources.connectors.web_page import (
+from sources.connectors.web_address import (
     FILE_SUFFIXES,
-    HTML_TYPES,
-    Page,
+    Scope,
+    WebAddress,
     file_name,
-    may_be_page,
-    media_type,
     normalised,
     page_name,
-    read_page,
-    url_path,
     url_suffix,
 )
+from sources.connectors.web_cache import Known, WebCache
+from sources.connectors.web_page import HTML_TYPES, Page, media_type, read_page
 
 #: A listing goes on for so long, then others have their turn.
 LISTING_SECONDS = 20.0
@@ -52,8 +46,6 @@ MAX_PAGE_BYTES = 10 * 1024 * 1024
 MAX_REDIRECTS = 5
 #: Pages in a row that the server fails for: it is down, and nothing is told from the rest.
 MAX_FAILURES = 5
-#: A page whose sitemap says that it is the same is asked all the same after so long.
-TRUSTED_SECONDS = 7 * 86400.0
 #: A calendar without end: addresses that differ only in their parameters, and folders that repeat.
 MAX_QUERIES = 100
 MAX_REPEATED_FOLDERS = 3
@@ -138,9 +130,13 @@ class WebSite(Connector):
 
     def __init__(self, options: WebSiteOptions) -> None:
         self._options = options
-        self._start = normalised(options.url)
-        self._include, self._exclude = options.include.split(), options.exclude.split()
-        place = hashlib.sha256(options.model_dump_json().encode()).hexdigest()[:24]
+        self._scope = Scope(
+            normalised(options.url),
+            include=options.include,
+            exclude=options.exclude,
+            files=options.files,
+        )
+        place = hashlib.sha256(options.model_dump_json(exclude={"delay"}).encode()).hexdigest()[:24]
         self._cache = WebCache(settings.SOURCES_DIR / f"web-{place}")
         self._client = PoliteClient(delay=options.delay)
         self._queued: set[str] = set()
@@ -160,7 +156,7 @@ class WebSite(Connector):
                 self._begin()
             self._queued = set(self._cache.queued())
             self._by_path = Counter(url.partition("?")[0] for url in self._queued)
-            self._start = self._cache.state("start")
+            self._scope.start = self._cache.state("start")
             yield from self._crawl()
             self._cache.finish()
 
@@ -170,11 +166,11 @@ class WebSite(Connector):
         self._queued.clear()
         self._by_path.clear()
         start, page = self._read_start()
-        self._start = start
+        self._scope.start = start
         entries = self._sitemap_entries()
         if entries:
             for entry in entries:
-                self._add(entry.url, depth=self._options.depth, lastmod=entry.lastmod)
+                self._add(normalised(entry.url), depth=self._options.depth, lastmod=entry.lastmod)
         if not self._queued:
             if page is None:
                 raise SourceError(f"There is no page at {start}. Check the address.")
@@ -226,10 +222,10 @@ class WebSite(Connector):
         if chosen.lower() == "none":
             return []
         if chosen:
-            addresses = [urljoin(self._start, chosen)]
+            addresses = [urljoin(self._scope.start, chosen)]
         else:
-            own = urljoin(self._start, "/sitemap.xml")
-            addresses = list(self._client.robots(self._start).sitemaps) or [own]
+            own = urljoin(self._scope.start, "/sitemap.xml")
+            addresses = list(self._client.robots(self._scope.start).sitemaps) or [own]
         bound = 20 * self._options.max_pages  # of which some are of other folders
         entries = read_sitemaps(self._client, addresses, max_pages=bound)
         if chosen and entries is None:
@@ -239,10 +235,10 @@ class WebSite(Connector):
 
     def _missing_page_digest(self) -> str:
         """What a site says that has no 404: such pages are no content. Empty for others."""
-        answer = self._get(urljoin(self._start, _MISSING_PAGE))
+        answer = self._get(urljoin(self._scope.start, _MISSING_PAGE))
         if not answer.is_success or media_type(answer) not in HTML_TYPES:
             return ""
-        return read_page(answer.content, url=self._start).digest
+        return read_page(answer.content, url=self._scope.start).digest
 
     def _crawl(self) -> Iterator[Item]:
         end: float | None = None
@@ -257,14 +253,14 @@ class WebSite(Connector):
                 self._visit(url, depth, lastmod)
                 self._cache.done(url)
             known = self._cache.known(url) or Known()
-            if not (known.version or known.error) or not self._is_wanted(url):
+            if not (known.version or known.error) or not self._scope.has(url):
                 continue
             item = Item(
                 key=url,
                 version=known.version or _UNREAD,
                 name=known.name or page_name(url),
                 size=known.size,
-                modified_at=_moment(known.modified),
+                modified_at=http_date(known.modified),
                 url=url,
             )
             if known.alias:
@@ -277,7 +273,7 @@ class WebSite(Connector):
             if alias not in named:
                 named.add(alias)
                 yield item
-        if len(self._queued) >= self._options.max_pages:
+        if self._cache.state("is_cut"):
             self.note = (
                 f"It has more than {self._options.max_pages:,} pages; the others are left out."
                 " Allow more, or choose paths."
@@ -290,7 +286,7 @@ class WebSite(Connector):
     def _visit(self, url: str, depth: int, lastmod: str) -> None:
         """Look at an address, and enqueue what it links to."""
         before = self._cache.known(url) or Known()
-        if _is_same(before, lastmod):
+        if before.is_same(lastmod):
             self._follow(before.links, depth)
             return
         known = Known(was=before.version or before.was, lastmod=lastmod)
@@ -337,13 +333,14 @@ class WebSite(Connector):
             robots = headers.get("x-robots-tag", "")
             page = read_page(answer.content, url=url, robots_header=robots)
             known.links = [] if page.is_login else list(page.links)
-            if not _is_content(page) or page.digest == self._cache.state("missing_page"):
+            if not page.is_content or page.digest == self._cache.state("missing_page"):
                 return None
             known.version, known.name = page.digest, page_name(url)
             known.size = len(answer.content)
-            if page.canonical and self._is_wanted(page.canonical):
-                self._add(page.canonical, depth=depth)
-                known.alias = page.canonical
+            canonical = self._scope.own(page.canonical)
+            if canonical and canonical != url:
+                self._add(canonical, depth=depth)
+                known.alias = canonical
             return answer.content
         known.name = file_name(url, kind) if self._options.files else ""
         if not known.name:
@@ -401,12 +398,9 @@ class WebSite(Connector):
                 self._add(link, depth=depth + 1)
 
     def _add(self, url: str, *, depth: int, lastmod: str = "") -> None:
-        """Enqueue an address if it is one of the site that is wanted, and no trap."""
-        url = self._of_site(normalised(url))
-        if not url or url in self._queued or len(self._queued) >= self._options.max_pages:
-            return
-        is_file = url_suffix(url) in FILE_SUFFIXES
-        if not (self._options.files if is_file else may_be_page(url)) or not self._is_wanted(url):
+        """Enqueue a normalised address if it is one of the site that is wanted, and no trap."""
+        url = self._scope.own(url)
+        if not url or url in self._queued or not self._scope.takes(url):
             return
         path = url.partition("?")[0]
         folders = Counter(filter(None, urlsplit(url).path.split("/")))
@@ -414,28 +408,12 @@ class WebSite(Connector):
             MAX_REPEATED_FOLDERS
         ):
             return
+        if len(self._queued) >= self._options.max_pages:
+            self._cache.set_state("is_cut", "yes")
+            return
         self._queued.add(url)
         self._by_path[path] += 1
         self._cache.enqueue(url, depth=depth, lastmod=lastmod)
-
-    def _of_site(self, url: str) -> str:
-        """The address as the site begins its own, where it is one of its host; else empty."""
-        site, other = urlsplit(self._start), urlsplit(url)
-        if other.netloc != site.netloc:
-            return ""
-        return urlunsplit((site.scheme, *other[1:])) if site.port is None else url
-
-    def _is_wanted(self, url: str) -> bool:
-        """Whether it is one of the pages that the options choose."""
-        path = url_path(url)
-        if any(matches_glob(path, glob) for glob in self._exclude):
-            return False
-        if self._include:
-            return any(matches_glob(path, glob) for glob in self._include)
-        # Below the folder of the first page, which may be named without a slash at its end.
-        first = url_path(self._start)
-        folder = first.rpartition("/")[0] if "." in first.rpartition("/")[2] else first.rstrip("/")
-        return not folder or path == folder or path.startswith(f"{folder}/")
 
     # --- fetching --------------------------------------------------------------------------------
 
@@ -470,7 +448,7 @@ class WebSite(Connector):
                 url=item.key,
                 robots_header=answer.headers.get("x-robots-tag", ""),
             )
-            if not _is_content(page):
+            if not page.is_content:
                 raise ItemError("It has no text that can be read without scripts and a login.")
         elif kind in TEXT_MEDIA_TYPES:
             charset = answer.charset_encoding or ""
@@ -480,18 +458,20 @@ class WebSite(Connector):
     # --- deleting --------------------------------------------------------------------------------
 
     def is_gone(self, key: str) -> bool:
-        self._start = self._cache.state("start") or self._start
-        if self._of_site(key) and not self._is_wanted(key):
+        self._scope.start = self._cache.state("start") or self._scope.start
+        if self._scope.own(key) and not self._scope.has(key):
             return True  # the options leave it out now
-        if not self._site_answers():
-            return False
         try:
+            if not self._site_answers() or not self._client.may_read(key):
+                return False
             answer = self._get(key)
         except SourceError:
             return False
-        if is_missing(answer):
-            return True
-        known = self._cache.known(key) or Known()
+        return is_missing(answer) or self._has_left(key, answer)
+
+    def _has_left(self, key: str, answer: httpx2.Response) -> bool:
+        """Whether a page asks not to be found, or is at another address now. That only if the same
+        text is there: a site that is being mended leads all pages to one."""
         elsewhere = ""
         if answer.status_code in _PERMANENT_REDIRECTS and answer.has_redirect_location:
             elsewhere = normalised(answer.headers["location"], base=key)
@@ -501,9 +481,9 @@ class WebSite(Connector):
             if not page.is_indexed:
                 return True
             elsewhere = page.canonical
-        # At another address only if the same text is there: a site that is being mended leads all
-        # to one page.
-        there = self._cache.known(elsewhere) if elsewhere else None
+        known = self._cache.known(key) or Known()
+        elsewhere = self._scope.own(elsewhere)
+        there = self._cache.known(elsewhere) if elsewhere not in {"", key} else None
         return (
             there is not None
             and bool(there.version)
@@ -515,32 +495,9 @@ class WebSite(Connector):
         404 to all."""
         if self._is_alive is None:
             self._is_alive = False
-            for url in filter(None, (self._start, self._cache.state("sitemap"))):
+            for url in filter(None, (self._scope.start, self._cache.state("sitemap"))):
                 with suppress(SourceError):
                     self._is_alive = self._client.get(url).is_success
                 if self._is_alive:
                     break
         return self._is_alive
-
-
-def _is_same(before: Known, lastmod: str) -> bool:
-    """Whether a sitemap may be believed that a page did not change since it was looked at: not for
-    the day of a change, which may have had another one."""
-    last_day = datetime.fromtimestamp(max(before.checked_at - 86400.0, 0.0), UTC).date()
-    return (
-        bool(before.version and lastmod)
-        and lastmod == before.lastmod
-        and lastmod[:10] < last_day.isoformat()
-        and 0 <= time.time() - before.checked_at < TRUSTED_SECONDS
-    )
-
-
-def _is_content(page: Page) -> bool:
-    return bool(page.digest) and page.is_indexed and not page.is_login
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return parsedate_to_datetime(text).astimezone(UTC)
-    except ValueError:
-        return None

@@ -1,8 +1,6 @@
 """A folder of a WebDAV server, such as Nextcloud or ownCloud (RFC 4918)."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote, unquote, urlsplit
@@ -22,7 +20,7 @@ from sources.connectors.base import (
     ItemGone,
     SourceError,
 )
-from sources.connectors.http import HttpClient
+from sources.connectors.http import HttpClient, http_date
 
 _PROPERTIES = b"""<?xml version="1.0"?><d:propfind xmlns:d="DAV:"><d:prop><d:resourcetype/>
 <d:getetag/><d:getcontentlength/><d:getlastmodified/></d:prop></d:propfind>"""
@@ -85,7 +83,7 @@ class WebDav(Connector):
             version=_text(response, "getetag") or f"{size}-{modified}",
             name=relative,
             size=int(size) if size.isdecimal() else None,
-            modified_at=_moment(modified),
+            modified_at=http_date(modified),
             url=self._address(relative),
         )
 
@@ -154,10 +152,3 @@ def _parser() -> etree.XMLParser:
 def _text(response: etree._Element, name: str) -> str:
     found = response.find(f".//{_NAMESPACE}{name}")
     return (found.text or "").strip() if found is not None else ""
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return parsedate_to_datetime(text).astimezone(UTC)
-    except ValueError:
-        return None

@@ -10,7 +10,11 @@ from accounts.models import Membership, Role
 from documents.models import Document
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from sources import runs
+from sources.checks import check_connectors
+from sources.connectors import connector_class, kinds
+from sources.connectors.folder import Folder
 from sources.models import DataSource
+from sources.tests.sites import running
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -77,3 +81,52 @@ def test_what_was_stopped_is_done_once_it_is_confirmed(
     client.post(f"/sources/{source.pk}/run/", {"deletions": "any"})
     runs.work_on(source.pk)
     assert not Document.objects.exists()
+
+
+def test_a_web_site_is_added_by_its_address_and_few_options(
+    client: Client, ann: Membership, settings: Any, tmp_path: Path
+) -> None:
+    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
+    settings.SOURCES_DIR = tmp_path
+    page = client.get("/sources/new/web/").content.decode()
+    assert (
+        page.index("option_url") < page.index('<details class="more"') < page.index("option_depth")
+    )
+    assert 'value="1440"' in page
+    form = {"name": "Site", "collection": "team", "schedule": "", "option_depth": "two"}
+    with running() as site:
+        site.page("/", "Trains are booked by the office.", "/plan.pdf")
+        site.file("/plan.pdf", b"%PDF-1.7", "application/pdf")
+        form |= {"option_url": site.url(), "option_delay": "0"}
+        refused = client.post("/sources/new/web/", form)
+        assert refused.status_code == 400
+        assert '<details class="more" open>' in refused.content.decode()
+        kept = client.post("/sources/new/web/", form | {"option_depth": "2"}, follow=True)
+        assert "among others: index.html" in kept.content.decode()  # and no file, unticked
+    source = DataSource.objects.get()
+    assert source.options["files"] is False
+    page = client.get(f"/sources/{source.pk}/change/").content.decode()
+    assert 'name="option_files" id="id_option_files"' in page.replace("checked ", "")
+    assert "checked" not in page[page.index('name="option_files"') :].partition(">")[0]
+    assert "delete_missing" not in client.get("/sources/new/feed/").content.decode()
+
+
+class Attic(Folder):
+    """A kind of somebody's own."""
+
+    kind = "attic"
+    label = "The attic"
+
+
+def test_kinds_of_ones_own_are_offered_and_wrong_ones_named(
+    client: Client, ann: Membership, settings: Any
+) -> None:
+    settings.CONNECTORS = {"attic": f"{__name__}.Attic"}
+    assert kinds()[0] == "attic"
+    assert connector_class("attic") is Attic
+    assert "The attic" in client.get("/sources/").content.decode()
+    assert list(check_connectors(None)) == []
+    settings.CONNECTORS = {"loft": f"{__name__}.Attic", "cellar": "nowhere.Cellar"}
+    first, second = check_connectors(None)
+    assert "kind is “loft”" in first.msg
+    assert "nowhere" in second.msg

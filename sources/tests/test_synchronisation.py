@@ -17,7 +17,7 @@ from documents.tests.web_server import serving
 from documents.validation import validate
 from sources import runs, services
 from sources.connectors import connector_class
-from sources.connectors.base import SourceError
+from sources.connectors.base import SourceError, Unfinished
 from sources.models import DataSource, DataSourceRun
 from sources.tests.places import (
     GitPlace,
@@ -196,6 +196,35 @@ def test_a_run_goes_on_where_it_was_killed(
     assert run is not None
     assert (run.state, run.fetched) == (State.SUCCEEDED, 3)
     assert DataSourceRun.objects.count() == 1
+
+
+def test_a_long_listing_gives_others_their_turn_and_can_be_cancelled(
+    collection: Collection, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SOURCES_DIR = tmp_path / "cache"
+    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
+    monkeypatch.setattr("sources.connectors.web_site.LISTING_SECONDS", -1.0)
+    with opened(SitePlace, tmp_path / "place") as place:
+        for name in "abc":
+            place.write(f"{name}.md", f"Text {name}.")
+        source = made(collection, place)
+        services.start_run(source=source, enqueue=False)
+        listed = []
+        while (run := runs.work_on(source.pk)) and run.state == State.LISTING:
+            listed.append(run.listed)
+        assert listed == [0, 1, 2]
+        assert run is not None
+        assert (run.state, run.fetched) == (State.SUCCEEDED, 3)
+
+        services.cancel_run(run=services.start_run(source=source, enqueue=False))
+        cancelled = runs.work_on(source.pk)
+        assert cancelled is not None
+        assert cancelled.state == State.CANCELLED
+        comparison, gone, _ = services.preview(source, is_patient=True)
+        assert (comparison.unchanged, gone) == (3, [])
+        monkeypatch.setattr("sources.connectors.web_cache.STALE_SECONDS", -1.0)
+        with pytest.raises(Unfinished):
+            services.preview(source)
 
 
 def test_documents_get_the_lists_of_their_folder_also_later(

@@ -125,7 +125,7 @@ def test_a_sitemap_is_read_with_its_index_and_believed_about_days_that_are_over(
     assert set(found) == {"/rail", "/bus", "/ship", "/timetable.csv"}
     site.asked()
     later = datetime.now(UTC) + timedelta(seconds=1)
-    monkeypatch.setattr("sources.connectors.web_site.time.time", later.timestamp)
+    monkeypatch.setattr("sources.connectors.web_cache.time.time", later.timestamp)
     assert listed(site) == found
     assert {"/bus", "/ship"} <= set(site.requests)
     assert "/rail" not in site.requests
@@ -318,6 +318,17 @@ def test_only_what_is_certainly_gone_is_gone(site: Site) -> None:
     site.stop()
     with opened(site) as connector:
         assert not connector.is_gone(site.url("/kept"))
+
+
+def test_a_canonical_address_that_is_the_own_one_otherwise_written_is_the_own_one(
+    site: Site,
+) -> None:
+    for path in ("/", "/rail"):
+        other = site.url(path).replace("localhost", "LOCALHOST") + "?utm_medium=x#top"
+        site.page(path, f"This is {path}.", "/rail", head=f'<link rel="canonical" href="{other}">')
+    assert set(listed(site)) == {"/", "/rail"}
+    with opened(site) as connector:
+        assert not connector.is_gone(site.url("/rail"))
 
 
 def test_what_the_options_leave_out_now_is_gone(site: Site) -> None:
