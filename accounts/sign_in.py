@@ -163,7 +163,8 @@ def is_fresh(request: HttpRequest) -> bool:
     """Whether the user proved who they are a moment ago: passwords and second factors are changed
     by nobody who only found an open browser.
     """
-    return 0.0 <= time() - request.session.get(TIME_KEY, 0) <= FRESH_SECONDS
+    age = time() - float(request.session.get(TIME_KEY, 0))
+    return 0 <= age <= FRESH_SECONDS
 
 
 # --- sessions ----------------------------------------------------------------------------------
