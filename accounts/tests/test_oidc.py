@@ -333,6 +333,16 @@ def test_a_checked_address_links_the_account_where_the_settings_say_so(
     assert Identity.objects.get().user == here
 
 
+def test_the_account_of_a_superuser_is_linked_by_no_address(
+    client: Client, provider: Provider, settings: Any
+) -> None:
+    set_option(settings, link_by_email=True)
+    here = anna_here(is_superuser=True)
+    sign_in(client)
+
+    assert Identity.objects.get().user != here
+
+
 def test_two_accounts_with_one_address_are_linked_to_nobody(
     client: Client, provider: Provider, settings: Any
 ) -> None:
