@@ -31,7 +31,8 @@ DESK = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 
 
 @pytest.fixture(autouse=True)
-def lab() -> Workspace:
+def lab(settings: Any) -> Workspace:
+    settings.LOGIN_ADDRESS_RATE = "0"  # so many failures come from one address
     return Workspace.objects.create(slug="lab", name="The lab")
 
 
