@@ -222,7 +222,7 @@ def test_a_code_of_another_sign_in_is_refused_by_its_verifier(
 def test_a_state_that_is_over_says_so(client: Client, provider: Provider) -> None:
     back = go(client)
     session = client.session
-    for key in [key for key in session if key.startswith("_state_")]:
+    for key in [key for key, _ in session.items() if key.startswith("_state_")]:
         del session[key]
     session.save()
 
