@@ -122,11 +122,12 @@ def _linked_user(provider: Provider, person: ExternalPerson) -> User:
 
 def _user_by_email(provider: Provider, person: ExternalPerson) -> User | None:
     """The one account with this address, where the setting links by addresses and the server has
-    checked it. An account that has an identity of this server is somebody else's.
+    checked it. An account that has an identity of this server is somebody else's, and a superuser's
+    is never linked: the site would be whoever's that has the address.
     """
     if not (provider.link_by_email and person.is_email_verified and person.email):
         return None
-    found = User.objects.filter(email__iexact=person.email)
+    found = User.objects.filter(email__iexact=person.email, is_superuser=False)
     found = found.exclude(identities__issuer=provider.issuer)[:2]
     return found[0] if len(found) == 1 else None
 

@@ -3,11 +3,13 @@ shows to the request, when a session was last seen, and second factors that must
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import cast
 
 from django.conf import settings
 from django.contrib import messages
+from django.db import IntegrityError
 from django.http import FileResponse, HttpRequest, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -113,7 +115,9 @@ def session_seen(
         # Sessions that nothing read are not read for this.
         is_read = request.session.accessed and "_auth_user_id" in request.session
         if is_read and session_is_stale(request) and request.user.is_authenticated:
-            list_session(request, request.user)
+            # Ended meanwhile, it is on no list.
+            with suppress(IntegrityError):
+                list_session(request, request.user)
         return response
 
     return middleware
@@ -140,7 +144,9 @@ def second_factor_required(
         if channel_of(request.path) == Channel.API:
             if "Authorization" in request.headers:  # the key decides, not the session
                 return get_response(request)
-            return JsonResponse({"detail": message}, status=403)
+            error = {"code": "second_factor_missing", "detail": message}
+            body = {"type": "client_error", **error, "errors": [{**error, "attr": None}]}
+            return JsonResponse(body, status=403)
         target = redirect("security")
         if request.headers.get("HX-Request") == "true":
             return HttpResponseClientRedirect(target.url)

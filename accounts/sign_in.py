@@ -163,7 +163,8 @@ def is_fresh(request: HttpRequest) -> bool:
     """Whether the user proved who they are a moment ago: passwords and second factors are changed
     by nobody who only found an open browser.
     """
-    return 0.0 <= time() - request.session.get(TIME_KEY, 0) <= FRESH_SECONDS
+    age = time() - float(request.session.get(TIME_KEY, 0))
+    return 0 <= age <= FRESH_SECONDS
 
 
 # --- sessions ----------------------------------------------------------------------------------
@@ -220,8 +221,13 @@ def end_sessions(*, user: User, besides: str | None = None, number: int | None =
 
 
 def prune_sessions() -> int:
-    """Delete expired sessions; returns how many."""
-    return Session.objects.filter(expire_date__lt=timezone.now()).delete()[0]
+    """Delete expired sessions, a thousand at a time; returns how many."""
+    expired = Session.objects.filter(expire_date__lt=timezone.now())
+    deleted = 0
+    while keys := list(expired.values_list("pk", flat=True)[:1000]):
+        LoginSession.objects.filter(session__in=keys).delete()
+        deleted += Session.objects.filter(pk__in=keys)._raw_delete("default")
+    return deleted
 
 
 # --- one-time links ----------------------------------------------------------------------------

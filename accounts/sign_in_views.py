@@ -100,7 +100,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
         return redirect("login")
     user, next_url = pending
     form = CodeForm(request.POST if "code" in request.POST else None)
-    status = 200
+    message, status = "", 200
     try:
         if answer := request.POST.get("answer", ""):
             confirm_passkey(request, answer, user)
@@ -111,15 +111,11 @@ def second_step(request: HttpRequest) -> HttpResponse:
     except (WrongFactor, TooManyRequests) as error:
         if isinstance(error, WrongFactor):
             record_refusal(reason=Refusal.SECOND_FACTOR, method=SignInMethod.PASSWORD, user=user)
-        form.add_error("code", str(error)) if form.is_bound else None
-        status = error.status
-        message = str(error)
-    else:
-        message = ""
+        message, status = str(error), error.status
     kinds = set(SecondFactor.objects.filter(user=user).values_list("kind", flat=True))
     context = {
         "form": form,
-        "message": "" if form.is_bound else message,
+        "message": message,
         "has_app": SecondFactor.Kind.TOTP in kinds,
         "has_recovery_codes": SecondFactor.Kind.RECOVERY in kinds,
         "options": passkey_options(request, user) if SecondFactor.Kind.PASSKEY in kinds else "",

@@ -247,4 +247,6 @@ def running_provider() -> Iterator[Provider]:
 
 if __name__ == "__main__":
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        sys.stdout.write(f"{server.server_address[1]}\n")
+        sys.stdout.flush()
         server.serve_forever()

@@ -87,6 +87,7 @@ KEY, OTHER_KEY = make_key(), make_key()
 @pytest.fixture(autouse=True)
 def server(settings: Any, tmp_path: Path) -> None:
     """The site knows the server by its metadata."""
+    settings.LOGIN_ADDRESS_RATE = "0"  # so many failures come from one address
     Workspace.objects.create(slug="lab", name="The lab")
     body = "".join(KEY[1].splitlines()[1:-1])
     path = tmp_path / "metadata.xml"

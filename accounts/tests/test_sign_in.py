@@ -1,11 +1,14 @@
 """Sessions, one-time links, passwords for owners only, and the header of a proxy."""
 
+from datetime import datetime, timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.audit import Action, Kind
@@ -18,6 +21,7 @@ from accounts.models import (
     User,
     Workspace,
 )
+from accounts.sign_in import prune_sessions
 from accounts.tests.keys import basic_header
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_passwords")]
@@ -27,7 +31,8 @@ DESK = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 
 
 @pytest.fixture(autouse=True)
-def lab() -> Workspace:
+def lab(settings: Any) -> Workspace:
+    settings.LOGIN_ADDRESS_RATE = "0"  # so many failures come from one address
     return Workspace.objects.create(slug="lab", name="The lab")
 
 
@@ -120,6 +125,15 @@ def test_sessions_from_before_the_list_come_onto_it(client: Client, alice: User)
     assert LoginSession.objects.get().user == alice
 
 
+def test_sessions_that_have_expired_are_deleted(alice: User) -> None:
+    desk, phone = browser(), browser(PHONE)
+    key = phone.session.session_key
+    Session.objects.filter(pk=key).update(expire_date=timezone.now() - timedelta(minutes=1))
+
+    assert prune_sessions() == 1
+    assert LoginSession.objects.get().session_id == desk.session.session_key
+
+
 def test_logging_out_takes_the_session_off_the_list(alice: User) -> None:
     desk = browser()
     desk.post("/logout/")
@@ -161,8 +175,6 @@ def test_a_link_replaces_a_forgotten_password(client: Client, alice: User) -> No
 def test_a_link_is_void_after_15_minutes(
     client: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from datetime import datetime, timedelta
-
     link = make_link()
     later = datetime.now() + timedelta(seconds=901)
     monkeypatch.setattr("accounts.sign_in._LinkTokens._now", lambda self: later)
