@@ -74,10 +74,9 @@ class S3Options(ConnectorOptions):
     )
     addressing: Literal["auto", "path", "virtual"] = Field(
         default="auto",
-        title=gettext_noop("Where the bucket's name stands"),
+        title=gettext_noop("Bucket in the address"),
         description=gettext_noop(
-            "path: behind the store's address; virtual: before it, as a host; auto: virtual at"
-            " Amazon, else path."
+            "auto fits Amazon and most stores. path: behind the address; virtual: before its host."
         ),
     )
     access_key: str = Field(
