@@ -124,13 +124,14 @@ class S3(Connector):
                     if any(part.startswith(".") for part in key.split("/")):
                         continue
                     if matches_glob(key, self._options.glob):
+                        size, modified = entry.get("Size"), entry.get("LastModified")
+                        changed = modified.timestamp() if modified else ""
                         yield Item(
                             key=key,
-                            version=entry["ETag"].strip('"')
-                            or f"{entry['Size']}-{entry['LastModified'].isoformat()}",
+                            version=entry.get("ETag", "").strip('"') or f"{size}-{changed}",
                             name=key,
-                            size=entry["Size"],
-                            modified_at=entry["LastModified"],
+                            size=size,
+                            modified_at=modified,
                         )
 
     def fetch(self, item: Item, file: Path, *, max_bytes: int) -> dict[str, Any]:

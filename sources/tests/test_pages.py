@@ -77,3 +77,16 @@ def test_what_was_stopped_is_done_once_it_is_confirmed(
     client.post(f"/sources/{source.pk}/run/", {"deletions": "any"})
     runs.work_on(source.pk)
     assert not Document.objects.exists()
+
+
+def test_options_are_asked_for_by_their_types(client: Client, ann: Membership) -> None:
+    page = client.get("/sources/new/imap/").content.decode()
+    assert '<option value="starttls">' in page
+    assert 'type="date" name="option_since"' in page
+    form = {"name": "Mail", "collection": "team", "schedule": "", "option_host": "imap.example.org"}
+    form |= {"option_username": "ann", "option_password": "secret", "option_folders": "**"}
+    refused = client.post(
+        "/sources/new/imap/", form | {"option_security": "tls", "option_port": "99999"}
+    ).content.decode()
+    assert "port: Input should be less than or equal to 65535" in refused
+    assert "secret" not in refused
