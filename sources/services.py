@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
@@ -119,7 +120,7 @@ def _set_values(
             raise InvalidInput("A source needs a name of at most 200 characters.", field="name")
     if options is not _UNSET:
         shown, secrets = _split_options(source.connector, options)
-        secrets = {**credentials.decrypt(source.credentials), **secrets}
+        secrets = {**_kept_secrets(source, shown, secrets), **secrets}
         open_connector(source.connector, {**shown, **secrets}).close()
         _check_server_path(source.connector, shown, user)
         source.options, source.credentials = shown, credentials.encrypt(secrets)
@@ -143,6 +144,32 @@ def _set_values(
     next_run(source.schedule, after=timezone.now())
     if not 0 <= source.max_deletions <= 100:
         raise InvalidInput("Give a percentage from 0 to 100.", field="max_deletions")
+
+
+def _kept_secrets(
+    source: DataSource, shown: Mapping[str, Any], given: Mapping[str, str]
+) -> dict[str, str]:
+    """The secrets it has. Raises InvalidInput where they would go to another server: who changes a
+    source need not know them."""
+    kept = credentials.decrypt(source.credentials)
+    not_given = sorted(kept.keys() - given.keys())
+    if not_given and _server(source.connector, shown) != _server(source.connector, source.options):
+        raise InvalidInput(
+            "This is another server, or another way to it. Give the password again.",
+            field=not_given[0],
+        )
+    return kept
+
+
+def _server(kind: str, options: Mapping[str, Any]) -> list[str]:
+    fields = connector_class(kind).Options.model_fields
+    found = []
+    for name in ("url", "endpoint", "host", "port", "security"):
+        default = fields[name].default if name in fields else ""
+        address = urlsplit(str(options.get(name) or default).lower())
+        # A server may have several folders and repositories.
+        found.append(f"{address.scheme}://{address.netloc}" if address.netloc else address.path)
+    return found
 
 
 def _check_server_path(kind: str, options: Mapping[str, Any], user: Any) -> None:

@@ -237,9 +237,9 @@ def _public_options(source: DataSource) -> list[tuple[str, str]]:
     """Titles and values of the options, without secrets."""
     fields = connector_class(source.connector).Options.model_fields
     return [
-        (_(fields[name].title or name), _("yes") if value is True else value)
-        for name, value in source.options.items()
-        if name in fields and value
+        (_(field.title or name), _("yes") if value is True else value)
+        for name, field in fields.items()
+        if (value := source.options.get(name))
     ]
 
 

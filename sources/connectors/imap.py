@@ -136,17 +136,19 @@ class Imap(Connector):
                 at = opened.tell()
                 what = f"BODY.PEEK[]<{at}.{FETCHED_BYTES}>".encode()
                 try:
-                    found = self._command().fetch([uid], [what]).get(uid, {})
+                    found = self._command().fetch([uid], [what])
                 except IMAP4.abort:
                     raise
                 except IMAP4.error as error:
                     raise ItemError(f"The server cannot read it: {_reason(error)}.") from error
-                piece = found.get(f"BODY[]<{at}>".encode())
-                if piece is None and not at:
+                if uid not in found:
                     raise ItemGone(f"{item.name} is there no more.")
-                opened.write(piece or b"")
+                piece = found[uid].get(f"BODY[]<{at}>".encode(), b"") or b""
+                if not piece and not at:
+                    raise ItemError("The server sends nothing of it. Open it in a mail program.")
+                opened.write(piece)
                 check_size(opened.tell(), max_bytes)
-                if not piece or len(piece) < FETCHED_BYTES:
+                if len(piece) < FETCHED_BYTES:
                     return {}
 
     def is_gone(self, key: str) -> bool:
@@ -281,7 +283,8 @@ class Imap(Connector):
             ) from error
         except (IMAP4.error, OSError, ValueError) as error:
             self._hang_up()
-            raise SourceError(f"{host} cannot be read: {_reason(error)}.") from error
+            cure = " Is it the port for this encryption?" if isinstance(error, ssl.SSLError) else ""
+            raise SourceError(f"{host} cannot be read: {_reason(error)}.{cure}") from error
 
 
 def _reason(error: BaseException) -> str:
@@ -335,6 +338,8 @@ class _Connection(IMAP4):
         self.allow()
         super().__init__(host, port)
         if security == "starttls":
+            if "STARTTLS" not in self.capabilities:
+                raise SourceError("The server offers no STARTTLS. Choose tls.", is_permanent=True)
             self.starttls(self._context)
 
     def allow(self, seconds: float | None = None) -> None:

@@ -74,10 +74,9 @@ class S3Options(ConnectorOptions):
     )
     addressing: Literal["auto", "path", "virtual"] = Field(
         default="auto",
-        title=gettext_noop("Where the bucket's name stands"),
+        title=gettext_noop("Bucket in the address"),
         description=gettext_noop(
-            "path: behind the store's address; virtual: before it, as a host; auto: virtual at"
-            " Amazon, else path."
+            "auto fits Amazon and most stores. path: behind the address; virtual: before its host."
         ),
     )
     access_key: str = Field(
@@ -125,13 +124,14 @@ class S3(Connector):
                     if any(part.startswith(".") for part in key.split("/")):
                         continue
                     if matches_glob(key, self._options.glob):
+                        size, modified = entry.get("Size"), entry.get("LastModified")
+                        changed = modified.timestamp() if modified else ""
                         yield Item(
                             key=key,
-                            version=entry["ETag"].strip('"')
-                            or f"{entry['Size']}-{entry['LastModified'].isoformat()}",
+                            version=entry.get("ETag", "").strip('"') or f"{size}-{changed}",
                             name=key,
-                            size=entry["Size"],
-                            modified_at=entry["LastModified"],
+                            size=size,
+                            modified_at=modified,
                         )
 
     def fetch(self, item: Item, file: Path, *, max_bytes: int) -> dict[str, Any]:

@@ -204,6 +204,9 @@ def test_certificates_are_checked_and_passwords_do_not_go_through_the_internet_i
             with pytest.raises(SourceError, match="not trusted"):
                 names(connector(place, host="mail.example.org", **options))
         server.close()
+    for security, reason in (("tls", "the port for this encryption"), ("starttls", "no STARTTLS")):
+        with pytest.raises(SourceError, match=reason):
+            names(connector(place, security=security))
     monkeypatch.setattr("sources.connectors.imap.is_public", lambda address: True)
     with pytest.raises(SourceError, match="for all to read"):
         names(connector(place))

@@ -130,3 +130,16 @@ def test_kinds_of_ones_own_are_offered_and_wrong_ones_named(
     first, second = check_connectors(None)
     assert "kind is “loft”" in first.msg
     assert "nowhere" in second.msg
+
+
+def test_options_are_asked_for_by_their_types(client: Client, ann: Membership) -> None:
+    page = client.get("/sources/new/imap/").content.decode()
+    assert '<option value="starttls">' in page
+    assert 'type="date" name="option_since"' in page
+    form = {"name": "Mail", "collection": "team", "schedule": "", "option_host": "imap.example.org"}
+    form |= {"option_username": "ann", "option_password": "secret", "option_folders": "**"}
+    refused = client.post(
+        "/sources/new/imap/", form | {"option_security": "tls", "option_port": "99999"}
+    ).content.decode()
+    assert "port: Input should be less than or equal to 65535" in refused
+    assert "secret" not in refused

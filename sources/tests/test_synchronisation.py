@@ -319,6 +319,10 @@ def test_a_password_is_kept_encrypted_and_a_wrong_one_stops_the_source(
         password = place.options["password"]
         assert "password" not in source.options
         assert password.encode() not in bytes(source.credentials)
+        elsewhere = {"url": "https://dav.example.org/team", "username": "ann"}
+        with pytest.raises(InvalidInput, match="Give the password again"):
+            services.update_source(source=source, options=elsewhere)
+        services.update_source(source=source, options=source.options | {"glob": "*.md"})
         settings.CREDENTIALS_KEYS = ["another key"]
         assert "another key" in read(source).error
 
