@@ -225,8 +225,8 @@ class Migration(migrations.Migration):
     dependencies = [("accounts", "0001_initial"), ("documents", "0013_chunk_edits")]
 
     operations = [
+        migrations.RunPython(give_index_ids, take_index_ids),
         migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunPython(give_index_ids, take_index_ids)],
             state_operations=[
                 migrations.AddField(
                     model_name="chunk",
