@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from statistics import median
 from time import monotonic, perf_counter, sleep, time
@@ -24,7 +25,7 @@ WORDS_A_PASSAGE = 80
 PASSAGES_A_DOCUMENT = 20
 VOCABULARY = 40_000
 _SYLLABLES = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
-_SEARCHES_A_SECOND = 2
+_SECONDS_BETWEEN_SEARCHES = 2
 
 
 def words() -> list[str]:
@@ -101,8 +102,8 @@ def fill(count: int) -> None:
 
 
 def search_on(file: Path) -> None:
-    """Search twice a second over the API until killed; a line for each search: when, milliseconds,
-    hits or -1 where it failed."""
+    """Search every two seconds over the API until killed; a line for each search: when, what it
+    took in milliseconds, and its hits or -1 where it failed."""
     set_up()
     from django.contrib.auth import get_user_model
     from django.test import Client
@@ -121,7 +122,7 @@ def search_on(file: Path) -> None:
             spent = perf_counter() - started
             hits = len(answer.json()["hits"]) if answer.status_code == 200 else -1
             written.write(f"{time():.3f} {spent * 1000:.1f} {hits}\n")
-            sleep(1 / _SEARCHES_A_SECOND)
+            sleep(_SECONDS_BETWEEN_SEARCHES)
 
 
 def run(checkout: Path, kills: list[float]) -> None:
@@ -129,11 +130,18 @@ def run(checkout: Path, kills: list[float]) -> None:
     own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
     def searching(folder: Path, name: str, environment: dict[str, str]) -> Any:
-        command = [sys.executable, "-W", "ignore", __file__, "search", f"/tmp/upgrade-{name}.txt"]
-        Path(command[-1]).unlink(missing_ok=True)
-        return subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        """A process that searches; returns with its first answer."""
+        said = Path(tempfile.gettempdir(), f"upgrade-{name}.txt")
+        said.unlink(missing_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", __file__, "search", str(said)],
+            cwd=folder,
+            env=environment,
+            stderr=subprocess.DEVNULL,
         )
+        while not (said.exists() and said.read_text()):
+            sleep(0.1)
+        return process, said
 
     def upgrade(seconds: float | None) -> dict[str, Any] | None:
         process = subprocess.Popen(
@@ -150,31 +158,42 @@ def run(checkout: Path, kills: list[float]) -> None:
             return None
         return json.loads(said)
 
-    old = searching(checkout, "old", dict(os.environ))
+    old, old_said = searching(checkout, "old", dict(os.environ))
     sleep(20)
-    started = monotonic()
+    started, before = monotonic(), _server_seconds()
     for seconds in kills:
         print(f"killed after {seconds} s" if upgrade(seconds) is None else "ended before")
     done = upgrade(None)
-    print(f"while the old site works: {monotonic() - started:.1f} s", done)
+    spent = _server_seconds() - before
+    print(f"old site at work: {monotonic() - started:.1f} s, server's CPU {spent:.0f} s", done)
     old.kill()
     old.wait()
     stopped = time()
     done = upgrade(None)
-    print(f"while it is stopped: {time() - stopped:.1f} s", done)
-    new = searching(Path.cwd(), "new", own)
-    sleep(25)
+    print(f"old site stopped: {time() - stopped:.1f} s", done)
+    new, new_said = searching(Path.cwd(), "new", own)
+    print(f"first answer of the new one {time() - stopped:.1f} s after the old one's stop")
+    sleep(20)
     new.kill()
-    for name in ("old", "new"):
-        rows = [line.split() for line in Path(f"/tmp/upgrade-{name}.txt").read_text().splitlines()]
-        spent = sorted(float(row[1]) for row in rows)
+    for said in (old_said, new_said):
+        rows = [line.split() for line in said.read_text().splitlines()]
+        took = sorted(float(row[1]) for row in rows)
         failed = sum(row[2] == "-1" for row in rows)
         print(
-            f"{name}: {len(rows)} searches, {failed} failed; ms: p50 {median(spent):.0f},"
-            f" p95 {spent[len(spent) * 95 // 100]:.0f}, max {spent[-1]:.0f}"
+            f"{said.stem}: {len(rows)} searches, {failed} failed; ms: p50 {median(took):.0f},"
+            f" p95 {took[len(took) * 95 // 100]:.0f}, max {took[-1]:.0f}"
         )
-        if name == "new":
-            print(f"first answer {float(rows[0][0]) - stopped:.1f} s after the old site's stop")
+
+
+def _server_seconds() -> float:
+    """Processor time of the PostgreSQL of DATABASE_URL, on this machine, and of all its processes
+    that have ended."""
+    import psycopg
+
+    with psycopg.connect(os.environ["DATABASE_URL"]) as database:
+        (row,) = database.execute("SELECT pg_read_file('postmaster.pid')").fetchall()
+    times = Path(f"/proc/{row[0].split()[0]}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, times[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":
