@@ -70,6 +70,7 @@ def fill(count: int) -> None:
             status="ready",
             content_sha256=f"{number:064x}",
             chunk_count=PASSAGES_A_DOCUMENT,
+            token_count=PASSAGES_A_DOCUMENT * 100,
         )
         for number in range(count // PASSAGES_A_DOCUMENT)
     )
