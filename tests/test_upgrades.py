@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from common.valkey import broker_client
+from ragsite import presence
 from ragsite.backup import Server
 from ragsite.backup.manifest import product_version
 from tests.backups import restore, rows, scratch, server_of
@@ -227,3 +229,15 @@ def test_what_does_not_suit_is_said_before_anything_is_changed(tmp_path: Path) -
         assert "processes: the site does not run" in ready.stdout
         applied = "SELECT count(*) FROM django_migrations WHERE name = '0014_lexical_index'"
         assert rows(database, applied) == [(0,)]
+
+
+def test_workers_tell_their_release() -> None:
+    with broker_client() as client:
+        heartbeat = presence.WorkerHeartbeat(client, name="embed@test", queues=["embed"])
+        said = f"worker embed@test of ragsite {product_version()}"
+        heartbeat.start()
+        try:
+            wait_until(lambda: said in presence.describe_workers(client), what="it is told")
+        finally:
+            heartbeat.stop()
+        assert said not in presence.describe_workers(client)
