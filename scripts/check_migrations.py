@@ -15,6 +15,8 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +95,17 @@ def main() -> int:
         exclude_migration_tests=["CREATE_INDEX", "CREATE_INDEX_EXCLUSIVE"],
         warnings_as_errors_tests=["DROP_INDEX"],
     )
-    linter.lint_all_migrations()
-    linter.print_summary()
+    with redirect_stdout(StringIO()) as said:  # which is also of what is not looked for
+        linter.lint_all_migrations()
+    if linter.has_errors:
+        print(said.getvalue())
     problems = [
         f"{app}.{name}: {problem}"
         for app, name in sorted(newer)
         for problem in locking_statements(_sql(loader, app, name))
     ]
-    print(*problems, sep="\n" if problems else "")
+    for problem in problems:
+        print(problem)
     print(
         f"{len(newer)} migrations since release 0.1 looked at, {len(meant)} of them for a stopped"
         f" site; {len(older)} are of 0.1, before which there is no site"
