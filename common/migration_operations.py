@@ -46,7 +46,8 @@ class InOneTransaction(Operation):
         for operation in self.operations:
             after = from_state.clone()
             operation.state_forwards(app_label, after)
-            operation.database_forwards(app_label, schema_editor, from_state, after)
+            if operation.reduces_to_sql or not schema_editor.collect_sql:
+                operation.database_forwards(app_label, schema_editor, from_state, after)
             from_state = after
         _run_deferred(schema_editor)
 

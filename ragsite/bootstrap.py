@@ -269,6 +269,9 @@ def prepare(argv: Sequence[str]) -> None:
     command = next((word for word in argv[1:] if not word.startswith("-")), "help")
     try:
         load_env_file()
+        if list(argv[1:]) in (["--version"], ["version"]):
+            print(settings.RAGSITE_VERSION)  # noqa: T201
+            sys.exit()
         if command in NEED_NOTHING or _HELP_OPTIONS.intersection(argv):
             _ = settings.VAR_DIR
             return

@@ -322,6 +322,7 @@ def ready(request: HttpRequest) -> HttpResponse:
     shows = is_operator(request, by_session=may_ask)
     data = {
         "status": report.state,
+        **({"version": settings.RAGSITE_VERSION} if shows else {}),
         "probes": {
             name: {"ok": each.ok, **({"detail": each.detail} if shows else {})}
             for name, each in report.outcomes.items()

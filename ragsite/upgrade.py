@@ -32,9 +32,10 @@ from common.rls import bypass_rls
 from common.text import pluralized
 from common.valkey import broker_client
 from documents import lexical_index
-from documents.ingestion.vector_indexes import build_index, index_states
-from documents.models import Chunk, EmbeddingSpace, PendingChunk
-from documents.validation import ValidationReport, validate
+from documents.ingestion.vector_indexes import build_index
+from documents.models import Chunk, PendingChunk
+from documents.validation import Scope, ValidationReport, validate
+from documents.validation.chunk_checks import spaces_without_index
 from ragsite import presence
 from ragsite.backup import BackupError
 from ragsite.backup.database import SITE_CONNECTIONS
@@ -102,7 +103,9 @@ def upgrade_plan() -> Plan:
     """The migrations that this release has and the database has not."""
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
-    working, stopped, late = [], [], set()
+    working: list[Migration] = []
+    stopped: list[Migration] = []
+    late: set[tuple[str, str]] = set()
     for migration, _ in executor.migration_plan(graph.leaf_nodes()):
         key = (migration.app_label, migration.name)
         if getattr(migration, "needs_stopped_site", False) or late & set(graph.forwards_plan(key)):
@@ -261,14 +264,12 @@ def _backup(path: Path | None) -> Item:
 
 
 def _indexes() -> Iterator[Item]:
-    spaces = EmbeddingSpace.objects.exclude(index_type=EmbeddingSpace.IndexType.NONE)
-    states = index_states(spaces)
-    missing = [each.name for each in spaces if not (s := states.get(each.pk)) or not s.valid]
+    missing = [space.name for space in spaces_without_index(Scope())]
     if missing:
         said = f"not built: {', '.join(missing)}. `manage.py upgrade` builds them"
         yield Item("vector indexes", "warning", said)
     else:
-        yield Item("vector indexes", "ok", f"{len(states)} built")
+        yield Item("vector indexes", "ok", "built where there are many vectors")
     pending = PendingChunk.objects.count()
     state: Literal["ok", "warning"] = (
         "warning" if pending > lexical_index.SEGMENT_MAX_CHUNKS else "ok"
@@ -307,7 +308,9 @@ def upgrade(*, say: Say) -> Result:
     started = monotonic()
     with _alone(say):
         plan = upgrade_plan()
-        state = MigrationExecutor(connection)._create_project_state(with_applied_migrations=True)
+        loader = MigrationExecutor(connection).loader
+        there = [key for key in loader.applied_migrations if key in loader.graph.nodes]
+        state = loader.project_state(there)
         running: list[str] = []
         applied = 0
         for migration in plan.all:
@@ -323,9 +326,9 @@ def upgrade(*, say: Say) -> Result:
         with connection.cursor() as cursor:
             cursor.execute("SET lock_timeout = 0")  # what follows holds up nobody
         with bypass_rls():
-            for space in EmbeddingSpace.objects.all():
-                if build_index(space):
-                    say(f"built the vector index of “{space.name}”")
+            for space in spaces_without_index(Scope()):
+                build_index(space)
+                say(f"built the vector index of “{space.name}”")
             if moved := lexical_index.index_all_pending():
                 say(f"indexed the words of {pluralized(moved, 'passage')}")
         if applied:

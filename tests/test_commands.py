@@ -52,6 +52,7 @@ LOOKS = {
     "ask": ["Where is the harbour?"],
     "spaces": ["list"],
     "stats": [],
+    "upgrade": ["--check"],
     "validate": [],
 }
 

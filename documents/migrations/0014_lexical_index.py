@@ -42,6 +42,8 @@ def give_index_ids(apps: Any, schema_editor: Any) -> None:
             # building the vector indexes again is quicker. Until then all vectors are compared.
             for space in _spaces(apps):
                 cursor.execute(space.drop_index(concurrently=True))
+            # The former inverted index takes them in many at once: a quarter of the work.
+            cursor.execute("ALTER INDEX chunk_search_vector_index SET (fastupdate = on)")
     fill_in_steps(
         connection, table=CHUNKS, assignment=f"index_id = {following}", missing="index_id IS NULL"
     )
@@ -221,12 +223,12 @@ def _workspace() -> models.ForeignKey[Any, Any]:
 class Migration(migrations.Migration):
     atomic = False
     #: What `manage.py upgrade` estimates by.
-    rows_per_second = {"documents_chunk": 700}
+    rows_per_second = {"documents_chunk": 500}
     dependencies = [("accounts", "0001_initial"), ("documents", "0013_chunk_edits")]
 
     operations = [
+        migrations.RunPython(give_index_ids, take_index_ids),
         migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunPython(give_index_ids, take_index_ids)],
             state_operations=[
                 migrations.AddField(
                     model_name="chunk",

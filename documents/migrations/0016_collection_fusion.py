@@ -4,6 +4,8 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    #: The release before would add collections without it.
+    needs_stopped_site = True
     dependencies = [
         ("documents", "0015_index_chunks"),
     ]

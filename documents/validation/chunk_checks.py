@@ -125,7 +125,7 @@ _INDEXES_BEING_BUILT = """
 """
 
 
-def _spaces_without_index(scope: Scope) -> list[EmbeddingSpace]:
+def spaces_without_index(scope: Scope) -> list[EmbeddingSpace]:
     """Live spaces whose index is broken, or missing although an exact scan would be slow."""
     live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
     if scope.collection_id is not None:
@@ -289,8 +289,8 @@ PROBES: tuple[Check | SqlProbe, ...] = (
         "embedding spaces",
         "have no usable index, so that searches compare every vector",
         "`manage.py spaces build-index NAME`, or `validate --fix`, which may take long.",
-        fix_each(_spaces_without_index, build_index),
-        lambda scope: [space.name for space in _spaces_without_index(scope)],
+        fix_each(spaces_without_index, build_index),
+        lambda scope: [space.name for space in spaces_without_index(scope)],
     ),
     SqlProbe(
         _INVALID_INDEXES,

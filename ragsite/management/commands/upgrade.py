@@ -70,6 +70,7 @@ class Command(ServiceCommand):
                 f" {done.left} take seconds.",
                 code=STOP_THE_SITE,
             )
+        say("migrated: the site may be started while this is checked")
         after = report()
         return _output(
             after,
