@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.mail import send_mail
 from django.core.validators import validate_email
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext
 
@@ -167,6 +168,14 @@ def revoke_invitation(*, invitation: Invitation) -> Invitation:
             _record(Action.REVOKED, invitation)
     invitation.refresh_from_db(fields=["revoked_at"])
     return invitation
+
+
+def prune_invitations() -> int:
+    """Delete invitations that ended a month ago, with the addresses that they were sent to; returns
+    how many."""
+    before = timezone.now() - timedelta(days=30)
+    ended = Q(expires_at__lt=before) | Q(revoked_at__lt=before)
+    return Invitation.objects.filter(ended).delete()[0]
 
 
 def _by_token(token: str) -> Any:

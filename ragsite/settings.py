@@ -231,6 +231,7 @@ _SCHEDULE = {
     "documents.tasks.sweep_files": 3600.0,
     "accounts.tasks.prune_idempotency_records": 3600.0,
     "accounts.tasks.prune_history": 3600.0,
+    "accounts.tasks.prune_invitations": 3600.0,
     "sources.tasks.start_due_sources": _RECOVERY_SECONDS,
     "memory.tasks.recover_memories": _RECOVERY_SECONDS,
     "memory.tasks.recover_extractions": _RECOVERY_SECONDS,
@@ -517,6 +518,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
+        "MemberRole": "accounts.models.Role",
         "DocumentStatus": "documents.models.Document.Status",
         "CollectionGraph": "documents.models.Collection.Graph",
         "RunState": "documents.models.IngestionRun.State",

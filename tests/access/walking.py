@@ -58,6 +58,10 @@ class Walker:
         self._hash_statement = _hash_statement(world.a.pk)
         self._before = self._hash()
 
+    def forget(self) -> None:
+        """Take the rows as they are now."""
+        self._before = self._hash()
+
     def walk(self, case: Case) -> tuple[Answer, list[str]]:
         """The answer, and what is wrong with it. Whatever is written is taken back, but for what
         other threads write."""
@@ -211,6 +215,8 @@ def unseen(case: Case) -> set[str]:
         words.add(ASKED)
     if not actor.is_owner_of_things:
         words |= {OWN, MEMORY}
+    if actor.is_limited:
+        return {SHARED, LISTED, OWN, MEMORY, ASKED, THEIRS}
     scopes = actor.scopes or frozenset()
     if actor.is_key and "memory" not in scopes:
         words.add(MEMORY)
