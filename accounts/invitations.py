@@ -22,7 +22,14 @@ from django.utils.translation import gettext
 from accounts.api_keys import secret_digest
 from accounts.audit import Action, Kind, record_change
 from accounts.members import add_member, checked_role
-from accounts.models import Invitation, Membership, Role, Workspace, WorkspaceGroup
+from accounts.models import (
+    Invitation,
+    InvitationQuerySet,
+    Membership,
+    Role,
+    Workspace,
+    WorkspaceGroup,
+)
 from common.errors import Conflict, InvalidInput, NotFound
 from common.rls import bypass_rls
 
@@ -178,9 +185,9 @@ def prune_invitations() -> int:
     return Invitation.objects.filter(ended).delete()[0]
 
 
-def _by_token(token: str) -> Any:
+def _by_token(token: str) -> InvitationQuerySet:
     if not TOKEN.fullmatch(token):
-        return Invitation.objects.none()
+        token = ""  # which is nobody's
     return Invitation.objects.open().filter(digest=secret_digest(token))
 
 

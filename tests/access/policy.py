@@ -58,6 +58,8 @@ class Door:
     @property
     def is_of_the_collection(self) -> bool:
         """Whether it names something that is in the collection of workspace A."""
+        if "/graph/edges/?" in self.path or self.tool == "completion/complete":
+            return False  # which list what there is: nothing
         named = (self.path + _braces(self.body)).replace("{pipeline}", "")
         return any(mark in named for mark in ("{", "src:gate", "private.md", "notes"))
 
@@ -132,7 +134,7 @@ OPEN_TO_LIMITED_KEYS = re.compile(
     r"|(GET|PATCH|DELETE) /api/v1/(documents|chunks)/"
     r"|DELETE /api/v1/summary/"
     r"|(GET|PATCH|DELETE) /api/v1/collections/|[A-Z]+ /api/v1/collections/[^/]+/"
-    r"|GET /api/v1/(graph|spaces|models|pipelines)/"
+    r"|GET /api/v1/(graph|spaces|models)/"
     r"|POST /api/v1/graph/(traverse|paths|subgraph)/"
     r"|POST /api/v1/(chat/|pipelines/check/|pipelines/[^/]+/run/)"
     r"|[A-Z]+ (/v1/|/v2/|/mcp)"
@@ -202,7 +204,10 @@ def refusals(door: Door, actor: Actor) -> tuple[int, ...]:
     if _lacks_scope(door, actor):
         return (403,)
     if actor.is_limited and door.who is not Who.STAFF:
-        return (404,) if _is_open_to_limited_keys(door) else (403,)
+        is_continued = "{conversation}" in _braces(door.body)
+        return (404,) if _is_open_to_limited_keys(door) and not is_continued else (403,)
+    if door.who is Who.CORRECTOR and actor.role == "viewer" and not actor.is_listed:
+        return (403, 404)  # whatever is looked at first
     hides_thing = (
         door.method == "GET"
         and door.is_of_a_thing
