@@ -19,7 +19,9 @@ from django.utils import timezone
 from accounts import idempotency
 from accounts.api_keys import create_key
 from accounts.audit import Action, Channel, Kind, acting, record_change
-from accounts.models import Change, IdempotencyRecord, Membership
+from accounts.groups import add_members, create_group
+from accounts.invitations import create_invitation
+from accounts.models import Change, GroupMember, IdempotencyRecord, Membership
 from common import admin as common_admin
 from documents import lexical_index
 from documents.models import (
@@ -128,6 +130,13 @@ def rows() -> dict[type[models.Model], models.Model]:
         user=member.user, workspace=member.workspace, key="nightly-upload", fingerprint="0"
     )
     everything += [IdempotencyRecord.objects.get()]
+    group = create_group(workspace=member.workspace, name="Pharmacists")
+    add_members(group=group, memberships=[member])
+    everything += [group, GroupMember.objects.get()]
+    invitation, _ = create_invitation(
+        workspace=member.workspace, user=member.user, email="new@example.org"
+    )
+    everything += [invitation]
     everything += search_rows(document, member)
     everything += source_rows(document)
     everything += memory_rows(member.workspace)
@@ -280,6 +289,9 @@ def rag_rows(member: Membership) -> list[models.Model]:
 TOLD: dict[str, list[str]] = {
     "change": ["changed document", "graph: rules → llm", "person"],
     "apikey": ["nightly import", "person"],
+    "workspacegroup": ["Pharmacists", "Workspace"],
+    "groupmember": ["Pharmacists", "owner"],
+    "invitation": ["new@example.org", "viewer"],
     "conversation": ["Conversation", "person"],
     "message": ["assistant", "llama"],
     "pipeline": ["My own", "mine"],
