@@ -291,7 +291,7 @@ TOLD: dict[str, list[str]] = {
     "apikey": ["nightly import", "person"],
     "workspacegroup": ["Pharmacists", "Workspace"],
     "groupmember": ["Pharmacists", "owner"],
-    "invitation": ["new@example.org", "viewer"],
+    "invitation": ["new@example.org", "Viewer"],
     "conversation": ["Conversation", "person"],
     "message": ["assistant", "llama"],
     "pipeline": ["My own", "mine"],

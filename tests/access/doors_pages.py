@@ -174,7 +174,7 @@ PEOPLE = [
     *_form(OWN, "/keys/{key}/revoke/", {}),
     *_doors(MEMBER, ("GET", "/members/")),
     *_doors(Who.OWNER, ("POST", "/members/", {"role": "viewer", "days": "7", "uses": "1"})),
-    *_form(Who.OWNER, "/members/{accounts.membership}/", {"role": "viewer"}),
+    *_form(Who.OWNER, "/members/{accounts.membership}/", {"role": "owner"}),
     *_form(Who.OWNER, "/members/{accounts.membership}/remove/", {}, fine=(409,)),
     *_form(Who.OWNER, "/groups/new/", {"name": "New"}),
     *_form(Who.OWNER, "/groups/{accounts.workspacegroup}/", {"name": "Other"}),

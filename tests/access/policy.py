@@ -214,7 +214,8 @@ def refusals(door: Door, actor: Actor) -> tuple[int, ...]:
         and not door.is_form
         and door.who is not Who.OWNER
     )
-    is_unlisted = not actor.is_listed and door.who is not Who.STAFF  # no document's list
+    # Staff and owners manage what has no document's list.
+    is_unlisted = not actor.is_listed and door.who not in (Who.STAFF, Who.OWNER)
     if not actor.role or door.who is Who.OWN or is_unlisted or hides_thing:
         return (404,)
     return (403,)
