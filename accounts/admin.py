@@ -18,17 +18,21 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from accounts.api_keys import revoke_key
 from accounts.audit import Action, Channel, Kind, describe_details, record_change, summarize
+from accounts.invitations import revoke_invitation
 from accounts.models import (
     ApiKey,
     Change,
+    GroupMember,
     IdempotencyRecord,
     Identity,
+    Invitation,
     LoginSession,
     Membership,
     Role,
     SecondFactor,
     User,
     Workspace,
+    WorkspaceGroup,
 )
 from accounts.second_factors import remove_factor
 from accounts.sign_in import end_sessions
@@ -115,10 +119,19 @@ class UserAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]  # not
             end_sessions(user=user)
         super().delete_queryset(request, queryset)
 
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "groups":
+            kwargs["queryset"] = Group.objects.filter(workspace_group=None)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
-    """Django's group admin in Unfold's theme."""
+    """Django's group admin in Unfold's theme. Rows that stand for a group of a workspace are not
+    shown, because nobody is in them."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
+        return super().get_queryset(request).filter(workspace_group=None)
 
 
 @admin.register(Workspace)
@@ -157,6 +170,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "user",
         "workspace",
         "scopes",
+        "collections",
         "last_used_at",
         "expires_at",
         "revoked_at",
@@ -181,6 +195,50 @@ class ApiKeyAdmin(ReadOnlyAdmin):
                 queryset=", ".join(str(key) for key in queryset)
             ),
         )
+
+
+@admin.register(WorkspaceGroup)
+class WorkspaceGroupAdmin(ReadOnlyAdmin):
+    """Groups of workspaces, which their owners manage."""
+
+    list_display = ["name", "workspace", "external_names", "created_at"]
+    list_select_related = ["workspace"]
+    search_fields = ["name", "workspace__name"]
+    ordering = ["-group"]
+    fields = list_display
+
+
+@admin.register(GroupMember)
+class GroupMemberAdmin(ReadOnlyAdmin):
+    """Who is in which group of a workspace."""
+
+    list_display = ["membership", "group", "source", "created_at"]
+    list_select_related = ["membership__user", "membership__workspace", "group"]
+    search_fields = ["group__name", "membership__user__username"]
+    ordering = ["-id"]
+    fields = list_display
+    # Memberships and groups that have some could not be deleted otherwise.
+    can_delete = True
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ReadOnlyAdmin):
+    """Invitations, whose links nobody can read."""
+
+    list_display = ["id", "workspace", "role", "email", "uses", "max_uses", "expires_at"]
+    list_select_related = ["workspace"]
+    search_fields = ["email", "workspace__name"]
+    ordering = ["-id"]
+    fields = [*list_display, "groups", "created_by", "created_at", "revoked_at"]
+    actions = ["revoke"]
+
+    has_revoke_permission = requires("accounts.change_invitation")
+
+    @admin.action(description=gettext_lazy("Revoke"), permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
+        for invitation in queryset:
+            revoke_invitation(invitation=invitation)
+        messages.success(request, gettext("Their links open nothing any more."))
 
 
 @admin.register(IdempotencyRecord)

@@ -141,6 +141,7 @@ def authenticate_key(secret: str) -> ApiKey | None:
         if compare_digest(key.digest, digest):
             found = key
     if found is not None:
+        found.collections = [int(pk) for pk in found.collections]  # read as an array of numpy
         now = timezone.now()
         before = now - LAST_USED_INTERVAL
         if found.last_used_at is None or found.last_used_at < before:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.api_keys import MAX_NAME_CHARACTERS
 from accounts.credentials import SignInMethod
-from accounts.models import Scope
+from accounts.models import Scope, Workspace
 from accounts.rate_limits import TooManyRequests
 from accounts.sign_in import SignInRefused, check_password_allowed, record_refusal
 
@@ -108,6 +108,24 @@ class NewKeyForm(forms.Form):
     days = forms.ChoiceField(
         label=gettext_lazy("Works for"), choices=list(LIFETIMES.items()), required=False
     )
+
+    collections = forms.TypedMultipleChoiceField(
+        label=gettext_lazy("Only these collections"),
+        coerce=int,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy(
+            "None ticked: all. With some, it opens nothing else: neither memory and conversations,"
+            " nor what people put into the graph by hand."
+        ),
+    )
+
+    def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = list(workspace.collections.order_by("name").values_list("pk", "name"))
+        self.fields["collections"].choices = choices  # type: ignore[attr-defined]
+        if not choices:
+            del self.fields["collections"]
 
     def expires_at(self) -> datetime | None:
         """Expiry of the valid form; None for never."""

@@ -19,6 +19,7 @@ MAX_NAME_CHARACTERS = 100
 MAX_EXTERNAL_NAMES = 50
 MAX_EXTERNAL_NAME_CHARACTERS = 200
 MAX_GROUPS = 500
+MAX_SOURCE_CHARACTERS = 40
 
 
 @transaction.atomic
@@ -144,7 +145,7 @@ def set_external_groups(
     capitals. Returns the groups; names of no group are passed over. Raises NotFound where the user
     is no member of the workspace.
     """
-    if not source or len(source) > GroupMember._meta.get_field("source").max_length:
+    if not 0 < len(source) <= MAX_SOURCE_CHARACTERS:
         raise ValueError("A source of groups has a name of at most 40 characters.")
     with transaction.atomic():
         membership = (

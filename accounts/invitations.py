@@ -15,13 +15,21 @@ from django.conf import settings
 from django.core.mail import send_mail
 from django.core.validators import validate_email
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext
 
 from accounts.api_keys import secret_digest
 from accounts.audit import Action, Kind, record_change
 from accounts.members import add_member, checked_role
-from accounts.models import Invitation, Membership, Role, Workspace, WorkspaceGroup
+from accounts.models import (
+    Invitation,
+    InvitationQuerySet,
+    Membership,
+    Role,
+    Workspace,
+    WorkspaceGroup,
+)
 from common.errors import Conflict, InvalidInput, NotFound
 from common.rls import bypass_rls
 
@@ -169,9 +177,17 @@ def revoke_invitation(*, invitation: Invitation) -> Invitation:
     return invitation
 
 
-def _by_token(token: str) -> Any:
+def prune_invitations() -> int:
+    """Delete invitations that ended a month ago, with the addresses that they were sent to; returns
+    how many."""
+    before = timezone.now() - timedelta(days=30)
+    ended = Q(expires_at__lt=before) | Q(revoked_at__lt=before)
+    return Invitation.objects.filter(ended).delete()[0]
+
+
+def _by_token(token: str) -> InvitationQuerySet:
     if not TOKEN.fullmatch(token):
-        return Invitation.objects.none()
+        token = ""  # which is nobody's
     return Invitation.objects.open().filter(digest=secret_digest(token))
 
 

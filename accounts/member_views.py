@@ -1,6 +1,6 @@
 """Pages of members, groups and invitations, and the page that an invitation leads to."""
 
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import login
@@ -237,7 +237,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
         posted = request.POST if request.method == "POST" else None
         if request.user.is_authenticated:
             if posted is not None:
-                return _joined(request, token, cast("User", request.user))
+                return _joined(request, token, request.user)
             form = None
         else:
             if posted is not None:
@@ -264,7 +264,7 @@ def _refused(request: HttpRequest, token: str, error: RagsiteError) -> HttpRespo
     """Who has used it up themselves, such as by clicking twice, is a member."""
     if request.user.is_authenticated and request.method == "POST":
         try:
-            return _joined(request, token, cast("User", request.user))
+            return _joined(request, token, request.user)
         except NotFound:
             pass
     count_invitation_attempt(request)

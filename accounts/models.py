@@ -316,6 +316,9 @@ class ApiKey(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    #: Of those in `collections` that are there, where a page shows them.
+    collection_names: "list[str] | None" = None
+
     objects = ApiKeyQuerySet.as_manager()
 
     class Meta:

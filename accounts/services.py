@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
-from accounts.models import Membership, Role, User, Workspace
+from accounts.models import ApiKey, Membership, Role, User, Workspace
 from common.errors import Forbidden, InvalidInput, NotFound
 from common.sql import fetch_prepared
 
@@ -119,6 +119,16 @@ GROUPS_OF_USER = """
     SELECT own.group_id FROM accounts_groupmember AS own
     JOIN accounts_membership AS member ON member.id = own.membership_id
     WHERE member.user_id = %s"""
+
+
+def rights_of(user: Any, *, key: ApiKey | None = None) -> frozenset[str]:
+    """What `user` may come in by now, in words to compare: workspaces, groups, and the API key that
+    was shown. Work that takes long is ended where one of them is gone."""
+    if key is not None and not ApiKey.objects.usable().filter(pk=key.pk).exists():
+        return frozenset()
+    own = Membership.objects.visible_to(user).filter(user=user.pk)
+    names = {f"workspace:{pk}" for pk in own.values_list("workspace", flat=True)}
+    return frozenset({*names, *principals(user)}) if names else frozenset()
 
 
 def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:

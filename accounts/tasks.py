@@ -1,6 +1,6 @@
 """Celery tasks."""
 
-from accounts import audit, idempotency, sign_in
+from accounts import audit, idempotency, invitations, sign_in
 from common.celery import app
 
 
@@ -8,6 +8,12 @@ from common.celery import app
 def prune_idempotency_records() -> int:
     """Delete answers that were kept long enough; returns how many."""
     return idempotency.prune_records()
+
+
+@app.task
+def prune_invitations() -> int:
+    """Delete invitations that ended long ago; returns how many."""
+    return invitations.prune_invitations()
 
 
 @app.task

@@ -154,11 +154,17 @@ def api_keys(request: HttpRequest) -> HttpResponse:
     """List of keys and the form for a new one. The answer to the form shows the secret without a
     redirect, because it would have to be stored until then.
     """
-    form = NewKeyForm(request.POST if request.method == "POST" else None, initial={"days": "90"})
+    workspace = request_workspace(request)
+    new: dict[str, Any] = {"initial": {"days": "90"}, "workspace": workspace}
+    form = NewKeyForm(request.POST if request.method == "POST" else None, **new)
     made = _create_key(request, form) if form.is_valid() else None
+    keys = list(_visible_keys(request)[:LISTED_KEYS])
+    names = dict(workspace.collections.values_list("pk", "name"))
+    for key in keys:
+        key.collection_names = [names[pk] for pk in key.collections if pk in names]
     context = {
-        "keys": _visible_keys(request)[:LISTED_KEYS],
-        "form": form if made is None else NewKeyForm(initial={"days": "90"}),
+        "keys": keys,
+        "form": form if made is None else NewKeyForm(**new),
         "made": made,
     }
     answer = render(request, "accounts/keys.html", context, status=400 if form.errors else 200)
@@ -199,6 +205,7 @@ def _create_key(request: HttpRequest, form: NewKeyForm) -> dict[str, Any] | None
             name=form.cleaned_data["name"],
             scopes=form.cleaned_data["scopes"],
             expires_at=form.expires_at(),
+            collections=form.cleaned_data.get("collections", ()),
         )
     if form.errors:
         return None

@@ -311,7 +311,7 @@ def collection_columns() -> dict[str, str]:
     collection: Any = apps.get_model("documents", "Collection")
     owned = workspace_columns()
     tables = {
-        model._meta.db_table: field.column
+        model._meta.db_table: str(field.column)
         for model in apps.get_models(include_auto_created=True)
         for field in model._meta.local_concrete_fields
         if field.related_model is collection and not field.null and model._meta.db_table in owned

@@ -182,11 +182,11 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 2)
 
 
-def stream_progress(run_id: int, *, last_id: str = "") -> Iterator[bytes]:
+def stream_progress(run_id: int, *, last_id: str = "", user: Any = None) -> Iterator[bytes]:
     """Server-sent events: `progress` whenever the run changes, `end` at its end.
 
-    `last_id` is the last event that the client received, which is not sent again. No database
-    connection is held between polls.
+    `last_id` is the last event that the client received, which is not sent again. It ends where
+    `user`, if given, may not see the run any more. No database connection is held between polls.
     """
     _release_connection()  # of the connection that found out who asks
     yield sse.format_retry(RECONNECT_MILLISECONDS)
@@ -194,6 +194,10 @@ def stream_progress(run_id: int, *, last_id: str = "") -> Iterator[bytes]:
     while monotonic() < ends:
         try:
             progress = latest_progress(run_id)
+            if progress is not None and progress[0] != last_id and user is not None:
+                if not IngestionRun.objects.visible_to(user).filter(pk=run_id).exists():
+                    progress = None
+                _release_connection()
         except DatabaseError:
             return  # the client reconnects and continues
         event_id, figures = progress or (last_id, {"state": "deleted", "is_finished": True})

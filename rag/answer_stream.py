@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Event as Flag
@@ -19,9 +20,12 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import get_script_prefix, set_script_prefix
+from django.utils.translation import gettext
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.models import ApiKey
+from accounts.services import rights_of
 from common import sse
 from common.errors import RagsiteError
 from common.sql import release_connection
@@ -41,6 +45,8 @@ HEARTBEAT_SECONDS = 5.0
 STALLED_SECONDS = 60.0
 #: Seconds to wait for a cancelled answer to end. Model calls are abandoned within half a second.
 JOIN_SECONDS = 5.0
+#: Interval in seconds at which it is looked whether who asks may still see what they did.
+RIGHTS_SECONDS = 1.0
 #: Events that may wait for a client; beyond that the model's stream is not read.
 MAX_QUEUED_EVENTS = 256
 
@@ -59,20 +65,38 @@ class ServerStopping(RagsiteError):
         super().__init__("The server is being restarted. Ask again in a moment.")
 
 
+class RightsLost(RagsiteError):
+    """Who asks has left the workspace or a group, or the API key was revoked, meanwhile."""
+
+    code = "rights_lost"
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext("What you may see has changed meanwhile, so the answer ends here. Ask again.")
+        )
+
+
 class AnswerThread:
     """The events of one answer, consumed from their iterator in a thread of its own. Iterating
     returns what has arrived since the last time, in order; an empty list after HEARTBEAT_SECONDS of
-    silence. It raises what the iterator raises, ClientGone and ServerStopping. `close()` must be
-    called; it sets `cancelled`, which ends the work."""
+    silence. It raises what the iterator raises, ClientGone and ServerStopping, and RightsLost where
+    `rights()` lose any. `close()` must be called; it sets `cancelled`, which ends the work."""
 
     def __init__(
-        self, events: Iterator[Event], *, cancelled: Flag, client: ClientConnection
+        self,
+        events: Iterator[Event],
+        *,
+        cancelled: Flag,
+        client: ClientConnection,
+        rights: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         """Take a slot, or raise TooManyStreams."""
         slots.take()
         self._events = events
         self._cancelled = cancelled
         self._client = client
+        self._rights = rights
         self._waiting: SimpleQueue[Event | None] = SimpleQueue()  # None marks the end
         self._error: BaseException | None = None
         self._is_over = False
@@ -148,7 +172,13 @@ class AnswerThread:
         try:
             with cancellation(self._cancelled):
                 try:
+                    rights, checked_at = self._rights(), monotonic()
                     for event in self._events:
+                        if monotonic() - checked_at > RIGHTS_SECONDS:
+                            if not rights <= self._rights():
+                                raise RightsLost
+                            release_connection()
+                            checked_at = monotonic()
                         while (
                             self._waiting.qsize() >= MAX_QUEUED_EVENTS
                             and not self._cancelled.is_set()
@@ -296,7 +326,14 @@ def start_answer(
 ) -> AnswerThread:
     """Start consuming `events`; releases this thread's database connection."""
     release_connection()
-    return AnswerThread(events, cancelled=cancelled, client=ClientConnection(request.META))
+    user, auth = getattr(request, "user", None), getattr(request, "auth", None)
+    key = auth if isinstance(auth, ApiKey) else None
+    return AnswerThread(
+        events,
+        cancelled=cancelled,
+        client=ClientConnection(request.META),
+        rights=frozenset if user is None else partial(rights_of, user, key=key),
+    )
 
 
 def first_events(answering: AnswerThread) -> list[Event]:

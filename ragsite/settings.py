@@ -239,6 +239,7 @@ _SCHEDULE = {
     "accounts.tasks.prune_idempotency_records": 3600.0,
     "accounts.tasks.prune_history": 3600.0,
     "accounts.tasks.prune_sessions": 3600.0,
+    "accounts.tasks.prune_invitations": 3600.0,
     "sources.tasks.start_due_sources": _RECOVERY_SECONDS,
     "sources.tasks.send_notices": _RECOVERY_SECONDS,
     "sources.tasks.check_sources": 60.0,
@@ -573,6 +574,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
+        "MemberRole": "accounts.models.Role",
         "DocumentStatus": "documents.models.Document.Status",
         "CollectionGraph": "documents.models.Collection.Graph",
         "RunState": "documents.models.IngestionRun.State",

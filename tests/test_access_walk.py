@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
+from accounts.groups import set_groups
+from accounts.members import remove_member
+from accounts.models import Membership
 from tests.access import inventory
 from tests.access.policy import ACTORS, Who, is_let_in
 from tests.access.report import DOORS, write
@@ -85,16 +89,46 @@ def _walk(world: World) -> Walked:
             told = "e" if answer.is_error else str(answer.status)
             told += " ✓" if is_let_in(case.door, case.actor) else ""
             walked.statuses[case.door.name, case.actor.name] = told
+    walked.wrong += _leave(world, walker)
     return walked
+
+
+def _leave(world: World, walker: Walker) -> list[str]:
+    """What is wrong once the viewer has left the group that sees the document with a list, and then
+    the workspace: with the same session and the same key as before, between two requests."""
+    viewer = Membership.objects.get(workspace=world.a, user__username="viewer")
+    people = [actor for actor in ACTORS if actor.name in ("viewer", "key:viewer")]
+    wrong = []
+    for note, leave in (
+        (" (who has left the group)", partial(set_groups, membership=viewer, group_ids=())),
+        (" (who has left the workspace)", partial(remove_member, membership=viewer)),
+    ):
+        leave()
+        walker.forget()
+        gone = "workspace" in note
+        for door in DOORS:
+            if door.who not in (*LISTED, Who.MEMBER) or door.path in ADMIN:
+                continue
+            for actor in people:
+                if door.is_form and actor.is_key:
+                    continue
+                now = replace(actor, is_listed=False)
+                if gone:
+                    now = replace(now, role="", is_known=not actor.is_key)
+                wrong += walker.walk(Case(door, now, world.ids, note=note))[1]
+    return wrong
 
 
 def cases(world: World) -> Iterator[Case]:
     """Doors that other threads serve come last, and there the refused come first, because what
-    those let in write stays. `ACCESS=/runs,/mcp` in the environment takes some of them."""
+    those let in write stays. `ACCESS=/runs,/mcp` in the environment takes some of them, and
+    `ACCESS_AS=viewer,key:read` some of those who come."""
     asked = os.environ.get("ACCESS", "").split(",")
+    named = os.environ.get("ACCESS_AS", "").split(",")
+    actors = [actor for actor in ACTORS if named == [""] or actor.name in named]
     doors = [door for door in DOORS if any(each in door.name for each in asked)]
     for door in sorted(doors, key=lambda door: door.is_threaded):
-        for actor in sorted(ACTORS, key=lambda actor: is_let_in(door, actor)):
+        for actor in sorted(actors, key=lambda actor: is_let_in(door, actor)):
             if (door.is_form and actor.is_key) or (door.path in ADMIN and actor.name in ALIKE):
                 continue
             yield Case(door, actor, world.ids)

@@ -1,11 +1,15 @@
-"""Addresses of the API of the keys and the history."""
+"""Addresses of the API of keys, history, members, groups and invitations."""
 
 from rest_framework.routers import SimpleRouter
 
+from accounts.api.members import GroupViewSet, InvitationViewSet, MemberViewSet
 from accounts.api.views import ApiKeyViewSet, ChangeViewSet
 
 router = SimpleRouter(use_regex_path=False)
 router.register("keys", ApiKeyViewSet, basename="key")
 router.register("changes", ChangeViewSet, basename="change")
+router.register("members", MemberViewSet, basename="member")
+router.register("groups", GroupViewSet, basename="group")
+router.register("invitations", InvitationViewSet, basename="invitation")
 
 urlpatterns = router.urls

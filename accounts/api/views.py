@@ -14,6 +14,7 @@ from accounts.api_keys import MAX_NAME_CHARACTERS, create_key, revoke_key
 from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind
 from accounts.models import ApiKey, Change, Scope
 from common.api import ErrorSerializer
+from common.errors import NotFound
 from common.openapi import load_examples
 from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer
 
@@ -38,6 +39,12 @@ class NewKeyInput(StrictSerializer):
     expires_at = serializers.DateTimeField(
         required=False, allow_null=True, help_text="When it ends. Without it, never."
     )
+    collections = serializers.ListField(
+        child=serializers.SlugField(max_length=63),
+        required=False,
+        max_length=1_000,
+        help_text="Slugs of the only collections that it opens. Without, or empty: all.",
+    )
 
 
 @extend_schema_serializer(component_name="ApiKey")
@@ -50,6 +57,10 @@ class KeySerializer(ReadOnlyModelSerializer[ApiKey]):
         child=serializers.ChoiceField(choices=Scope.choices), help_text=SCOPES
     )
     is_live = serializers.BooleanField(help_text="Neither revoked nor expired.")
+    collections = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="Ids of the only collections that it opens. Empty: all.",
+    )
 
     class Meta:
         model = ApiKey
@@ -60,6 +71,7 @@ class KeySerializer(ReadOnlyModelSerializer[ApiKey]):
             "user",
             "workspace",
             "scopes",
+            "collections",
             "is_live",
             "created_at",
             "expires_at",
@@ -98,15 +110,24 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(
         summary="Make an API key",
         description="It has the rights that you have, within its scopes. A key that makes another"
-        " gives it no more than it has itself.",
+        " gives it no more than it has itself. With `collections` it opens nothing else: neither"
+        " memory, conversations and members, nor what people put into the graph by hand.",
         request=NewKeyInput,
         responses={201: SecretSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_KEY],
     )
     def create(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(NewKeyInput)
+        slugs = set(values.pop("collections", ()))
+        known = dict(self.workspace.collections.filter(slug__in=slugs).values_list("slug", "pk"))
+        if missing := slugs - known.keys():
+            raise NotFound(f"There is no collection “{min(missing)}” here.")
         key, secret = create_key(
-            user=self.request.user, workspace=self.workspace, maker=self.key, **values
+            user=self.request.user,
+            workspace=self.workspace,
+            maker=self.key,
+            collections=known.values(),
+            **values,
         )
         shown = KeySerializer(key, context=self.get_serializer_context()).data
         return Response(

@@ -1,6 +1,7 @@
 """Programs that come with an API key."""
 
 from base64 import b64encode
+from collections.abc import Iterable
 from datetime import datetime
 
 from rest_framework.test import APIClient
@@ -10,7 +11,11 @@ from accounts.models import ApiKey, Membership, Scope
 
 
 def make_key(
-    member: Membership, *scopes: str, name: str = "A program", expires_at: datetime | None = None
+    member: Membership,
+    *scopes: str,
+    name: str = "A program",
+    expires_at: datetime | None = None,
+    collections: Iterable[int] = (),
 ) -> tuple[ApiKey, str]:
     """A key of the member's and its secret; without `scopes` it has all."""
     return create_key(
@@ -19,6 +24,7 @@ def make_key(
         name=name,
         scopes=scopes or Scope.values,
         expires_at=expires_at,
+        collections=collections,
     )
 
 

@@ -91,7 +91,8 @@ class RunViewSet(CollectionFiltered):
     @action(detail=True, content_negotiation_class=StreamNegotiation, pagination_class=None)
     def events(self, *args: Any, **kwargs: Any) -> StreamingHttpResponse:
         last_id = self.request.headers.get("Last-Event-ID", "")
-        return stream_response(stream_progress(self.get_object().pk, last_id=last_id))
+        run, user = self.get_object(), self.request.user
+        return stream_response(stream_progress(run.pk, last_id=last_id, user=user))
 
     @extend_schema(
         summary="Cancel a run",

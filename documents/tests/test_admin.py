@@ -19,8 +19,11 @@ from django.utils import timezone
 from accounts import idempotency
 from accounts.api_keys import create_key
 from accounts.audit import Action, Channel, Kind, acting, record_change
+from accounts.groups import add_members, create_group
+from accounts.invitations import create_invitation
 from accounts.models import (
     Change,
+    GroupMember,
     IdempotencyRecord,
     Identity,
     LoginSession,
@@ -136,6 +139,13 @@ def rows() -> dict[type[models.Model], models.Model]:
         user=member.user, workspace=member.workspace, key="nightly-upload", fingerprint="0"
     )
     everything += [IdempotencyRecord.objects.get()]
+    group = create_group(workspace=member.workspace, name="Pharmacists")
+    add_members(group=group, memberships=[member])
+    everything += [group, GroupMember.objects.get()]
+    invitation, _ = create_invitation(
+        workspace=member.workspace, user=member.user, email="new@example.org"
+    )
+    everything += [invitation]
     everything += search_rows(document, member)
     everything += source_rows(document)
     everything += memory_rows(member.workspace)
@@ -311,6 +321,9 @@ TOLD: dict[str, list[str]] = {
     "identity": ["4711", "https://firm.example", "person"],
     "secondfactor": ["blue stick", "person"],
     "loginsession": ["192.0.2.7", "person"],
+    "workspacegroup": ["Pharmacists", "Workspace"],
+    "groupmember": ["Pharmacists", "owner"],
+    "invitation": ["new@example.org", "Viewer"],
     "conversation": ["Conversation", "person"],
     "message": ["assistant", "llama"],
     "pipeline": ["My own", "mine"],

@@ -77,7 +77,9 @@ def events(request: HttpRequest, pk: int) -> HttpResponse | StreamingHttpRespons
     run = _get_run(request, pk)
     try:
         return stream_response(
-            stream_progress(run.pk, last_id=request.headers.get("Last-Event-ID", ""))
+            stream_progress(
+                run.pk, last_id=request.headers.get("Last-Event-ID", ""), user=request.user
+            )
         )
     except TooManyStreams as error:
         headers = {"Retry-After": str(error.retry_after)}

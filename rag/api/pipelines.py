@@ -240,8 +240,6 @@ class PipelineView(WorkspaceView):
 class PipelinesView(PipelineView):
     """`/api/v1/pipelines/`: lists pipelines and creates them."""
 
-    for_limited_keys = frozenset({"get"})
-
     @extend_schema(
         operation_id="pipelines_list",
         summary="List pipelines: the workspace's own, then templates",
@@ -291,7 +289,6 @@ class PipelineCheckView(PipelineView):
 class PipelineDetailView(PipelineView):
     """`/api/v1/pipelines/{id}/`: reads, replaces and deletes one pipeline."""
 
-    for_limited_keys = frozenset({"get"})
     is_detail = True
 
     def locked_rows(self) -> QuerySet[Pipeline]:

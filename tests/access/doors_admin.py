@@ -31,6 +31,9 @@ MODELS: dict[str, Rights] = {
     "accounts.workspace": Rights(add=True, change=True),  # deleted when empty only
     "accounts.membership": ALL,
     "accounts.apikey": Rights(delete=True, actions=(("revoke", "change"),)),
+    "accounts.workspacegroup": NOTHING,
+    "accounts.groupmember": DELETE,
+    "accounts.invitation": Rights(actions=(("revoke", "change"),)),
     "accounts.idempotencyrecord": NOTHING,
     "accounts.change": NOTHING,
     "accounts.identity": DELETE,

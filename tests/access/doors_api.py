@@ -313,6 +313,24 @@ KEYS = [
         ("POST", "/api/v1/keys/{key}/revoke/"),
     ),
 ]
+MEMBERS = _doors(
+    Who.OWNER,
+    "admin",
+    ("GET", "/api/v1/members/"),
+    ("GET", "/api/v1/members/{accounts.membership}/"),
+    ("PATCH", "/api/v1/members/{accounts.membership}/", {"external_names": ["a"]}),
+    ("DELETE", "/api/v1/members/{accounts.membership}/"),
+    ("GET", "/api/v1/groups/"),
+    ("POST", "/api/v1/groups/", {"name": "New"}),
+    ("GET", "/api/v1/groups/{accounts.workspacegroup}/"),
+    ("PATCH", "/api/v1/groups/{accounts.workspacegroup}/", {"name": "Other"}),
+    ("DELETE", "/api/v1/groups/{accounts.workspacegroup}/"),
+    ("GET", "/api/v1/invitations/"),
+    ("POST", "/api/v1/invitations/", {"role": "viewer"}),
+    ("GET", "/api/v1/invitations/{accounts.invitation}/"),
+    ("POST", "/api/v1/invitations/{accounts.invitation}/revoke/"),
+    fine=(409,),  # the last owner stays
+)
 OPEN = _doors(
     ANYBODY,
     "read",
@@ -340,6 +358,7 @@ GROUPS: dict[str, list[Door]] = {
     "Memory": REMEMBERING,
     "Chat and traces": CHATTING,
     "API keys": KEYS,
+    "Members, groups and invitations": MEMBERS,
     "Description and health": OPEN,
     "Webhooks of sources": CALLED,
     "Figures for those who run the site": WATCHING,

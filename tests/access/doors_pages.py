@@ -173,6 +173,14 @@ CHAT = [
 PEOPLE = [
     *_form(MEMBER, "/keys/", {"name": "n", "scopes": "read"}),
     *_form(OWN, "/keys/{key}/revoke/", {}),
+    *_doors(MEMBER, ("GET", "/members/")),
+    *_doors(Who.OWNER, ("POST", "/members/", {"role": "viewer", "days": "7", "uses": "1"})),
+    *_form(Who.OWNER, "/members/{accounts.membership}/", {"role": "owner"}),
+    *_form(Who.OWNER, "/members/{accounts.membership}/remove/", {}, fine=(409,)),
+    *_form(Who.OWNER, "/groups/new/", {"name": "New"}),
+    *_form(Who.OWNER, "/groups/{accounts.workspacegroup}/", {"name": "Other"}),
+    *_form(Who.OWNER, "/groups/{accounts.workspacegroup}/delete/", {}),
+    *_form(Who.OWNER, "/invitations/{accounts.invitation}/revoke/", {}),
     *_doors(MEMBER, ("POST", "/workspaces/choose/", {"workspace": "{workspace}"})),
     *_doors(LOGGED_IN, ("POST", "/language/", {"language": ""})),
 ]
@@ -193,6 +201,7 @@ ACCOUNT = [
     *_doors(OWN, ("POST", "/account/sessions/{accounts.loginsession}/end/")),
 ]
 OPEN = [
+    *_form(ANYBODY, "/join/no-such-token/", {}, fine=(404,)),
     *_doors(
         ANYBODY,
         ("GET", "/docs/"),

@@ -6,8 +6,11 @@ from uuid import uuid4
 from django.utils import timezone
 
 from accounts.audit import Action, Kind, record_change
+from accounts.groups import add_members, create_group
+from accounts.invitations import create_invitation
 from accounts.models import (
     Change,
+    GroupMember,
     IdempotencyRecord,
     Identity,
     LoginSession,
@@ -181,6 +184,9 @@ def kept(owner: Membership, words: Words) -> dict[str, Any]:
         status=200,
         **mine,
     )
+    group = create_group(workspace=owner.workspace, name=f"Group {words.shared}")
+    add_members(group=group, memberships=[owner])
+    invitation, _ = create_invitation(workspace=owner.workspace, user=owner.user)
     key, _ = make_key(owner, "read", name=f"Key {words.own}")
     record_change(
         action=Action.CHANGED, kind=Kind.COLLECTION, workspace_id=owner.workspace_id, object_id=1
@@ -194,5 +200,8 @@ def kept(owner: Membership, words: Words) -> dict[str, Any]:
         "search.savedsearch": saved.pk,
         "accounts.idempotencyrecord": record.pk,
         "accounts.apikey": key.pk,
+        "accounts.workspacegroup": group.pk,
+        "accounts.groupmember": GroupMember.objects.get(group=group).pk,
+        "accounts.invitation": invitation.pk,
         "accounts.change": change.pk,
     }

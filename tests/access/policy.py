@@ -1,5 +1,6 @@
 """What is said of a door, and whom it lets in. Nothing here asks the site."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,6 +15,7 @@ class Who(Enum):
     EDITOR = "editors, owners"
     READER = "members on the access list"
     CORRECTOR = "editors and owners on the access list"
+    OWNER = "owners"
     OWN = "the user alone"
     STAFF = "staff"
 
@@ -53,6 +55,14 @@ class Door:
         """Whether it names something of workspace A."""
         return "{" in self.path or "{" in _braces(self.body)
 
+    @property
+    def is_of_the_collection(self) -> bool:
+        """Whether it names something that is in the collection of workspace A."""
+        if "/graph/edges/?" in self.path or self.tool == "completion/complete":
+            return False  # which list what there is: nothing
+        named = (self.path + _braces(self.body)).replace("{pipeline}", "")
+        return any(mark in named for mark in ("{", "src:gate", "private.md", "notes"))
+
 
 def _braces(body: Any) -> str:
     """Every text in it."""
@@ -77,6 +87,8 @@ class Actor:
     permissions: str = ""
     is_staff: bool = False
     is_owner_of_things: bool = False
+    #: The key is limited to a collection in which there is nothing.
+    is_limited: bool = False
 
     @property
     def is_key(self) -> bool:
@@ -109,10 +121,24 @@ ACTORS = (
     _key("key:viewer", *ALL_SCOPES, role="viewer", is_owner_of_things=False),
     _key("key:revoked", *ALL_SCOPES, is_known=False),
     _key("key:expired", *ALL_SCOPES, is_known=False),
+    _key("key:elsewhere", *ALL_SCOPES, is_limited=True),
     _key("key:B", *ALL_SCOPES, role="", has_home=True, is_owner_of_things=False),
 )
 
 EDITING = ("editor", "owner")
+
+#: Doors that a key limited to collections may come through, as method and path. All others belong
+#: to the whole workspace.
+OPEN_TO_LIMITED_KEYS = re.compile(
+    r"(GET|POST) /api/v1/(search|facets|filters|summary|documents|chunks|edits|runs|tools)/"
+    r"|(GET|PATCH|DELETE) /api/v1/(documents|chunks)/"
+    r"|DELETE /api/v1/summary/"
+    r"|(GET|PATCH|DELETE) /api/v1/collections/|[A-Z]+ /api/v1/collections/[^/]+/"
+    r"|GET /api/v1/(graph|spaces|models)/"
+    r"|POST /api/v1/graph/(traverse|paths|subgraph)/"
+    r"|POST /api/v1/(chat/|pipelines/check/|pipelines/[^/]+/run/)"
+    r"|[A-Z]+ (/v1/|/v2/|/mcp)"
+)
 
 
 def is_known(door: Door, actor: Actor) -> bool:
@@ -122,6 +148,11 @@ def is_known(door: Door, actor: Actor) -> bool:
 
 def _lacks_scope(door: Door, actor: Actor) -> bool:
     return actor.is_key and not set(door.scope.split("+")) <= (actor.scopes or frozenset())
+
+
+def _is_open_to_limited_keys(door: Door) -> bool:
+    is_of_workspace = "memory" in door.scope or door.tool == "graph_upsert"
+    return not is_of_workspace and bool(OPEN_TO_LIMITED_KEYS.match(f"{door.method} {door.path}"))
 
 
 def is_at_home(door: Door, actor: Actor) -> bool:
@@ -134,6 +165,8 @@ def is_let_in(door: Door, actor: Actor) -> bool:
     if door.who is Who.ANYBODY:
         return True
     if not is_known(door, actor) or _lacks_scope(door, actor):
+        return False
+    if actor.is_limited and (not _is_open_to_limited_keys(door) or door.is_of_the_collection):
         return False
     if door.who is Who.LOGGED_IN:
         return bool(actor.role) or not actor.is_key  # a key knows no other workspace than its own
@@ -156,6 +189,8 @@ def _is_member_let_in(door: Door, actor: Actor) -> bool:
         return False
     if door.who in (Who.EDITOR, Who.CORRECTOR) and actor.role not in EDITING:
         return False
+    if door.who is Who.OWNER and actor.role != "owner":
+        return False
     if door.who in (Who.READER, Who.CORRECTOR) and not actor.is_listed:
         return False
     return door.who is not Who.OWN or actor.is_owner_of_things
@@ -168,8 +203,19 @@ def refusals(door: Door, actor: Actor) -> tuple[int, ...]:
         return (401,)
     if _lacks_scope(door, actor):
         return (403,)
-    hides_thing = door.method == "GET" and door.is_of_a_thing and not door.is_form
-    is_unlisted = not actor.is_listed and door.who is not Who.STAFF  # no document's list
+    if actor.is_limited and door.who is not Who.STAFF:
+        is_continued = "{conversation}" in _braces(door.body)
+        return (404,) if _is_open_to_limited_keys(door) and not is_continued else (403,)
+    if door.who is Who.CORRECTOR and actor.role == "viewer" and not actor.is_listed:
+        return (403, 404)  # whatever is looked at first
+    hides_thing = (
+        door.method == "GET"
+        and door.is_of_a_thing
+        and not door.is_form
+        and door.who is not Who.OWNER
+    )
+    # Staff and owners manage what has no document's list.
+    is_unlisted = not actor.is_listed and door.who not in (Who.STAFF, Who.OWNER)
     if not actor.role or door.who is Who.OWN or is_unlisted or hides_thing:
         return (404,)
     return (403,)

@@ -23,6 +23,8 @@ and with keys of every scope, and looks that it is so. The statuses that it met 
 - **The user alone**: another member, and an owner too, is answered 404.
 - A **scope** is what an API key needs besides the rights of its user; without it the answer is 403.
   Keys open no pages and nothing of the admin.
+- A key that is **limited to collections** opens nothing of what belongs to the whole workspace
+  (403), and finds nothing of other collections (404).
 - Who is not logged in gets 401 from the API, and the login page elsewhere. Who may see a thing and
   not change it gets 403.
 """

@@ -58,6 +58,10 @@ class Walker:
         self._hash_statement = _hash_statement(world.a.pk)
         self._before = self._hash()
 
+    def forget(self) -> None:
+        """Take the rows as they are now."""
+        self._before = self._hash()
+
     def walk(self, case: Case) -> tuple[Answer, list[str]]:
         """The answer, and what is wrong with it. Whatever is written is taken back, but for what
         other threads write."""
@@ -211,6 +215,8 @@ def unseen(case: Case) -> set[str]:
         words.add(ASKED)
     if not actor.is_owner_of_things:
         words |= {OWN, MEMORY}
+    if actor.is_limited:
+        return {SHARED, LISTED, OWN, MEMORY, ASKED, THEIRS}
     scopes = actor.scopes or frozenset()
     if actor.is_key and "memory" not in scopes:
         words.add(MEMORY)
@@ -227,6 +233,8 @@ def _hash_statement(workspace: int) -> str:
             continue
         columns = {field.column for field in model._meta.concrete_fields}
         where = f"WHERE workspace_id = {workspace}" if "workspace_id" in columns else ""
+        if model._meta.label == "auth.Group":  # but for those that stand for a workspace's group
+            where = "WHERE id NOT IN (SELECT group_id FROM accounts_workspacegroup)"
         shown = "to_jsonb(t)" + "".join(f" - '{name}'" for name in _UNCOUNTED if name in columns)
         parts.append(
             f"SELECT '{model._meta.label}', count(*), sum(hashtextextended(({shown})::text, 0))"

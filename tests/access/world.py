@@ -11,6 +11,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.test import Client
 from django.utils import timezone
 
+from accounts.groups import add_members, create_group
 from accounts.models import Membership, User, Workspace
 from accounts.tests.keys import make_key
 from documents.models import (
@@ -19,6 +20,7 @@ from documents.models import (
     Reembedding,
 )
 from documents.tests.factories import (
+    CollectionFactory,
     MembershipFactory,
     UserFactory,
     WorkspaceFactory,
@@ -59,7 +61,10 @@ def make_world(*, directory: Path) -> World:
     theirs = MembershipFactory(
         workspace=WorkspaceFactory(slug="birch", name=f"Birch {THEIRS}"), user__username="outsider"
     )
-    listed = [f"user:{members[name].user_id}" for name in ("owner", "viewer", "editor")]
+    readers = create_group(workspace=a, name="Readers")
+    add_members(group=readers, memberships=[members["viewer"]])
+    listed = [f"user:{members[name].user_id}" for name in ("owner", "editor")]
+    listed.append(readers.principal)
     ids, open_ids = fill(owner, listed, Words(SHARED, LISTED, OWN, MEMORY, ASKED), "notes")
     fill(theirs, [f"user:{theirs.user_id}"], Words(*[THEIRS] * 5), "leaves")
     ids["directory"] = str(directory)
@@ -85,6 +90,8 @@ def _make_keys(world: World, members: dict[str, Membership], theirs: Membership)
     keys["key:all"] = make_key(owner)
     for name in ("viewer", "unlisted"):
         keys[f"key:{name}"] = make_key(members[name])
+    elsewhere = CollectionFactory(workspace=owner.workspace, slug="elsewhere", name="Elsewhere")
+    keys["key:elsewhere"] = make_key(owner, collections=[elsewhere.pk])
     keys["key:revoked"], keys["key:expired"] = make_key(owner), make_key(owner)
     keys["key:B"] = make_key(theirs)
     now = timezone.now()
