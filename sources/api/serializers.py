@@ -313,6 +313,7 @@ class SourceFields(StrictSerializer):
     access_rules = AccessRuleSerializer(
         many=True,
         required=False,
+        max_length=100,  # type: ignore[call-arg]  # which the stubs do not know
         help_text="The first whose glob fits a file goes before `access`.",
     )
 
