@@ -178,6 +178,9 @@ def test_there_are_operations_of_every_part_to_look_at() -> None:
 PARTS = {
     "/api/v1/memory/": "memory",
     "/api/v1/keys/": "admin",
+    "/api/v1/members/": "admin",
+    "/api/v1/groups/": "admin",
+    "/api/v1/invitations/": "admin",
     "/api/v1/chat/": "chat",
     "/api/v1/conversations/": "chat",
     "/api/v1/traces/": "chat",
