@@ -16,8 +16,10 @@ BESIDE_FORMER = "0014_lexical_index"
 QUESTION = "otter heron"
 
 
-def migrate(*target: str) -> None:
-    call_command("migrate", "documents", *target, verbosity=0)
+def migrate(target: str = "") -> None:
+    """To a migration of documents, which undoes those of other apps that need later ones; or to the
+    last of all apps."""
+    call_command("migrate", *(["documents", target] if target else []), verbosity=0)
 
 
 @pytest.fixture
