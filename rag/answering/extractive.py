@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.trigrams import trigram_overlap
-from documents.question_language import question_language
 from rag.answering.contradictions import contradicts
 from rag.answering.phrases import say
 from rag.answering.segments import (
@@ -129,9 +128,11 @@ def extract_answer(
     *,
     similar: SimilarityFunction | None = None,
     language: str = "",
+    asked_in: str = "",
 ) -> ExtractiveAnswer:
     """Quote the best of `passages` (best first): at most MAX_QUOTES sentences, list items, table
-    rows or code segments. `similar` is called once; without its result only words decide."""
+    rows or code segments. `similar` is called once; without its result only words decide.
+    `language` is of what the site says itself, `asked_in` of the question; empty where unknown."""
     found = [
         Quote(passage, part)
         for passage in passages[:MAX_PASSAGES]
@@ -143,7 +144,7 @@ def extract_answer(
         return ExtractiveAnswer()
     # Headings and references only if there is nothing else.
     candidates = [quote for quote in found if not quote.is_reference_only] or found
-    scores, margin = _scores(question, candidates, similar)
+    scores, margin = _scores(question, candidates, similar, asked_in)
     judged = [
         replace(quote, score=score)
         for quote, score in zip(candidates, scores.tolist(), strict=True)
@@ -166,7 +167,10 @@ def extract_answer(
 
 
 def _scores(
-    question: str, candidates: Sequence[Quote], similar: SimilarityFunction | None
+    question: str,
+    candidates: Sequence[Quote],
+    similar: SimilarityFunction | None,
+    asked_in: str,
 ) -> tuple[Scores, float]:
     """A score for each candidate, and how far below the best one is still quoted."""
     overlap = trigram_overlap(
@@ -177,10 +181,8 @@ def _scores(
         np.array([overlap[place] for place in range(len(candidates))]) / lengths**LENGTH_EXPONENT
     )
     words = words / (words.max() or 1.0)
-    asked = question_language(question)
-    is_foreign = [
-        bool(asked) and quote.passage.language[:2] not in ("", asked) for quote in candidates
-    ]
+    languages = [quote.passage.language[:2] for quote in candidates]
+    is_foreign = [bool(asked_in) and language not in ("", asked_in) for language in languages]
     words = np.where(is_foreign, FOREIGN_WORDS_WEIGHT * words, words)
     words = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:

@@ -281,7 +281,13 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
     similar = question_similarity(question, passages)
     language = node_context.resources.language or _answer_language(question, passages)
     release_connection()
-    extracted = extract_answer(question, passages, similar=similar, language=language)
+    extracted = extract_answer(
+        question,
+        passages,
+        similar=similar,
+        language=language,
+        asked_in=question_language(question),
+    )
     for piece in extracted.pieces:
         call.emit(piece if isinstance(piece, Citation) else Verbatim(piece))
     return NodeResult(extracted.text, sources=node_context.sources)

@@ -375,7 +375,13 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
 
 def _quote(retrieved: Retrieval, language: str) -> Sequence[AnswerPiece]:
     similar = question_similarity(retrieved.query, retrieved.passages)
-    answer = extract_answer(retrieved.query, retrieved.passages, similar=similar, language=language)
+    answer = extract_answer(
+        retrieved.query,
+        retrieved.passages,
+        similar=similar,
+        language=language,
+        asked_in=question_language(retrieved.query),
+    )
     return answer.pieces
 
 
