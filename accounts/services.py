@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from accounts.audit import Action, Kind, record_change
 from accounts.models import ApiKey, Membership, Role, User, Workspace
 from common.errors import Forbidden, InvalidInput, NotFound
+from common.replicas import read_connection
 from common.sql import fetch_prepared
 
 DEFAULT_WORKSPACE = "default"
@@ -135,6 +136,7 @@ def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:
     """The names under which access lists know `user`: itself and its groups, whose ids may be
     passed.
     """
-    if groups is None:
-        groups = [pk for (pk,) in fetch_prepared(GROUPS_OF_USER, [user.pk] * 2)] if user.pk else ()
-    return [f"user:{user.pk}", *(f"group:{group}" for group in groups)]
+    if groups is None and user.pk:
+        rows = fetch_prepared(GROUPS_OF_USER, [user.pk] * 2, using=read_connection())
+        groups = [pk for (pk,) in rows]
+    return [f"user:{user.pk}", *(f"group:{group}" for group in groups or ())]
