@@ -33,10 +33,11 @@ def firm_pages() -> Iterable[Entry]:
 
 
 def docs_sources() -> Iterable[Entry]:
-    """The project's README and docs/."""
+    """The project's README and what docs/ has for users: no decisions."""
+    docs = [settings.BASE_DIR / "docs"]
     return chain(
         discover([settings.BASE_DIR / "README.md"]),
-        discover([settings.BASE_DIR / "docs"], glob="**/*.md"),
+        *(discover(docs, glob=glob) for glob in ("*.md", "how-to/**/*.md", "reference/**/*.md")),
     )
 
 
