@@ -379,6 +379,7 @@ def test_models_that_belong_to_a_workspace_say_so_in_a_column() -> None:
         # people, rights and sessions, which say who asks
         *("auth_group", "auth_permission", "auth_group_permissions", "django_session"),
         *("accounts_user", "accounts_user_groups", "accounts_user_user_permissions"),
+        *("accounts_identity", "accounts_secondfactor", "accounts_loginsession"),
         # what the site is made of, and the admin's own log, which requests may not read
         *("django_content_type", "django_admin_log", "documents_embeddingspace"),
         # numbers of a move between spaces; no text
