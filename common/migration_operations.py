@@ -120,7 +120,7 @@ def require_value(connection: Any, *, table: str, column: str) -> None:
             cursor.execute(f"{change} DROP CONSTRAINT {constraint}")
 
 
-def create_index_beside(connection: Any, *, name: str, table: str, columns: str) -> None:
+def create_index_concurrently(connection: Any, *, name: str, table: str, columns: str) -> None:
     """`CREATE INDEX CONCURRENTLY`, once the rest of an interrupted one is removed. It may wait for
     transactions that others began before, and holds up nobody meanwhile.
     """

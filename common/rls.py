@@ -336,7 +336,7 @@ def secure_tables(*, using: str = "default") -> None:
                 # Not FORCEd: docs/decisions/0045.
                 cursor.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
                 cursor.execute(f"DROP POLICY IF EXISTS {name} ON {table}")
-                condition = _shown(column) if name == POLICY_NAME else _within(column)
+                condition = _visible(column) if name == POLICY_NAME else _within(column)
                 cursor.execute(f"CREATE POLICY {name} ON {table} {kind} USING ({condition})")
     role = _ensure_role(connection)
     if role is None:
@@ -348,7 +348,7 @@ def secure_tables(*, using: str = "default") -> None:
     forget_role(connection)
 
 
-def _shown(column: str, setting: str = WORKSPACES_SETTING) -> str:
+def _visible(column: str, setting: str = WORKSPACES_SETTING) -> str:
     """Whether the id in `column` is one of those set with the statement."""
     # In a subquery it is evaluated once a statement, not once a row; the cast only tells the parser
     # that the subquery returns an array.
@@ -359,7 +359,7 @@ def _shown(column: str, setting: str = WORKSPACES_SETTING) -> str:
 def _within(column: str) -> str:
     """The same of collections, where the statement is limited to some."""
     setting = f"current_setting('{COLLECTIONS_SETTING}', true)"
-    return f"(SELECT coalesce({setting}, '') = '') OR {_shown(column, COLLECTIONS_SETTING)}"
+    return f"(SELECT coalesce({setting}, '') = '') OR {_visible(column, COLLECTIONS_SETTING)}"
 
 
 def _ensure_role(connection: Any) -> str | None:

@@ -120,7 +120,7 @@ def _set_values(
             raise InvalidInput("A source needs a name of at most 200 characters.", field="name")
     if options is not _UNSET:
         shown, secrets = _split_options(source.connector, options)
-        secrets = {**_kept_secrets(source, shown, secrets), **secrets}
+        secrets = {**_stored_secrets(source, shown, secrets), **secrets}
         open_connector(source.connector, {**shown, **secrets}).close()
         _check_server_path(source.connector, shown, user)
         source.options, source.credentials = shown, credentials.encrypt(secrets)
@@ -146,7 +146,7 @@ def _set_values(
         raise InvalidInput("Give a percentage from 0 to 100.", field="max_deletions")
 
 
-def _kept_secrets(
+def _stored_secrets(
     source: DataSource, shown: Mapping[str, Any], given: Mapping[str, str]
 ) -> dict[str, str]:
     """The secrets it has. Raises InvalidInput where they would go to another server: who changes a

@@ -16,7 +16,7 @@ import common.fields
 import documents.models.chunk
 from common.migration_operations import (
     InOneTransaction,
-    create_index_beside,
+    create_index_concurrently,
     fill_in_steps,
     require_value,
 )
@@ -48,7 +48,9 @@ def give_index_ids(apps: Any, schema_editor: Any) -> None:
         connection, table=CHUNKS, assignment=f"index_id = {following}", missing="index_id IS NULL"
     )
     require_value(connection, table=CHUNKS, column="index_id")
-    create_index_beside(connection, name="chunk_index_id_index", table=CHUNKS, columns="index_id")
+    create_index_concurrently(
+        connection, name="chunk_index_id_index", table=CHUNKS, columns="index_id"
+    )
 
 
 def take_index_ids(apps: Any, schema_editor: Any) -> None:

@@ -151,7 +151,7 @@ class Feed(Connector):
     # --- the feed --------------------------------------------------------------------------------
 
     def _read_entries(self) -> dict[str, Entry]:
-        with self._cache.held():
+        with self._cache.locked():
             data, url = self._download(self._options.url)
             if is_html(data):
                 named = _named_feed(data, url)

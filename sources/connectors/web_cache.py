@@ -74,7 +74,7 @@ class Known:
 
 
 class WebCache:
-    """A crawl is of one process at a time, within `held`. All raise SourceError where nothing can
+    """A crawl is of one process at a time, within `locked`. All raise SourceError where nothing can
     be written."""
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +88,7 @@ class WebCache:
             self._database = None
 
     @contextmanager
-    def held(self, count: int = 0) -> Iterator[None]:
+    def locked(self, count: int = 0) -> Iterator[None]:
         """Nobody else crawls meanwhile. Raises Unfinished where another process does."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "lock").open("wb") as lock:

@@ -151,7 +151,7 @@ class WebSite(Connector):
     # --- listing ---------------------------------------------------------------------------------
 
     def list_items(self) -> Iterator[Item]:
-        with self._cache.held():
+        with self._cache.locked():
             if not self._cache.resume():
                 self._begin()
             self._queued = set(self._cache.queued())
