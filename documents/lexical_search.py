@@ -6,7 +6,7 @@ read in one snapshot; `read_terms` turns its rows into the input of `common.bm25
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -174,10 +174,35 @@ class Terms:
     def score(self) -> Scores:
         """BM25 scores of all chunks that contain a term."""
         return score(
-            (self.statistics[language], terms)
+            (self._statistics_of(language), terms)
             for language, terms in self.terms.items()
             if language in self.statistics
         )
+
+    def _statistics_of(self, language: str) -> Statistics:
+        """With document frequencies as among the chunks of all languages: where few are in this
+        one, their words are no less rare."""
+        chunks = sum(each.documents for each in self.statistics.values())
+        return replace(self.statistics[language], least=chunks)
+
+    def coverage(self, language: str) -> float:
+        """The share (0..1) of the question's terms, weighted by rarity, that the chunk with most of
+        them contains, among those in this language."""
+        terms = self.terms.get(language, [])
+        if not terms:
+            return 0.0
+        statistics = self._statistics_of(language)
+        weights = [term.weight(statistics) for term in terms]
+        ids = [part.ids for term in terms for part in term.counted]
+        parts = [
+            np.full(len(part), weight)
+            for term, weight in zip(terms, weights, strict=True)
+            for part in term.counted
+        ]
+        if not ids or not sum(weights):
+            return 0.0
+        _, places = np.unique(np.concatenate(ids), return_inverse=True)
+        return float(np.bincount(places, np.concatenate(parts)).max() / sum(weights))
 
     @property
     def has_unknown(self) -> bool:

@@ -213,8 +213,8 @@ def rank_results(
         )
     method = fusion.method or "score"
     texts = PassageTexts(parsed.text, passages)
-    share = share_in_question_language(query, retrieved)
-    weights = fusion_weights(query, fusion, retrieved, share_in_language=share)
+    trust = trust_in_words(query, retrieved)
+    weights = fusion_weights(query, fusion, retrieved, trust=trust)
     options = RankingOptions(
         method=method,
         rrf_k=fusion.rrf_k or RRF_K,
@@ -225,7 +225,7 @@ def rank_results(
         min_similarity=query.min_similarity,
         min_rerank=query.min_rerank,
         diversify=query.diversify,
-        uses_trigrams=in_order and share >= USUAL_SHARE,
+        uses_trigrams=in_order and trust == 1.0,
     )
     if query.mode == "graph":
         retrieved, weights = add_graph_candidates(
@@ -311,10 +311,10 @@ USUAL_SHARE = 0.2
 
 
 def fusion_weights(
-    query: SearchQuery, fusion: FusionOptions, retrieved: Retrieved, *, share_in_language: float
+    query: SearchQuery, fusion: FusionOptions, retrieved: Retrieved, *, trust: float
 ) -> Mapping[str, float]:
     """Given weights; else those learned by the collections or adapted to the question, whose words
-    count less where only a small share of the passages is in its language. Equal weights for RRF.
+    count by how far they can be trusted. Equal weights for RRF.
     """
     if query.weights is not None:
         return checked_weights(query.weights, arms=query.arms)
@@ -330,13 +330,14 @@ def fusion_weights(
         retrieved.nearest,
         untuned=adapted_weights(WEIGHTS, retrieved.nearest),
     )
-    lexical = weights["lexical"] * min(1.0, share_in_language / USUAL_SHARE)
+    lexical = weights["lexical"] * trust
     return {"lexical": lexical, "vector": sum(weights.values()) - lexical}
 
 
-def share_in_question_language(query: SearchQuery, retrieved: Retrieved) -> float:
-    """Share of the scope's passages that are in the question's language, for a model that finds
-    those in others by meaning; 1 where it does not, or where nobody knows."""
+def trust_in_words(query: SearchQuery, retrieved: Retrieved) -> float:
+    """How much (0..1) the question's words count for a model that finds passages in other languages
+    by meaning: as usual where enough passages are in the question's language, or one of them holds
+    the question's words; 1 where the model does not find others, or where nobody knows."""
     passages = sum(retrieved.languages.values())
     finds_others = any(EVERY in space.languages for space in retrieved.facts.spaces)
     if query.vector is not None or not passages or not finds_others:
@@ -344,7 +345,9 @@ def share_in_question_language(query: SearchQuery, retrieved: Retrieved) -> floa
     language = question_language(query.text)
     if not language:
         return 1.0
-    return retrieved.languages.get(configuration(language), 0) / passages
+    name = configuration(language)
+    share = retrieved.languages.get(name, 0) / passages / USUAL_SHARE
+    return 1.0 if share >= 1.0 else max(share, retrieved.terms.coverage(name))
 
 
 def build_page(

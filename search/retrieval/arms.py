@@ -152,7 +152,7 @@ class Retrieved:
     `near` are index ids of the vector arm, `nearest_ids` the first of each space. `backgrounds`:
     baseline similarity by space. `has_unknown_terms`: a query word may occur in no chunk.
     `languages`: the scope's chunks by text search configuration, where words were looked for.
-    `graph` is the output of the graph arm.
+    `terms` are the question's words. `graph` is the output of the graph arm.
     """
 
     candidates: Candidates
@@ -164,6 +164,7 @@ class Retrieved:
     arms: tuple[ArmReport, ...]
     has_unknown_terms: bool
     languages: Mapping[str, int]
+    terms: Terms
     facts: ScopeFacts
     timings: dict[str, float] = field(default_factory=dict)
     graph: RankedGraph | None = None
@@ -360,6 +361,7 @@ def gather(
         arms=tuple(reports),
         has_unknown_terms=terms.has_unknown,
         languages={name: each.documents for name, each in terms.statistics.items()},
+        terms=terms,
         facts=facts,
     )
     return retrieved, state
