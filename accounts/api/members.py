@@ -227,6 +227,7 @@ class GroupViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
 class InvitationSerializer(ReadOnlyModelSerializer[Invitation]):
     """A link that makes who opens it a member, without the link."""
 
+    email = serializers.CharField(help_text="Whom the link was sent to; empty if to nobody.")
     role = serializers.ChoiceField(choices=Role.choices, help_text=ROLES)
     created_by = serializers.CharField(
         source="created_by.username", default=None, allow_null=True, help_text="Who made it."

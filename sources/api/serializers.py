@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer
-from sources.connectors import CONNECTORS
+from sources.connectors import kinds
 from sources.models import DataSource, DataSourceItem, DataSourceRun
 
 MAX_OPTION_CHARACTERS = 4_000
@@ -280,7 +280,7 @@ def _options_field(**more: Any) -> serializers.DictField:
 class PlaceInput(StrictSerializer):
     """A place, of a kind and with its options."""
 
-    connector = serializers.ChoiceField(choices=sorted(CONNECTORS), help_text="Its kind.")
+    connector = serializers.ChoiceField(choices=kinds(), help_text="Its kind.")
     options = _options_field()
 
 

@@ -31,7 +31,7 @@ from sources.api.serializers import (
     TrialSerializer,
     WebhookSerializer,
 )
-from sources.connectors import CONNECTORS, connector_class
+from sources.connectors import connector_class, kinds
 from sources.connectors.base import SourceError
 from sources.models import DataSource, DataSourceRun
 
@@ -165,12 +165,12 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
                         "is_secret": field.annotation is SecretStr,
                         "default": ""
                         if field.is_required() or field.annotation is SecretStr
-                        else field.default,
+                        else str(field.default if field.default is not None else ""),
                     }
                     for name, field in made.Options.model_fields.items()
                 ],
             }
-            for kind in sorted(CONNECTORS)
+            for kind in kinds()
             for made in [connector_class(kind)]
         ]
         return Response(KindSerializer(found, many=True).data)
