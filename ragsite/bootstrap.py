@@ -37,6 +37,7 @@ _URL_HELP = (
 )
 #: Any number will do as long as every process of the site takes the same one.
 MIGRATION_LOCK = 7_245_551
+LOCK_PAUSE_SECONDS = 0.1
 _CONNECTION_CURES = (
     (
         r"password|no pg_hba\.conf entry|role .* does not exist",
@@ -153,7 +154,11 @@ def pending_migrations() -> int:
 def migration_lock() -> Iterator[None]:
     """Let one process at a time migrate; the others wait."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+        # Not by a statement that waits: an index that another builds concurrently waits for that.
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [MIGRATION_LOCK])
+        while cursor.fetchone() != (True,):
+            sleep(LOCK_PAUSE_SECONDS)
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [MIGRATION_LOCK])
     try:
         yield
     finally:

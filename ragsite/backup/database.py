@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 
 from common.errors import RagsiteError
 from common.text import pluralized
-from ragsite.bootstrap import MIGRATION_LOCK
+from ragsite.bootstrap import LOCK_PAUSE_SECONDS, MIGRATION_LOCK
 from ragsite.embedded import postgres
 from ragsite.embedded.service import ServiceError
 
@@ -332,7 +332,9 @@ def check_database(connection: Connection, *, replace: bool) -> None:
 @contextmanager
 def migrations_locked(connection: Connection) -> Iterator[None]:
     """Hold the migration lock, so that other commands wait before migrating."""
-    connection.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+    lock = "SELECT pg_try_advisory_lock(%s)"
+    while connection.execute(lock, [MIGRATION_LOCK]).fetchone() != (True,):
+        time.sleep(LOCK_PAUSE_SECONDS)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@
     for (const element of root.querySelectorAll("[data-js]")) element.hidden = false;
   };
 
-  // --- the keyboard -----------------------------------------------------------------------------
+  // --- the keyboard
 
   const move = (step) => {
     const all = links();
@@ -52,7 +52,7 @@
     }
   });
 
-  // --- judging ----------------------------------------------------------------------------------
+  // --- judging
 
   const judge = async (button) => {
     const form = document.getElementById("judge");
@@ -72,7 +72,7 @@
     }
   };
 
-  // --- why a hit is where it is --------------------------------------------------------------------
+  // --- why a hit is where it is
 
   // The page with all reasons is fetched once, when the first is asked for.
   let explained = { address: "", page: null };
@@ -90,7 +90,7 @@
     }
   };
 
-  // --- further passages of a document --------------------------------------------------------------
+  // --- further passages of a document
 
   // All are of one document, so that its title says nothing: the headings above each do.
   const headByPath = (item) => {
@@ -152,7 +152,7 @@
     }
   }, true);
 
-  // --- a value of a long facet ---------------------------------------------------------------------
+  // --- a value of a long facet
 
   let typed = 0;
   const find = async (input) => {
