@@ -134,6 +134,7 @@ def _run(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
+    sys.path[0:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     arguments = request["arguments"]
     while arguments[0] in {"-W", "-X"}:
         arguments = arguments[2:]
