@@ -183,7 +183,7 @@ def _recipe(port: int) -> list[str]:
 def _run(folder: Path, environment: dict[str, str], line: str) -> str:
     done = subprocess.run(
         ["bash", "-c", line], cwd=ROOT, env=environment, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{line}: {done.stdout}"
     return done.stdout
