@@ -143,6 +143,9 @@ def _run(request: dict[str, Any]) -> None:
         sys.path.insert(0, request["cwd"])
         sys.argv = rest
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif what == "-":
+        sys.argv = ["-", *rest]
+        exec(sys.stdin.read(), {"__name__": "__main__"})
     elif what == "-c":
         sys.argv = ["-c", *rest[1:]]
         exec(rest[0], {"__name__": "__main__"})
