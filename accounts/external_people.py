@@ -78,6 +78,17 @@ def _check_allowed(provider: Provider, person: ExternalPerson) -> None:
         )
 
 
+def refused_answer(provider: Provider) -> SignInRefused:
+    """The refusal of an answer that is not the provider's, or not for this site and browser."""
+    return SignInRefused(
+        Refusal.ANSWER,
+        gettext(
+            "What {provider} answered is not valid. Sign in again; if that does not help, tell"
+            " whoever runs this site."
+        ).format(provider=provider.label),
+    )
+
+
 @transaction.atomic
 def _linked_user(provider: Provider, person: ExternalPerson) -> User:
     identity = (

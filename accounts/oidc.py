@@ -13,7 +13,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from accounts.external_people import ExternalPerson
+from accounts.external_people import ExternalPerson, refused_answer
 from accounts.providers import Provider
 from accounts.sign_in import Refusal, SignInRefused
 from common.errors import RagsiteError
@@ -75,12 +75,12 @@ def authenticate(request: HttpRequest, provider: Provider) -> tuple[ExternalPers
         )
         claims = token.get("userinfo")
         if not claims or not claims["sub"]:
-            raise _refused_answer(provider)
+            raise refused_answer(provider)
         wanted = {provider.username, provider.email, provider.groups} - {""}
         if not wanted <= set(claims) and client.server_metadata.get("userinfo_endpoint"):
             more = client.userinfo(token=token)
             if more.get("sub") != claims["sub"]:
-                raise _refused_answer(provider)
+                raise refused_answer(provider)
             claims = {**more, **claims}
     return _person(provider, claims), str(begun.get("next", ""))
 
@@ -118,11 +118,11 @@ class _Conversation:
             self.__exit__(type(error), error, None)
             raise
         if str(metadata.get("issuer", "")).rstrip("/") != provider.issuer.rstrip("/"):
-            raise _refused_answer(provider)
+            raise refused_answer(provider)
         offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
         allowed = [each for each in offered if each in ALGORITHMS]
         if not allowed:
-            raise _refused_answer(provider)
+            raise refused_answer(provider)
         metadata["id_token_signing_alg_values_supported"] = allowed
         return client
 
@@ -144,17 +144,7 @@ class _Conversation:
         if isinstance(
             error, (OAuthError, JoseError, ValueError, KeyError, TypeError, RuntimeError)
         ):
-            raise _refused_answer(self._provider) from error
-
-
-def _refused_answer(provider: Provider) -> SignInRefused:
-    return SignInRefused(
-        Refusal.ANSWER,
-        gettext(
-            "What {provider} answered is not valid. Sign in again; if that does not help, tell"
-            " whoever runs this site."
-        ).format(provider=provider.label),
-    )
+            raise refused_answer(self._provider) from error
 
 
 def _person(provider: Provider, claims: dict[str, Any]) -> ExternalPerson:

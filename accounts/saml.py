@@ -18,7 +18,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from accounts.external_people import ExternalPerson
+from accounts.external_people import ExternalPerson, refused_answer
 from accounts.providers import Provider
 from accounts.sign_in import Refusal, SignInRefused
 
@@ -48,7 +48,7 @@ def receive_answer(request: HttpRequest, provider: Provider) -> HttpResponse:
     """
     answer = request.POST.get("SAMLResponse", "")
     if not answer or len(answer) > MAX_ANSWER_CHARACTERS:
-        raise _refused_answer(provider)
+        raise refused_answer(provider)
     token = secrets.token_urlsafe(16)
     cache.set(f"saml-answer:{token}", answer, ANSWER_SECONDS)
     return redirect(f"{reverse('saml_finish', args=[provider.slug])}?answer={token}")
@@ -75,11 +75,11 @@ def authenticate(request: HttpRequest, provider: Provider) -> tuple[ExternalPers
     try:
         auth.process_response(request_id=begun["id"])
     except (OneLogin_Saml2_Error, OneLogin_Saml2_ValidationError, ValueError, SyntaxError) as error:
-        raise _refused_answer(provider) from error
+        raise refused_answer(provider) from error
     is_right = auth.is_authenticated() and not auth.get_errors()
     # A name that is another one each time would make an account each time.
     if not is_right or auth.get_nameid_format() == _TRANSIENT:
-        raise _refused_answer(provider)
+        raise refused_answer(provider)
     return _person(provider, auth), str(begun["next"])
 
 
@@ -132,16 +132,6 @@ def _auth(request: HttpRequest, provider: Provider, *, answer: str = "") -> Any:
 
 def _key(provider: Provider) -> str:
     return f"saml-{provider.slug}"
-
-
-def _refused_answer(provider: Provider) -> SignInRefused:
-    return SignInRefused(
-        Refusal.ANSWER,
-        gettext(
-            "What {provider} answered is not valid. Sign in again; if that does not help, tell"
-            " whoever runs this site."
-        ).format(provider=provider.label),
-    )
 
 
 def _person(provider: Provider, auth: Any) -> ExternalPerson:

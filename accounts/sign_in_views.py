@@ -165,17 +165,23 @@ def _check_passkeys_on() -> None:
 # --- other servers -----------------------------------------------------------------------------
 
 
+def _begin(
+    request: HttpRequest, provider: Provider, redirect_to: Callable[..., HttpResponse]
+) -> HttpResponse:
+    """The answer that leads to the provider's page; what the session keeps for it lasts an hour."""
+    next_url = _wanted_page(request, request.GET.get("next", ""))
+    LoginAttempt(account=None, request=request).check()
+    answer = redirect_to(request, provider, next_url=next_url)
+    if not request.user.is_authenticated:
+        request.session.set_expiry(3600)
+    return answer
+
+
 @require_GET
 @_sign_in_page
 def oidc_begin(request: HttpRequest, slug: str) -> HttpResponse:
     """To the provider's page."""
-    provider = _provider(SignInMethod.OIDC, slug)
-    next_url = _wanted_page(request, request.GET.get("next", ""))
-    LoginAttempt(account=None, request=request).check()
-    answer = oidc.authorization_redirect(request, provider, next_url=next_url)
-    if not request.user.is_authenticated:
-        request.session.set_expiry(3600)
-    return answer
+    return _begin(request, _provider(SignInMethod.OIDC, slug), oidc.authorization_redirect)
 
 
 @require_GET
@@ -190,13 +196,7 @@ def oidc_callback(request: HttpRequest, slug: str) -> HttpResponse:
 @_sign_in_page
 def saml_begin(request: HttpRequest, slug: str) -> HttpResponse:
     """To the page of a server that speaks SAML."""
-    provider = _provider(SignInMethod.SAML, slug)
-    next_url = _wanted_page(request, request.GET.get("next", ""))
-    LoginAttempt(account=None, request=request).check()
-    answer = saml.authentication_redirect(request, provider, next_url=next_url)
-    if not request.user.is_authenticated:
-        request.session.set_expiry(3600)
-    return answer
+    return _begin(request, _provider(SignInMethod.SAML, slug), saml.authentication_redirect)
 
 
 @csrf_exempt

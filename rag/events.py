@@ -51,6 +51,10 @@ class Passage:
             label=self.page_label,
         )
 
+    def is_foreign_to(self, language: str) -> bool:
+        """Whether it is in another language than this one, if both are known."""
+        return bool(language and self.language) and language != self.language[:2].lower()
+
     @property
     def heading(self) -> str:
         """Title and headings on one line."""

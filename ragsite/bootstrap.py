@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import iter_modules
 from time import monotonic, sleep
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
 import django
@@ -150,15 +150,21 @@ def pending_migrations() -> int:
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
+def take_migration_lock(cursor: Any) -> None:
+    """Wait for it, and not by a statement that waits: an index that another process builds
+    concurrently would wait for that."""
+    while True:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [MIGRATION_LOCK])
+        if cursor.fetchone() == (True,):
+            return
+        sleep(LOCK_PAUSE_SECONDS)
+
+
 @contextmanager
 def migration_lock() -> Iterator[None]:
     """Let one process at a time migrate; the others wait."""
     with connection.cursor() as cursor:
-        # Not by a statement that waits: an index that another builds concurrently waits for that.
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [MIGRATION_LOCK])
-        while cursor.fetchone() != (True,):
-            sleep(LOCK_PAUSE_SECONDS)
-            cursor.execute("SELECT pg_try_advisory_lock(%s)", [MIGRATION_LOCK])
+        take_migration_lock(cursor)
     try:
         yield
     finally:

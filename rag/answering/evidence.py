@@ -112,10 +112,13 @@ def find_passages(
     passages = passages_from_hits(result.hits)
     terms = _question_terms(result, passages, scope)
     if not result.reranked:
-        coverage = [question_coverage(terms, [passage.chunk_id])[0] for passage in passages]
+        asked_in = question_language(query)
         coverage = [
-            max(share, FOREIGN_COVERAGE) if _is_foreign(query, passage) else share
-            for share, passage in zip(coverage, passages, strict=True)
+            max(
+                question_coverage(terms, [passage.chunk_id])[0],
+                FOREIGN_COVERAGE if passage.is_foreign_to(asked_in) else 0.0,
+            )
+            for passage in passages
         ]
         titles = _title_nearness(_searched_text(result), passages)
         passages = rank_passages(passages, coverage=coverage, title_nearness=titles)
@@ -138,7 +141,7 @@ def _evidence(
     nearness, background, space = _calibrated_similarity(result, passages)
     best = passages[: COVERAGE_PASSAGES_LEXICAL if nearness is None else COVERAGE_PASSAGES]
     coverage, count = question_coverage(terms, [passage.chunk_id for passage in best])
-    is_foreign = _is_foreign(result.query, passages[0])
+    is_foreign = passages[0].is_foreign_to(question_language(result.query))
     return Evidence(
         passages=len(passages),
         coverage=coverage,
@@ -150,12 +153,6 @@ def _evidence(
         is_foreign=is_foreign,
         is_multilingual=space is not None and EVERY in space.languages,
     )
-
-
-def _is_foreign(question: str, passage: Passage) -> bool:
-    """Whether the passage is in another language than the question, if both are known."""
-    asked = question_language(question)
-    return bool(asked and passage.language) and asked != passage.language[:2].lower()
 
 
 def _searched_text(result: SearchResult) -> str:

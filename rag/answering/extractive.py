@@ -181,8 +181,7 @@ def _scores(
         np.array([overlap[place] for place in range(len(candidates))]) / lengths**LENGTH_EXPONENT
     )
     words = words / (words.max() or 1.0)
-    languages = [quote.passage.language[:2] for quote in candidates]
-    is_foreign = [bool(asked_in) and language not in ("", asked_in) for language in languages]
+    is_foreign = [quote.passage.is_foreign_to(asked_in) for quote in candidates]
     words = np.where(is_foreign, FOREIGN_WORDS_WEIGHT * words, words)
     words = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:

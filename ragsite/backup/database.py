@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 
 from common.errors import RagsiteError
 from common.text import pluralized
-from ragsite.bootstrap import LOCK_PAUSE_SECONDS, MIGRATION_LOCK
+from ragsite.bootstrap import take_migration_lock
 from ragsite.embedded import postgres
 from ragsite.embedded.service import ServiceError
 
@@ -332,9 +332,7 @@ def check_database(connection: Connection, *, replace: bool) -> None:
 @contextmanager
 def migrations_locked(connection: Connection) -> Iterator[None]:
     """Hold the migration lock, so that other commands wait before migrating."""
-    lock = "SELECT pg_try_advisory_lock(%s)"
-    while connection.execute(lock, [MIGRATION_LOCK]).fetchone() != (True,):
-        time.sleep(LOCK_PAUSE_SECONDS)
+    take_migration_lock(connection.cursor())
     try:
         yield
     finally:
