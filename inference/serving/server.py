@@ -283,16 +283,19 @@ class _BrokerOutage:
 
     def __init__(self) -> None:
         self._lasting = False
+        self._lock = threading.Lock()
 
     def begin(self, error: RedisError) -> None:
-        if not self._lasting:
+        with self._lock:
+            was_lasting, self._lasting = self._lasting, True
+        if not was_lasting:
             logger.warning("the broker does not answer, no text is embedded: %s", error)
-        self._lasting = True
 
     def end(self) -> None:
-        if self._lasting:
+        with self._lock:
+            was_lasting, self._lasting = self._lasting, False
+        if was_lasting:
             logger.warning("the broker answers again")
-        self._lasting = False
 
 
 #: Backends that ask a worker, or do nothing.
