@@ -37,6 +37,7 @@ from accounts.models import (
 from accounts.second_factors import remove_factor
 from accounts.sign_in import end_sessions
 from common.admin import ConditionFilter, ReadOnlyAdmin, requires
+from common.shards import MAIN, on_shard
 
 admin.site.unregister(Group)
 
@@ -146,7 +147,8 @@ class WorkspaceAdmin(AuditedAdmin):
     prepopulated_fields = {"slug": ["name"]}
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_empty = obj is not None and not obj.collections.exists()
+        with on_shard(obj.shard if obj else MAIN):
+            is_empty = obj is not None and not obj.collections.exists()
         return is_empty and bool(super().has_delete_permission(request, obj))
 
 

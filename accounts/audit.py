@@ -14,11 +14,13 @@ from enum import Enum, StrEnum
 from typing import Any
 
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext, gettext_noop, ngettext
 
-from accounts.models import ApiKey, Change
+from accounts.models import ApiKey, Change, Workspace
+from common.shards import current_shard
 
 #: Ids that a note about many things names; it counts them all.
 MAX_NAMED_IDS = 1_000
@@ -140,7 +142,8 @@ def record_change(
     memory_of: str = "",
     user: Any = None,
 ) -> None:
-    """Record in this transaction that the acting user (or `user`) did `action` to `object_id`.
+    """Record in this transaction that the acting user (or `user`) did `action` to `object_id`. From
+    the main database it is recorded at once in the workspace's shard, which has its history.
 
     `object_id` is an id or a list of ids; where they are not known, `count` says how many.
     `collection_id` and `document_id` say what the object belongs to, so that the change is listed
@@ -163,7 +166,7 @@ def record_change(
         details["values"] = {name: _json_value(name, value) for name, value in values.items()}
     if len(ids) > 1:
         details["ids"] = ids[:MAX_NAMED_IDS]
-    Change.objects.create(
+    Change.objects.using(_history_alias(workspace_id)).create(
         workspace_id=workspace_id,
         user_id=actor.user_id if user is None else getattr(user, "pk", None),
         key_id=actor.key.pk if actor.key else None,
@@ -177,6 +180,19 @@ def record_change(
         subject=subject_digest(memory_of) if memory_of else "",
         details=details,
     )
+
+
+def _history_alias(workspace_id: int | None) -> str:
+    if not settings.DATABASE_SHARDS or current_shard() or workspace_id is None:
+        return DEFAULT_DB_ALIAS
+    shard = Workspace.objects.filter(pk=workspace_id).values_list("shard", flat=True).first()
+    if not shard:
+        return DEFAULT_DB_ALIAS
+    try:
+        connections[shard].ensure_connection()
+    except OperationalError:  # rights can be taken away while a shard is down
+        return DEFAULT_DB_ALIAS
+    return shard
 
 
 def _json_value(name: str, value: Any) -> Any:

@@ -16,6 +16,7 @@ from accounts.api_keys import INVALID_KEY, KeyLimited, ScopeMissing, authenticat
 from accounts.credentials import SignInMethod
 from accounts.models import ApiKey, Membership, Scope, User
 from accounts.rate_limits import Quota, TooManyRequests, consume, parse_rate, record_failed_key
+from accounts.services import shard_to_work_on
 from accounts.sign_in import (
     SignInRefused,
     asks_second_factor,
@@ -23,6 +24,7 @@ from accounts.sign_in import (
     record_refusal,
 )
 from common.rls import bypass_rls, restrict_workspaces
+from common.shards import choose_shard
 from common.text import pluralized
 
 
@@ -43,6 +45,9 @@ class KeyAuthentication(BaseAuthentication):
             record_failed_key(request)
             raise AuthenticationFailed(INVALID_KEY)
         restrict_workspaces([key.workspace_id], collections=key.collections)
+        if settings.DATABASE_SHARDS:
+            is_write = request.method not in SAFE_METHODS
+            choose_shard(shard_to_work_on(key.workspace, is_write=is_write))
         return key.user, key
 
     def authenticate_header(self, request: Request) -> str:

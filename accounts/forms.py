@@ -14,6 +14,7 @@ from accounts.credentials import SignInMethod
 from accounts.models import Scope, Workspace
 from accounts.rate_limits import TooManyRequests
 from accounts.sign_in import SignInRefused, check_password_allowed, record_refusal
+from common.shards import on_shard
 
 SCOPE_LABELS = {
     Scope.READ: gettext_lazy("read documents, search, see the graph"),
@@ -122,7 +123,8 @@ class NewKeyForm(forms.Form):
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = list(workspace.collections.order_by("name").values_list("pk", "name"))
+        with on_shard(workspace.shard):
+            choices = list(workspace.collections.order_by("name").values_list("pk", "name"))
         self.fields["collections"].choices = choices  # type: ignore[attr-defined]
         if not choices:
             del self.fields["collections"]

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.credentials import Identity, LoginSession, SecondFactor
 from common.models import TimestampedModel
+from common.shards import shard_for_new_workspace
 
 __all__ = ["Identity", "LoginSession", "SecondFactor"]
 
@@ -66,6 +67,20 @@ class Workspace(TimestampedModel):
 
     slug = models.SlugField(max_length=63)
     name = models.CharField(max_length=200)
+    shard = models.CharField(
+        max_length=31,
+        blank=True,
+        default=shard_for_new_workspace,
+        db_default="",
+        editable=False,
+        help_text=gettext_lazy("The server that has its rows. Empty: the main database."),
+    )
+    is_moving = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text=gettext_lazy("Writers wait, because it is being moved to another shard."),
+    )
 
     objects = WorkspaceQuerySet.as_manager()
 

@@ -2,16 +2,17 @@
 
 import secrets
 from collections.abc import Iterable
+from time import monotonic, sleep
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from accounts.models import ApiKey, Membership, Role, User, Workspace
 from common.errors import Forbidden, InvalidInput, NotFound
-from common.replicas import read_connection
+from common.shards import catalog_connection, choose_shard
 from common.sql import fetch_prepared
 
 DEFAULT_WORKSPACE = "default"
@@ -19,15 +20,17 @@ EDITING_ROLES = (Role.OWNER, Role.EDITOR)
 
 
 def get_or_create_workspace(*, slug: str = DEFAULT_WORKSPACE, name: str = "") -> Workspace:
-    """The workspace with this slug, created when missing."""
+    """The workspace with this slug, created when missing; a command goes on on its shard."""
     workspace, _ = Workspace.objects.get_or_create(
         slug=slug, defaults={"name": name or slug.replace("-", " ").capitalize()}
     )
+    choose_shard(workspace.shard)
     return workspace
 
 
 def get_workspace_by_slug(slug: str) -> Workspace:
-    """The workspace; raises NotFound that lists the existing ones."""
+    """The workspace; a command goes on on its shard. Raises NotFound that lists the existing
+    ones."""
     found = Workspace.objects.filter(slug=slug).first()
     if found is None:
         slugs = ", ".join(Workspace.objects.order_by("slug").values_list("slug", flat=True)[:20])
@@ -36,6 +39,7 @@ def get_workspace_by_slug(slug: str) -> Workspace:
                 slug=slug, slugs=slugs or gettext("none yet")
             )
         )
+    choose_shard(found.shard)
     return found
 
 
@@ -53,6 +57,23 @@ def current_workspace(*, user: Any, slug: str = "") -> Workspace:
             else gettext("You belong to no workspace yet. Ask an owner to add you to one.")
         )
     return workspace
+
+
+#: How long a request that writes waits while its workspace is moved to another shard.
+MOVE_PATIENCE_SECONDS = 60.0
+_MOVE_PAUSE_SECONDS = 0.05
+
+
+def shard_to_work_on(workspace: Workspace, *, is_write: bool) -> str:
+    """The shard of `workspace`. Who writes waits until a move of it to another one has ended;
+    raises OperationalError if that takes too long."""
+    deadline = monotonic() + MOVE_PATIENCE_SECONDS
+    while is_write and workspace.is_moving:
+        if monotonic() > deadline:
+            raise OperationalError("the workspace is being moved to another server")
+        sleep(_MOVE_PAUSE_SECONDS)
+        workspace.refresh_from_db(fields=["shard", "is_moving"])
+    return workspace.shard
 
 
 def set_language(*, user: User, language: str) -> None:
@@ -137,6 +158,6 @@ def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:
     passed.
     """
     if groups is None and user.pk:
-        rows = fetch_prepared(GROUPS_OF_USER, [user.pk] * 2, using=read_connection())
+        rows = fetch_prepared(GROUPS_OF_USER, [user.pk] * 2, using=catalog_connection())
         groups = [pk for (pk,) in rows]
     return [f"user:{user.pk}", *(f"group:{group}" for group in groups or ())]

@@ -1,6 +1,7 @@
 """Application configuration."""
 
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class CommonConfig(AppConfig):
@@ -11,7 +12,7 @@ class CommonConfig(AppConfig):
         from django.utils.translation import gettext  # noqa: PLC0415
 
         # Apps are not ready before.
-        from common import checks, pgvector, rls, translation  # noqa: PLC0415
+        from common import checks, pgvector, rls, shards, translation  # noqa: PLC0415
 
         translation.use_functions(
             gettext=gettext,
@@ -21,3 +22,5 @@ class CommonConfig(AppConfig):
         checks.register()
         rls.secure_after_migrate()
         pgvector.register_on_connect()
+        if settings.DATABASE_SHARDS:
+            shards.connect_signals()

@@ -8,21 +8,44 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import Any
 
-from celery import Celery
+from celery import Celery, Task
 from celery.signals import before_task_publish, task_postrun, task_prerun, worker_init
 from celery.states import SUCCESS
+from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from common.logs import NO_CONTEXT, LogContext, current_log_context, set_log_context
+from common.shards import MAIN, current_shard, each_shard, on_shard
 
 logger = logging.getLogger("ragsite.tasks")
 
 #: Message header with the request id, passed on to tasks that a task sends.
 REQUEST_ID_HEADER = "ragsite_request_id"
+#: Message header with the shard that a task works on.
+SHARD_HEADER = "ragsite_shard"
 
 _previous: ContextVar[tuple[LogContext, float]] = ContextVar(
     "work_before", default=(NO_CONTEXT, 0.0)
 )
+
+
+class ShardedTask(Task):  # type: ignore[type-arg]  # generic in the stubs alone
+    """A task works on the shard that it was sent from. One that the scheduler sends works on each
+    shard in turn, and returns the sum of what it did; a shard that does not answer is left out."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not settings.DATABASE_SHARDS or self.request.called_directly:
+            return self.run(*args, **kwargs)
+        shard = getattr(self.request, SHARD_HEADER, None)
+        if shard is not None or self.name not in _periodic_tasks():
+            with on_shard(shard or MAIN):
+                return self.run(*args, **kwargs)
+        results = [self.run(*args, **kwargs) for _ in each_shard()]
+        return sum(results) if all(isinstance(each, int) for each in results) else None
+
+
+def _periodic_tasks() -> set[str]:
+    return {entry["task"] for entry in app.conf.beat_schedule.values()}
 
 
 class CeleryApp(Celery):
@@ -42,7 +65,7 @@ class CeleryApp(Celery):
             raise OperationalError("the connection to the broker was closed") from error
 
 
-app = CeleryApp("ragsite")
+app = CeleryApp("ragsite", task_cls=ShardedTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
@@ -53,11 +76,13 @@ def import_tasks(**kwargs: Any) -> None:
 
 
 @before_task_publish.connect
-def add_request_id(headers: dict[str, Any] | None = None, **kwargs: Any) -> None:
-    """Add the id of the causing request to the message."""
+def add_origin(headers: dict[str, Any] | None = None, **kwargs: Any) -> None:
+    """Add the id of the causing request and its shard to the message."""
     request_id = current_log_context().request_id
     if headers is not None and request_id:
         headers.setdefault(REQUEST_ID_HEADER, request_id)
+    if headers is not None and (shard := current_shard()):
+        headers.setdefault(SHARD_HEADER, shard)
 
 
 @task_prerun.connect
@@ -76,8 +101,7 @@ def log_task(state: str | None = None, task: Any = None, retval: Any = None, **k
     before, began = _previous.get()
     milliseconds = round((perf_counter() - began) * 1000, 1)
     fields: dict[str, Any] = {"state": state or "", "milliseconds": milliseconds}
-    periodic = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    if state == SUCCESS and task is not None and task.name in periodic and retval:
+    if state == SUCCESS and task is not None and task.name in _periodic_tasks() and retval:
         fields["count"] = retval
         message, level = f"{task.name} did {retval}", logging.INFO
     else:

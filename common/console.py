@@ -8,14 +8,16 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.timezone import localtime
 
 from common.checks import SETTINGS
 from common.errors import ExplainedError
+from common.shards import MAIN, each_shard, on_shard
 from common.text import escape_nonprinting
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class ServiceCommand(BaseCommand):
 
     # Checks of pages and URLs would take longer than most commands.
     requires_system_checks = [SETTINGS]
+    #: Whether all it works with is in the main database, where there are shards.
+    stays_in_main: ClassVar[bool] = False
 
     def add_actions(self, parser: ArgumentParser, *shared: ArgumentParser) -> AddAction:
         """The function that adds an action, such as `list` of `manage.py runs list`: its name, what
@@ -85,7 +89,41 @@ class ServiceCommand(BaseCommand):
         act: Action = options["act"]
         return act(options)
 
+    def create_parser(self, *args: Any, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(*args, **kwargs)
+        if settings.DATABASE_SHARDS:
+            parser.add_argument(
+                "--shard",
+                choices=("main", *settings.DATABASE_SHARDS),
+                help="the server to work on, where the command names no workspace",
+            )
+        return parser
+
+    def is_about_site(self, options: Options) -> bool:
+        """Whether the command works on each shard in turn, where none is named."""
+        return False
+
     def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DATABASE_SHARDS:
+            self._run(options)
+            return
+        named = options.get("shard")
+        if named or self.stays_in_main:
+            with on_shard(MAIN if named in (None, "main") else named):
+                self._run(options)
+        elif not self.is_about_site(options):
+            with on_shard(lambda: MAIN):  # until it looks up its workspace
+                self._run(options)
+        else:
+            codes = []
+            for shard in each_shard():
+                self.stderr.write(f"{shard or 'main'}:")
+                codes.append(self._run(options, exits=False))
+            if any(codes):
+                sys.exit(max(codes))
+
+    def _run(self, options: Options, *, exits: bool = True) -> int:
+        """Run once and print; the exit code."""
         try:
             output = self.run(options)
         except (ExplainedError, OSError) as error:
@@ -93,7 +131,7 @@ class ServiceCommand(BaseCommand):
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
         if output is None:
-            return
+            return 0
         if options.get("json") and output.data is not None:
             self.print_json(output.data)
         else:
@@ -103,8 +141,9 @@ class ServiceCommand(BaseCommand):
                 print_table(make_table(output.headings, output.rows), stream=self.stdout)
             for line in output.lines:
                 self.stdout.write(line)
-        if output.code:
+        if output.code and exits:
             sys.exit(output.code)
+        return output.code
 
     def print_json(self, data: Any) -> None:
         self.stdout.write(json.dumps(data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2))

@@ -16,6 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError,
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from common.postgresql.base import StatementTimeout
+from common.shards import current_shard
 
 logger = logging.getLogger("ragsite.replicas")
 
@@ -103,7 +104,8 @@ def read_connection() -> BaseDatabaseWrapper:
 
 def reads_from_replica(function: Callable[P, T]) -> Callable[P, T]:
     """Let `function`, which writes nothing, read from a replica that has replayed everything
-    committed before the call. Without one, or after a failure there, it reads from the primary.
+    committed before the call. Without one, on a shard, or after a failure there, it reads from the
+    primary.
     """
 
     @wraps(function)
@@ -151,6 +153,7 @@ def _current_replica() -> str | None:
     """An up-to-date replica; None where the primary must be read."""
     if (
         not settings.DATABASE_REPLICAS
+        or current_shard()
         or _reading.get() != DEFAULT_DB_ALIAS
         or connections[DEFAULT_DB_ALIAS].in_atomic_block
     ):

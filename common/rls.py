@@ -183,7 +183,7 @@ _ROLE_QUERY = f"""
 """  # noqa: S608 (constants)
 #: A missing role is looked up again after this time: a migration may create it.
 ROLE_CACHE_SECONDS = 30.0
-#: Role by alias in this process, and until when it is cached.
+#: Role by alias of its server in this process, and until when it is cached.
 _roles: dict[str, tuple[str, float]] = {}
 
 
@@ -242,20 +242,21 @@ class CannotLimit(Forbidden):
 
 def request_role(connection: Any) -> str:
     """The quoted role of request statements; empty where there is none."""
-    role, until = _roles.get(connection.alias, ("", 0.0))
+    server = connection.server_alias
+    role, until = _roles.get(server, ("", 0.0))
     if monotonic() < until:
         return role
     with bypass_rls(), connection.cursor() as cursor:
         cursor.execute(_ROLE_QUERY)
         row = cursor.fetchone()
     role = row[0] if row else ""
-    _roles[connection.alias] = role, inf if role else monotonic() + ROLE_CACHE_SECONDS
+    _roles[server] = role, inf if role else monotonic() + ROLE_CACHE_SECONDS
     return role
 
 
 def forget_role(connection: Any) -> None:
     """Forget the cached role: it may have been created or dropped."""
-    _roles.pop(connection.alias, None)
+    _roles.pop(connection.server_alias, None)
 
 
 #: Names of the policies: of tables with a workspace, and of those with a collection.

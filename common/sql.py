@@ -12,6 +12,7 @@ from django.db import connection, connections, transaction
 from django.db.models import Model, QuerySet
 
 from common.rls import current_context, rls_prefix, timeout_prefix
+from common.shards import catalog_connection, is_in_catalog
 
 
 def fetch_rows(
@@ -132,11 +133,12 @@ class CompiledQuery(Generic[M]):
     def read(self, *parameters: Any) -> list[M]:
         """The instances, with those of `select_related`."""
         found: list[Any] = []
-        for row in fetch_prepared(self.sql, parameters):
+        using = catalog_connection() if is_in_catalog(self._models[0][1]) else connection
+        for row in fetch_prepared(self.sql, parameters, using=using):
             start = 0
             for name, model, fields in self._models:
                 values, start = row[start : start + len(fields)], start + len(fields)
-                instance = model.from_db(connection.alias, fields, values)
+                instance = model.from_db(using.alias, fields, values)
                 if name:
                     setattr(found[-1], name, instance)
                 else:

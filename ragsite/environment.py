@@ -54,6 +54,13 @@ SIGN_IN: dict[str, dict[str, Any]] = {
     "PROXY": {"HEADER": "", "ADDRESSES": [], **_NEW_PEOPLE},
 }
 
+_SHARD_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
+#: Names that are no shards, by variable.
+_OTHER_ALIASES = {
+    "DATABASE_SHARD_URLS": ("main", "default", "catalog"),
+    "DATABASE_REPLICATION_URLS": (),
+}
+
 
 def env_file() -> Path | None:
     """The settings file that is read, if any."""
@@ -136,6 +143,24 @@ def write_env_file(path: Path, variables: Mapping[str, str | None]) -> list[str]
     path.touch(mode=0o600)  # it may hold passwords
     path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
     return overruled
+
+
+def shard_urls(
+    entries: list[str], *, variable: str = "DATABASE_SHARD_URLS"
+) -> list[tuple[str, str]]:
+    """Names and URLs of `NAME=URL` entries. Raises ImproperlyConfigured."""
+    found: dict[str, str] = {}
+    for entry in filter(None, map(str.strip, entries)):
+        name, _, url = entry.partition("=")
+        is_taken = name in {*found, *_OTHER_ALIASES[variable]} or name.startswith("replica_")
+        if not _SHARD_NAME.fullmatch(name) or is_taken or "://" not in url:
+            raise ImproperlyConfigured(
+                f"{variable}: “{name}” must be a name of its own with a URL, such as"
+                " east=postgresql://USER:PASSWORD@HOST/NAME; with lower-case letters, digits and"
+                " underscores, and not main, default, catalog or replica_1."
+            )
+        found[name] = url
+    return list(found.items())
 
 
 class Environment(environ.Env):

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from django.templatetags.static import static
 
 from ragsite import embedded
-from ragsite.environment import Environment, load_env_file
+from ragsite.environment import Environment, load_env_file, shard_urls
 
 load_env_file()
 env = Environment()
@@ -194,7 +194,26 @@ DATABASE_SCHEMA = env.db_url_config(DATABASE_URL).get("OPTIONS", {}).get("schema
 for _number, _url in enumerate(env.list("DATABASE_REPLICA_URL", default=[]), start=1):
     DATABASES[f"replica_{_number}"] = _replica(_url)
 DATABASE_REPLICAS = tuple(alias for alias in DATABASES if alias != "default")
-DATABASE_ROUTERS = ["common.replicas.ReplicaRouter"] if DATABASE_REPLICAS else []
+# How servers reach each other for logical replication, where not as this process does.
+DATABASE_REPLICATION_URLS = dict(
+    shard_urls(
+        env.list("DATABASE_REPLICATION_URLS", default=[]), variable="DATABASE_REPLICATION_URLS"
+    )
+)
+# Further servers for workspaces, by name: “east=postgresql://…,west=postgresql://…”.
+DATABASE_SHARDS: tuple[str, ...] = ()
+for _name, _url in shard_urls(env.list("DATABASE_SHARD_URLS", default=[])):
+    DATABASES[_name] = {**_database(_url), "TEST": {"MIRROR": "default"}}
+    DATABASE_SHARDS += (_name,)
+if DATABASE_SHARDS:
+    DATABASES["catalog"] = {**DATABASES["default"], "TEST": {"MIRROR": "default"}}
+    MIDDLEWARE.insert(
+        MIDDLEWARE.index("accounts.middleware.workspace_rls"), "accounts.middleware.workspace_shard"
+    )
+DATABASE_ROUTERS = [
+    *(["common.shards.ShardRouter"] if DATABASE_SHARDS else []),
+    *(["common.replicas.ReplicaRouter"] if DATABASE_REPLICAS else []),
+]
 # How long a search waits for a replica to be at what was committed when it was asked.
 REPLICA_MAX_LAG_SECONDS = env.float("RAGSITE_REPLICA_MAX_LAG_SECONDS", default=0.05)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -4,6 +4,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property, wraps
 from hashlib import blake2b, sha256
 from hmac import new as new_hmac
@@ -20,6 +21,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -30,11 +32,12 @@ from accounts import idempotency
 from accounts.audit import Channel, set_actor
 from accounts.current_workspace import request_memberships
 from accounts.models import ApiKey, Workspace
-from accounts.services import current_workspace, require_editor
+from accounts.services import current_workspace, require_editor, shard_to_work_on
 from common.errors import InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
 from common.parsers import IDEMPOTENCY_KEY
 from common.serializers import PageParameters, QuerySerializer
+from common.shards import choose_shard
 
 __all__ = [
     "WORKSPACE_HEADER",
@@ -319,6 +322,10 @@ class WorkspaceView(APIView):
         self.parameters: dict[str, Any] = parameters.validated_data
         if self.key and self._named_workspace not in ("", self.key.workspace.slug):
             raise NotFound(f"This API key knows no workspace “{self._named_workspace}”.")
+        if settings.DATABASE_SHARDS and not self.key:
+            with suppress(NotFound):  # said by what needs one
+                is_write = request.method not in SAFE_METHODS
+                choose_shard(shard_to_work_on(self.workspace, is_write=is_write))
         if self.is_detail_request:
             setattr(self, method, conditional(self, getattr(self, method)))
 

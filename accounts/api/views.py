@@ -17,6 +17,7 @@ from common.api import ErrorSerializer
 from common.errors import NotFound
 from common.openapi import load_examples
 from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer
+from common.shards import on_shard
 
 examples = load_examples("accounts.api")
 
@@ -119,7 +120,9 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def create(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(NewKeyInput)
         slugs = set(values.pop("collections", ()))
-        known = dict(self.workspace.collections.filter(slug__in=slugs).values_list("slug", "pk"))
+        with on_shard(self.workspace.shard):
+            rows = self.workspace.collections.filter(slug__in=slugs)
+            known = dict(rows.values_list("slug", "pk"))
         if missing := slugs - known.keys():
             raise NotFound(f"There is no collection “{min(missing)}” here.")
         key, secret = create_key(
@@ -235,6 +238,7 @@ class ChangeSerializer(ReadOnlyModelSerializer[Change]):
 class ChangeViewSet(WorkspaceViewSet):
     """Who changed what in the workspace, for owners and editors."""
 
+    is_on_shard = True
     serializer_class = ChangeSerializer
     lookup_value_converter = "int"
     action_parameters = {"list": ChangeFilter}

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import psycopg
 from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
 from django.db.transaction import TransactionManagementError
@@ -22,6 +23,7 @@ from psycopg.pq import TransactionStatus
 
 from common import metrics, rls
 from common.errors import RagsiteError
+from common.shards import MAIN, current_shard
 
 #: Idle connections are closed after this time.
 IDLE_SECONDS = 60.0
@@ -147,7 +149,8 @@ class _ErrorWrapper(DatabaseErrorWrapper):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Borrows a connection from the process's pool until Django closes it.
+    """Borrows a connection from the process's pool until Django closes it; `default` borrows it
+    from the pool of the shard that the current work is on.
 
     `OPTIONS["pool"]` is the number of connections, 0 for one a thread. docs/decisions/0035 explains
     why it is not psycopg's pool.
@@ -158,6 +161,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.execute_wrappers.append(self._execute_with_rls)
+        #: The shard that the connection leads to.
+        self._shard = MAIN
         #: Whether an earlier statement of the transaction may have set role and workspaces.
         self._is_set = False
         #: Whether one may have set collections.
@@ -173,6 +178,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     @property
     def pool(self) -> Pool | None:
         """The pool of this process and database."""
+        if self._shard:
+            shared: Pool | None = connections[self._shard].pool  # type: ignore[attr-defined]
+            return shared
         size = self.settings_dict["OPTIONS"].get("pool")
         if not size or self.alias == NO_DB_ALIAS:
             return None
@@ -180,6 +188,31 @@ class DatabaseWrapper(base.DatabaseWrapper):
             # At worst two threads make one each, and both use the first.
             self._pools.setdefault(self.alias, Pool(self._connect, size=size))
         return self._pools[self.alias]
+
+    @property
+    def server_alias(self) -> str:
+        """The alias of the server that the current work is on."""
+        shard = current_shard() if self.alias == DEFAULT_DB_ALIAS else MAIN
+        return shard or self.alias
+
+    def ensure_connection(self) -> None:
+        """Connect, as `default` to the shard that the current work is on."""
+        if settings.DATABASE_SHARDS and self.alias == DEFAULT_DB_ALIAS:
+            shard = current_shard()
+            if shard != self._shard:
+                if self.in_atomic_block:
+                    raise TransactionManagementError(
+                        "A transaction cannot go on in another shard: end it before."
+                    )
+                self.close()
+                self._shard = shard
+        super().ensure_connection()
+
+    def get_connection_params(self) -> dict[str, Any]:
+        """psycopg's parameters, of the shard where the connection is to lead to one."""
+        if self._shard:
+            return connections[self._shard].get_connection_params()
+        return super().get_connection_params()
 
     def close_pool(self) -> None:
         """Close unused connections; the next request starts a new pool."""

@@ -17,6 +17,7 @@ HEADINGS = ("id", "name", "secret", "user", "workspace", "scopes", "last used", 
 
 
 class Command(ServiceCommand):
+    stays_in_main = True
     help = (
         "API keys: make one, whose secret is printed this once; list them; revoke one. Exit code: 0"
         " done, 2 not."

@@ -12,6 +12,7 @@ from common.errors import NotFound
 
 
 class Command(ServiceCommand):
+    stays_in_main = True
     help = (
         "Print a link that logs a user in once, within 15 minutes, without password and second"
         " factor. Exit code: 0 done, 2 not."

@@ -27,6 +27,9 @@ class Command(ServiceCommand):
         )
         parser.add_argument("--cancel", action="store_true", help="stop what is running")
 
+    def is_about_site(self, options: Options) -> bool:
+        return not options["collection"]
+
     def run(self, options: Options) -> CommandOutput:
         target = services.get_space(options["to"]) if options["to"] else None
         if options["cancel"]:

@@ -23,6 +23,9 @@ class Command(ServiceCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_collection_options(parser, "slug; the whole site where it is left out", required=False)
 
+    def is_about_site(self, options: Options) -> bool:
+        return not options["collection"]
+
     def run(self, options: Options) -> CommandOutput:
         figures = services.collect_statistics(collection=find_collection(options))
         lines = [f"{name:13} {value}" for name, value in statistics_rows(figures)]

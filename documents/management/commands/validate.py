@@ -29,6 +29,9 @@ class Command(ServiceCommand):
             " runs, vector indexes, files of nobody; then check again",
         )
 
+    def is_about_site(self, options: Options) -> bool:
+        return not options["collection"]
+
     def run(self, options: Options) -> CommandOutput:
         started = perf_counter()
         collection = find_collection(options)

@@ -14,6 +14,7 @@ from ragsite import backup
 
 
 class Command(ServiceCommand):
+    stays_in_main = True
     # A wrong setting of a model or a limit is no reason to have no backup.
     requires_system_checks = []
 

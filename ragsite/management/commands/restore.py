@@ -22,6 +22,7 @@ PROBLEMS = 3
 
 
 class Command(ServiceCommand):
+    stays_in_main = True
     requires_system_checks = []
 
     help = (

@@ -13,6 +13,7 @@ _REPLACED_BY = {"postgresql": "DATABASE_URL", "valkey": "REDIS_URL"}
 
 
 class Command(ServiceCommand):
+    stays_in_main = True
     """Exit codes: 0 all is as asked, 1 a service in use is down, 2 an error."""
 
     help = (

@@ -19,6 +19,7 @@ PROBLEMS = 3
 
 
 class Command(ServiceCommand):
+    stays_in_main = True
     # They need the tables of this release.
     requires_system_checks = []
 

@@ -1,0 +1,232 @@
+"""Shards: further PostgreSQL servers, each with the rows of some workspaces (docs/decisions/0077).
+
+Accounts, workspaces and embedding spaces are in the main database; every other table is on each
+server and holds what its workspaces own. Django's alias `default` leads to the server of the
+workspace that the current work is about, so that queries, statements by hand and transactions need
+not know of shards. Begin with `on_shard` and `ShardRouter`.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import monotonic, sleep
+from typing import Any
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
+from django.db.models.signals import post_delete, post_save, pre_delete
+
+logger = logging.getLogger("ragsite.shards")
+
+#: Name of the main database as a shard.
+MAIN = ""
+#: Alias of the main database for work on another shard.
+CATALOG_ALIAS = "catalog"
+
+#: Apps whose tables are only read and written in the main database.
+_CATALOG_APPS = frozenset({"accounts", "admin", "auth", "contenttypes", "sessions"})
+#: Models of these apps that are on each shard after all: they are written with what they tell of.
+_SHARDED_MODELS = frozenset({"accounts.change", "accounts.idempotencyrecord"})
+#: Models of the main database that statements on a shard join: PostgreSQL keeps a copy of their
+#: tables on each shard, by logical replication. Ordered by what refers to what.
+COPIED_MODELS = (
+    "accounts.user",
+    "accounts.workspace",
+    "accounts.membership",
+    "accounts.apikey",
+    "documents.embeddingspace",
+)
+#: Publication of these tables, and how the subscriptions of shards to it begin.
+PUBLICATION = "ragsite_catalog"
+#: How long a change of a copied table waits for the shards, so that the next request sees it there.
+COPY_PATIENCE_SECONDS = 2.0
+_COPY_PAUSE_SECONDS = 0.004
+
+
+class _Choice:
+    """The shard of a piece of work, or a function that is called when the first statement needs
+    it."""
+
+    __slots__ = ("_find", "_shard", "is_alone", "is_open")
+
+    def __init__(self, shard: str | Callable[[], str], *, is_alone: bool) -> None:
+        self.is_alone = is_alone
+        #: Whether it may still be chosen.
+        self.is_open = callable(shard)
+        self._find = shard if callable(shard) else None
+        self._shard = MAIN if callable(shard) else shard
+
+    @property
+    def shard(self) -> str:
+        if self._find is not None:
+            find, self._find = self._find, None  # the search itself works on the main database
+            try:
+                self._shard = find()
+            except BaseException:
+                self._find = find
+                raise
+        return self._shard
+
+    def choose(self, shard: str) -> None:
+        self._find, self._shard = None, shard
+
+
+_current: ContextVar[_Choice | None] = ContextVar("shard", default=None)
+
+
+def current_shard() -> str:
+    """Name of the shard that the current work is on; `MAIN` for the main database."""
+    choice = _current.get()
+    return MAIN if choice is None else choice.shard
+
+
+@contextmanager
+def on_shard(shard: str | Callable[[], str], *, is_alone: bool = False) -> Iterator[None]:
+    """Within the block, `default` is the database of `shard`, or of the one that a function finds
+    with the first statement, unless `choose_shard` does before. An open transaction must be of the
+    same shard. With `is_alone` nothing goes to the main database, for migrations and backups."""
+    before = _current.get()
+    _current.set(_Choice(shard, is_alone=is_alone))
+    try:
+        yield
+    finally:
+        # Not by its token: a stream may end in another context than it began in.
+        _current.set(before)
+
+
+def choose_shard(shard: str) -> None:
+    """Go on with the rest of the current work on `shard`, if it is within `on_shard` of a
+    function."""
+    choice = _current.get()
+    if choice is not None and choice.is_open:
+        choice.choose(shard)
+
+
+def all_shards() -> tuple[str, ...]:
+    """Names of all shards; the main database first."""
+    return (MAIN, *settings.DATABASE_SHARDS)
+
+
+def each_shard() -> Iterator[str]:
+    """Go through all shards that answer, each within `on_shard`. The main database must answer."""
+    for shard in all_shards():
+        with on_shard(shard):
+            try:
+                connections[DEFAULT_DB_ALIAS].ensure_connection()
+            except OperationalError as error:
+                if shard == MAIN:
+                    raise
+                logger.warning("shard %s does not answer: %s", shard, str(error).splitlines()[0])
+                continue
+            yield shard
+
+
+def shard_for_new_workspace() -> str:
+    """The shard with the fewest bytes among those that answer; the main database without any."""
+    sizes: dict[str, int] = {}
+    for shard in each_shard() if settings.DATABASE_SHARDS else ():
+        with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_database_size(current_database()) WHERE %s = '' OR EXISTS ("
+                " SELECT FROM pg_subscription WHERE subname ^@ %s AND subenabled)",
+                [shard, PUBLICATION],
+            )
+            if row := cursor.fetchone():
+                sizes[shard] = row[0]
+    return min(sizes, key=lambda shard: sizes[shard], default=MAIN)
+
+
+def _catalog_alias() -> str:
+    choice = _current.get()
+    is_elsewhere = choice is not None and choice.shard != MAIN and not choice.is_alone
+    return CATALOG_ALIAS if is_elsewhere else DEFAULT_DB_ALIAS
+
+
+def catalog_connection() -> BaseDatabaseWrapper:
+    """The connection to the main database, from wherever the current work is."""
+    return connections[_catalog_alias()]
+
+
+def is_in_catalog(model: type[Model]) -> bool:
+    """Whether rows of `model` are read and written in the main database."""
+    label = model._meta.label_lower
+    if label in COPIED_MODELS:
+        return True
+    return model._meta.app_label in _CATALOG_APPS and label not in _SHARDED_MODELS
+
+
+class ShardRouter:
+    """Models of the main database go there from every shard, all others to the current shard."""
+
+    def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
+        if not current_shard():
+            return None if settings.DATABASE_REPLICAS else DEFAULT_DB_ALIAS
+        return self.db_for_write(model)
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str:
+        return _catalog_alias() if is_in_catalog(model) else DEFAULT_DB_ALIAS
+
+    def allow_relation(self, first: Any, second: Any, **hints: Any) -> bool:
+        return True
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
+        return None if db == DEFAULT_DB_ALIAS else False  # within `on_shard`, that is the shard
+
+
+# What was changed in the main database waits until each shard that listens has it.
+_CAUGHT_UP = """
+    SELECT coalesce(bool_and(confirmed_flush_lsn >= %s::pg_lsn), true) FROM pg_replication_slots
+    WHERE slot_name ^@ %s AND active AND database = current_database()
+"""
+
+
+def wait_for_copies() -> bool:
+    """Wait until all shards that answer have what is committed in the main database; returns
+    whether they have it within `COPY_PATIENCE_SECONDS`."""
+    deadline = monotonic() + COPY_PATIENCE_SECONDS
+    with catalog_connection().cursor() as cursor:
+        cursor.execute("SELECT pg_current_wal_insert_lsn()::text")
+        (position,) = cursor.fetchone()
+        while True:
+            cursor.execute(_CAUGHT_UP, [position, PUBLICATION])
+            (is_done,) = cursor.fetchone()
+            if is_done or monotonic() > deadline:
+                return bool(is_done)
+            sleep(_COPY_PAUSE_SECONDS)
+
+
+def _wait_after_change(sender: type[Model], using: str, **kwargs: Any) -> None:
+    if sender._meta.label_lower in COPIED_MODELS and (
+        using == CATALOG_ALIAS or not current_shard()
+    ):
+        transaction.on_commit(wait_for_copies, using=using)
+
+
+def _delete_on_shards(sender: type[Model], instance: Any, using: str, **kwargs: Any) -> None:
+    """Rows on shards that refer to a user or an embedding space go with it, or forget it: the
+    replication of a deletion looks at no foreign key. Of a workspace all rows are on one shard."""
+    label = sender._meta.label_lower
+    if current_shard() and using == DEFAULT_DB_ALIAS:
+        return  # called by the deletion below
+    if label in ("accounts.user", "documents.embeddingspace"):
+        shards: tuple[str, ...] = settings.DATABASE_SHARDS
+    elif label == "accounts.workspace":
+        shards = (instance.shard,) if instance.shard else ()
+    else:
+        return
+    for shard in shards:
+        with on_shard(shard):
+            sender._base_manager.using(DEFAULT_DB_ALIAS).filter(pk=instance.pk).delete()
+
+
+def connect_signals() -> None:
+    """Called once the apps are ready, where there are shards."""
+    for signal, receiver in (
+        (post_save, _wait_after_change),
+        (post_delete, _wait_after_change),
+        (pre_delete, _delete_on_shards),
+    ):
+        signal.connect(receiver, dispatch_uid=f"shards.{receiver.__name__}.{id(signal)}")
