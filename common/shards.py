@@ -125,17 +125,22 @@ def each_shard() -> Iterator[str]:
 
 
 def shard_for_new_workspace() -> str:
-    """The shard with the fewest bytes among those that answer; the main database without any."""
+    """The shard with the fewest bytes among those that answer and are prepared; the main database
+    without any."""
     sizes: dict[str, int] = {}
-    for shard in each_shard() if settings.DATABASE_SHARDS else ():
-        with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_database_size(current_database()) WHERE %s = '' OR EXISTS ("
-                " SELECT FROM pg_subscription WHERE subname ^@ %s AND subenabled)",
-                [shard, PUBLICATION],
-            )
-            if row := cursor.fetchone():
-                sizes[shard] = row[0]
+    for shard in all_shards() if settings.DATABASE_SHARDS else ():
+        # A connection of its own: the workspace is made within a transaction.
+        try:
+            with connections[shard or CATALOG_ALIAS].cursor() as cursor:
+                cursor.execute(
+                    "SELECT pg_database_size(current_database()) WHERE %s = '' OR EXISTS ("
+                    " SELECT FROM pg_subscription WHERE subname ^@ %s AND subenabled)",
+                    [shard, PUBLICATION],
+                )
+                if row := cursor.fetchone():
+                    sizes[shard] = row[0]
+        except OperationalError as error:
+            logger.warning("shard %s does not answer: %s", shard, str(error).splitlines()[0])
     return min(sizes, key=lambda shard: sizes[shard], default=MAIN)
 
 

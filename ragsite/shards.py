@@ -371,9 +371,8 @@ class _Move:
             for space in EmbeddingSpace.objects.filter(pk__in=spaces):
                 if build_index(space):
                     self.say(f"index of {space.name} built")
-        for table in self.tables:  # rows are found by all their values while they are replicated
-            statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL")
-            _with_lock(there, statement.format(sql.Identifier(table)))
+        for table in self.tables:
+            _name_workspace_in_log(there, table)
         own = sql.SQL(" WHERE (workspace_id = {})").format(sql.Literal(self.workspace.pk))
         listed = sql.SQL(", ").join(sql.Identifier(table) + own for table in self.tables)
         _execute(
@@ -458,6 +457,7 @@ class _Move:
         for shard in set(all_shards()) - {self.to}:
             there = _server(shard)
             _drop_subscription(here, there, self.name)
+            self._unpublish(there)
             removed = self._remove_rows(there)
             self._unfence(there)
             if removed:
@@ -467,6 +467,7 @@ class _Move:
         """Undo an unfinished move: the workspace goes on where it was."""
         there, here = _server(self.source), _server(self.to)
         _drop_subscription(here, there, self.name)
+        self._unpublish(there)
         self._unfence(there)
         if self.workspace.is_moving:
             self.workspace.is_moving = False
@@ -514,20 +515,68 @@ class _Move:
         ):
             statement = sql.SQL("DROP TRIGGER IF EXISTS {} ON {}")
             _with_lock(server, statement.format(sql.Identifier(self.name), sql.Identifier(table)))
+
+    def _unpublish(self, server: BaseDatabaseWrapper) -> None:
         _execute(server, sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(self.name)))
-        if _value(
-            server, "SELECT EXISTS (SELECT FROM pg_publication WHERE pubname ^@ %s)", [_MOVES]
-        ):
+        is_other = "SELECT EXISTS (SELECT FROM pg_publication WHERE pubname ^@ 'ragsite_move_')"
+        if _value(server, is_other):
             return
-        for (table,) in _rows(server, _FULL_IDENTITY, [self.tables]):
-            statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY DEFAULT")
-            _with_lock(server, statement.format(sql.Identifier(table)))
+        for table in self.tables:
+            if (
+                _value(
+                    server, "SELECT relreplident FROM pg_class WHERE oid = to_regclass(%s)", [table]
+                )
+                != "d"
+            ):
+                statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY DEFAULT")
+                _with_lock(server, statement.format(sql.Identifier(table)))
+            index = sql.Identifier(_identity_index(table))
+            _execute(server, sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(index))
 
 
-_MOVES = "ragsite_move_"
-_FULL_IDENTITY = """
-    SELECT relname FROM pg_class WHERE relreplident = 'f' AND relname = ANY(%s)
-    AND relnamespace = current_schema()::regnamespace
+def _identity_index(table: str) -> str:
+    return f"moved_{table}"
+
+
+def _name_workspace_in_log(server: BaseDatabaseWrapper, table: str) -> None:
+    """Have changes and deletions of the table's rows name their workspace in the write-ahead log,
+    so that only its own are replicated. `REPLICA IDENTITY FULL` does not serve tables with
+    generated columns, and writes whole vectors; it serves the history, whose workspace may be
+    missing, and of which nothing is changed."""
+    name = _identity_index(table)
+    if _value(server, _MAY_LACK_WORKSPACE, [table]):
+        statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL")
+        _with_lock(server, statement.format(sql.Identifier(table)))
+        return
+    columns = [column for (column,) in _rows(server, _PRIMARY_KEY, [table])]
+    if _value(server, _IS_VALID, [name]):
+        return  # of another move, or of one that was interrupted
+    index = sql.Identifier(name)
+    _execute(server, sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(index))
+    key = sql.SQL(", ").join(map(sql.Identifier, dict.fromkeys([*columns, "workspace_id"])))
+    _execute(
+        server,
+        sql.SQL("CREATE UNIQUE INDEX CONCURRENTLY {} ON {} ({})").format(
+            index, sql.Identifier(table), key
+        ),
+    )
+    statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY USING INDEX {}")
+    _with_lock(server, statement.format(sql.Identifier(table), index))
+
+
+_PRIMARY_KEY = """
+    SELECT attribute.attname FROM pg_index AS key
+    JOIN pg_attribute AS attribute
+      ON attribute.attrelid = key.indrelid AND attribute.attnum = ANY(key.indkey)
+    WHERE key.indrelid = to_regclass(%s) AND key.indisprimary
+    ORDER BY attribute.attnum
+"""
+_MAY_LACK_WORKSPACE = """
+    SELECT NOT attnotnull FROM pg_attribute
+    WHERE attrelid = to_regclass(%s) AND attname = 'workspace_id'
+"""
+_IS_VALID = """
+    SELECT indisvalid AND indisreplident FROM pg_index WHERE indexrelid = to_regclass(%s)
 """
 _COPIED = """
     SELECT count(*) FROM pg_subscription_rel AS relation
