@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -37,7 +38,6 @@ from accounts.models import (
 from accounts.second_factors import remove_factor
 from accounts.sign_in import end_sessions
 from common.admin import ConditionFilter, ReadOnlyAdmin, requires
-from common.shards import MAIN, on_shard
 
 admin.site.unregister(Group)
 
@@ -141,14 +141,13 @@ class WorkspaceAdmin(AuditedAdmin):
     their own service, which deletes them one by one."""
 
     kind = Kind.WORKSPACE
-    list_display = ["name", "slug", "created_at"]
+    list_display = ["name", "slug", "created_at", *(["shard"] if settings.DATABASE_SHARDS else [])]
     search_fields = ["name", "slug"]
     inlines = [MembershipInline]
     prepopulated_fields = {"slug": ["name"]}
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        with on_shard(obj.shard if obj else MAIN):
-            is_empty = obj is not None and not obj.collections.exists()
+        is_empty = obj is not None and not obj.collections.using(obj.alias).exists()
         return is_empty and bool(super().has_delete_permission(request, obj))
 
 

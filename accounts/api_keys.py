@@ -16,7 +16,6 @@ from django.utils.translation import gettext
 from accounts.audit import Action, Kind, record_change
 from accounts.models import ApiKey, Membership, Scope, Workspace
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
-from common.shards import on_shard
 from common.sql import CompiledQuery
 
 SECRET_PREFIX = "rs_"  # noqa: S105 (how a secret begins, so that scanners know one)
@@ -93,9 +92,8 @@ def create_key(
             gettext("This moment has passed. Choose a later one."), field="expires_at"
         )
     limits = set(collections)
-    with on_shard(workspace.shard):
-        known = set(workspace.collections.filter(pk__in=limits).values_list("pk", flat=True))
-    if missing := limits - known:
+    rows = workspace.collections.using(workspace.alias).filter(pk__in=limits)
+    if missing := limits - set(rows.values_list("pk", flat=True)):
         raise NotFound(gettext("There is no collection {pk} here.").format(pk=min(missing)))
     if maker is not None and maker.collections:
         raise KeyLimited

@@ -14,7 +14,6 @@ from accounts.credentials import SignInMethod
 from accounts.models import Scope, Workspace
 from accounts.rate_limits import TooManyRequests
 from accounts.sign_in import SignInRefused, check_password_allowed, record_refusal
-from common.shards import on_shard
 
 SCOPE_LABELS = {
     Scope.READ: gettext_lazy("read documents, search, see the graph"),
@@ -123,8 +122,8 @@ class NewKeyForm(forms.Form):
 
     def __init__(self, *args: Any, workspace: Workspace, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        with on_shard(workspace.shard):
-            choices = list(workspace.collections.order_by("name").values_list("pk", "name"))
+        rows = workspace.collections.using(workspace.alias).order_by("name")
+        choices = list(rows.values_list("pk", "name"))
         self.fields["collections"].choices = choices  # type: ignore[attr-defined]
         if not choices:
             del self.fields["collections"]

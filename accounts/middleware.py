@@ -13,7 +13,7 @@ from django.db import IntegrityError
 from django.http import FileResponse, Http404, HttpRequest, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import resolve
+from django.urls import resolve, reverse
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext
@@ -21,11 +21,10 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from accounts.audit import Channel, acting
 from accounts.current_workspace import request_memberships, request_workspace
-from accounts.models import Membership
 from accounts.services import shard_to_work_on
 from accounts.sign_in import FACTOR_KEY, list_session, needs_second_factor, session_is_stale
 from common.rls import WorkspaceContext, iterate_within, use_context
-from common.shards import MAIN, current_shard, on_shard
+from common.shards import MAIN, on_shard
 
 #: Programs that show a key say later who they are: `accounts.api.WorkspaceView`.
 CHANNELS = (
@@ -87,25 +86,11 @@ def audit_actor(
 def workspace_shard(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Answer on the shard of the workspace that the request works in. What a link leads to may be
-    of another workspace of the reader: what is not found is looked for on its shard."""
+    """Answer on the shard of the workspace that the request works in."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        if _is_of_accounts(request):
-            with on_shard(MAIN):
-                return get_response(request)
-        with on_shard(partial(request_shard, request)):
-            response = get_response(request)
-            here = current_shard()
-        is_page = channel_of(request.path) == Channel.PAGE
-        if response.status_code != 404 or not (is_page or request.method in ("GET", "HEAD")):
-            return response
-        for shard in sorted({each.workspace.shard for each in _own_memberships(request)} - {here}):
-            with on_shard(shard):
-                there = get_response(request)
-            if there.status_code != 404:
-                return there
-        return response
+        with on_shard(MAIN if _is_of_accounts(request) else partial(request_shard, request)):
+            return get_response(request)
 
     return middleware
 
@@ -121,17 +106,15 @@ def _is_of_accounts(request: HttpRequest) -> bool:
     return view.__module__.startswith(("accounts.", "django.contrib.auth.")) and not on_shard
 
 
-def _own_memberships(request: HttpRequest) -> Iterable[Membership]:
-    return request_memberships(request) if request.user.is_authenticated else ()
-
-
 def request_shard(request: HttpRequest) -> str:
     """The shard of the workspace that a request names, or that the session works in; in the admin
     the one that its reader chose. A key's is chosen by `accounts.authentication`."""
     channel = channel_of(request.path)
     if channel == Channel.ADMIN:
-        chosen = request.session.get(SHARD_KEY, MAIN)
-        return chosen if chosen in settings.DATABASE_SHARDS else MAIN
+        if chosen := request.GET.get("shard") if request.path == reverse("admin:index") else None:
+            request.session[SHARD_KEY] = chosen
+        kept = request.session.get(SHARD_KEY, MAIN)
+        return kept if kept in settings.DATABASE_SHARDS else MAIN
     if not request.user.is_authenticated:
         return MAIN
     own = request_memberships(request)

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from django.contrib.auth.models import AbstractUser, AnonymousUser, Group
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import DEFAULT_DB_ALIAS, models
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
@@ -90,6 +90,11 @@ class Workspace(TimestampedModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def alias(self) -> str:
+        """The alias of its shard for work in the main database."""
+        return self.shard or DEFAULT_DB_ALIAS
 
 
 class Role(models.TextChoices):

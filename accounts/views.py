@@ -24,7 +24,6 @@ from accounts.providers import providers
 from accounts.services import can_edit, set_language
 from accounts.sign_in import asks_second_factor, begin_second_step, sign_in
 from common.errors import InvalidInput, NotFound
-from common.shards import on_shard
 from common.web import errors_in_form, login_required_page, with_passkeys
 
 
@@ -160,8 +159,7 @@ def api_keys(request: HttpRequest) -> HttpResponse:
     form = NewKeyForm(request.POST if request.method == "POST" else None, **new)
     made = _create_key(request, form) if form.is_valid() else None
     keys = list(_visible_keys(request)[:LISTED_KEYS])
-    with on_shard(workspace.shard):
-        names = dict(workspace.collections.values_list("pk", "name"))
+    names = dict(workspace.collections.using(workspace.alias).values_list("pk", "name"))
     for key in keys:
         key.collection_names = [names[pk] for pk in key.collections if pk in names]
     context = {

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import OperationalError
 from django.utils.timezone import localtime
 
 from common.checks import SETTINGS
 from common.errors import ExplainedError
-from common.shards import MAIN, each_shard, on_shard
+from common.shards import MAIN, current_shard, each_shard, on_shard
 from common.text import escape_nonprinting
 
 if TYPE_CHECKING:
@@ -105,29 +106,36 @@ class ServiceCommand(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DATABASE_SHARDS:
-            self._run(options)
+            self._run_once(options)
             return
         named = options.get("shard")
         if named or self.stays_in_main:
             with on_shard(MAIN if named in (None, "main") else named):
-                self._run(options)
+                self._run_once(options)
         elif not self.is_about_site(options):
             with on_shard(lambda: MAIN):  # until it looks up its workspace
-                self._run(options)
+                self._run_once(options)
         else:
             codes = []
             for shard in each_shard():
                 self.stderr.write(f"{shard or 'main'}:")
-                codes.append(self._run(options, exits=False))
+                codes.append(self._run_once(options, exits=False))
             if any(codes):
                 sys.exit(max(codes))
 
-    def _run(self, options: Options, *, exits: bool = True) -> int:
+    def _run_once(self, options: Options, *, exits: bool = True) -> int:
         """Run once and print; the exit code."""
         try:
             output = self.run(options)
         except (ExplainedError, OSError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
+        except OperationalError as error:
+            if not (shard := current_shard()):
+                raise
+            said = str(error).splitlines()[0]
+            raise CommandError(
+                f"Shard {shard} does not answer: {said}", returncode=FATAL
+            ) from error
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
         if output is None:

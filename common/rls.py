@@ -20,6 +20,7 @@ from django.db import DatabaseError, connections, transaction
 from psycopg import sql
 
 from common.errors import Forbidden
+from common.shards import current_choice, resume_choice
 
 T = TypeVar("T")
 
@@ -39,12 +40,14 @@ class WorkspaceContext:
     None is all of the workspaces.
     """
 
-    __slots__ = ("_find", "_workspaces", "collection_ids")
+    __slots__ = ("_find", "_workspaces", "choice", "collection_ids")
 
     def __init__(self, find: FindWorkspaces, *, collections: frozenset[int] | None = None) -> None:
         self._find: FindWorkspaces | None = find
         self._workspaces: frozenset[int] | None = None
         self.collection_ids = collections
+        #: The shard of the work that it was made for.
+        self.choice = current_choice()
 
     @property
     def workspace_ids(self) -> frozenset[int] | None:
@@ -84,12 +87,13 @@ def has_context() -> bool:
 
 @contextmanager
 def use_context(context: WorkspaceContext) -> Iterator[None]:
-    """Within the block, PostgreSQL shows only the workspaces of `context`."""
+    """Within the block, PostgreSQL shows only the workspaces of `context`, on their shard."""
     before, bypassed = _current.get(), _bypassed.get()
     _current.set(context)
     _bypassed.set(False)
     try:
-        yield
+        with resume_choice(context.choice):
+            yield
     finally:
         # Not by their tokens: a request may end in another context than it began in.
         _current.set(before)

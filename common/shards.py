@@ -7,16 +7,16 @@ not know of shards. Begin with `on_shard` and `ShardRouter`.
 """
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.db.models.signals import post_delete, post_save, pre_delete
 
 logger = logging.getLogger("ragsite.shards")
@@ -88,8 +88,20 @@ def on_shard(shard: str | Callable[[], str], *, is_alone: bool = False) -> Itera
     """Within the block, `default` is the database of `shard`, or of the one that a function finds
     with the first statement, unless `choose_shard` does before. An open transaction must be of the
     same shard. With `is_alone` nothing goes to the main database, for migrations and backups."""
+    with resume_choice(_Choice(shard, is_alone=is_alone)):
+        yield
+
+
+def current_choice() -> _Choice | None:
+    """What `resume_choice` goes on with later, or in another thread."""
+    return _current.get()
+
+
+@contextmanager
+def resume_choice(choice: _Choice | None) -> Iterator[None]:
+    """Within the block, work on the shard of the work that `current_choice` was called in."""
     before = _current.get()
-    _current.set(_Choice(shard, is_alone=is_alone))
+    _current.set(choice)
     try:
         yield
     finally:
@@ -110,7 +122,13 @@ def all_shards() -> tuple[str, ...]:
     return (MAIN, *settings.DATABASE_SHARDS)
 
 
-def each_shard() -> Iterator[str]:
+def other_shards() -> tuple[str, ...]:
+    """Names of all but the current one."""
+    here = current_shard()
+    return tuple(shard for shard in all_shards() if shard != here)
+
+
+def each_shard() -> Generator[str]:
     """Go through all shards that answer, each within `on_shard`. The main database must answer."""
     for shard in all_shards():
         with on_shard(shard):
@@ -155,12 +173,28 @@ def catalog_connection() -> BaseDatabaseWrapper:
     return connections[_catalog_alias()]
 
 
-def is_in_catalog(model: type[Model]) -> bool:
-    """Whether rows of `model` are read and written in the main database."""
+def _is_of_accounts(model: type[Model]) -> bool:
     label = model._meta.label_lower
-    if label in COPIED_MODELS:
-        return True
     return model._meta.app_label in _CATALOG_APPS and label not in _SHARDED_MODELS
+
+
+def is_in_catalog(model: type[Model]) -> bool:
+    """Whether rows of `model` are written in the main database; those of accounts are also read
+    there."""
+    return model._meta.label_lower in COPIED_MODELS or _is_of_accounts(model)
+
+
+R = TypeVar("R", bound=Model)
+
+
+def find_on_shards(rows: QuerySet[R]) -> R | None:
+    """The first row, of whichever shard has one; the rest of the work goes on there."""
+    with closing(each_shard()) as shards:
+        found = next(((shard, row) for shard in shards if (row := rows.all().first())), None)
+    if found is None:
+        return None
+    choose_shard(found[0])
+    return found[1]
 
 
 class ShardRouter:
@@ -169,7 +203,8 @@ class ShardRouter:
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
         if not current_shard():
             return None if settings.DATABASE_REPLICAS else DEFAULT_DB_ALIAS
-        return self.db_for_write(model)
+        # Embedding spaces are read with what uses them, and no right depends on them.
+        return self.db_for_write(model) if _is_of_accounts(model) else DEFAULT_DB_ALIAS
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str:
         return _catalog_alias() if is_in_catalog(model) else DEFAULT_DB_ALIAS
@@ -214,8 +249,8 @@ def _delete_on_shards(sender: type[Model], instance: Any, using: str, **kwargs: 
     """Rows on shards that refer to a user or an embedding space go with it, or forget it: the
     replication of a deletion looks at no foreign key. Of a workspace all rows are on one shard."""
     label = sender._meta.label_lower
-    if current_shard() and using == DEFAULT_DB_ALIAS:
-        return  # called by the deletion below
+    if using in settings.DATABASE_SHARDS:
+        return  # the deletion below
     if label in ("accounts.user", "documents.embeddingspace"):
         shards: tuple[str, ...] = settings.DATABASE_SHARDS
     elif label == "accounts.workspace":
@@ -223,8 +258,7 @@ def _delete_on_shards(sender: type[Model], instance: Any, using: str, **kwargs: 
     else:
         return
     for shard in shards:
-        with on_shard(shard):
-            sender._base_manager.using(DEFAULT_DB_ALIAS).filter(pk=instance.pk).delete()
+        sender._base_manager.using(shard).filter(pk=instance.pk).delete()
 
 
 def connect_signals() -> None:

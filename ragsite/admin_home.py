@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -13,10 +14,12 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_noop
 
 from accounts.models import Change
+from common.shards import current_shard
 from documents.models import Document, IngestionRun
 from graph.models import Extraction
 from memory.models import ExtractionItem
 from rag.models import Trace
+from ragsite.shards import shard_states
 from search.log import open_questions
 from search.models import Judgement
 from sources.models import DataSource
@@ -151,9 +154,17 @@ def admin_home(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Context of the admin's first page besides the list of models."""
     context["title"] = gettext("Curation")
     context["attention_items"] = list(_attention_items(request))
+    if settings.DATABASE_SHARDS:
+        context["shards"] = shard_states()
+        context["shown_shard"] = current_shard() or "main"
     if request.user.has_perm("accounts.view_change"):
         context["changes"] = Change.objects.select_related("user", "workspace")[:LISTED_CHANGES]
     return context
+
+
+def shard_badge(request: HttpRequest) -> list[str]:
+    """Which server's rows the admin shows, for Unfold's header."""
+    return [gettext("Server {name}").format(name=current_shard() or "main"), "info"]
 
 
 def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:

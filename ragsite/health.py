@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import psycopg
 from django.conf import settings
-from django.db import connection, connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -36,6 +36,7 @@ from documents.services import live_embedders
 from inference import query_cache
 from inference.model_registry import embedders
 from ragsite import presence
+from ragsite.shards import shard_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,9 @@ _SECONDS = 2
 
 
 @contextmanager
-def probe_cursor() -> Iterator[psycopg.Cursor[Any]]:
+def probe_cursor(alias: str = DEFAULT_DB_ALIAS) -> Iterator[psycopg.Cursor[Any]]:
     """A cursor on a new connection, closed afterwards: pooled ones may all be in use."""
-    given = connection.get_connection_params()
+    given = connections[alias].get_connection_params()
     parameters = {
         key: value for key, value in given.items() if key not in ("context", "cursor_factory")
     }
@@ -142,6 +143,17 @@ def replicas_outcome(states: Sequence[ReplicaState]) -> Outcome:
     return Outcome(ok=all(state.ok for state in states), detail="; ".join(said))
 
 
+def check_shards() -> Outcome:
+    """Probe: each shard answers and gets the changes of accounts."""
+    try:
+        with bypass_rls():
+            states = shard_states()
+    finally:
+        connections.close_all()  # of the probe's thread
+    said = "; ".join(f"{state.name}: {state.detail}" for state in states)
+    return Outcome(ok=all(state.ok for state in states), detail=said)
+
+
 def check_broker() -> Outcome:
     """Probe: Valkey or Redis answers."""
     with broker_client() as client:
@@ -201,6 +213,7 @@ def default_probes() -> list[Probe]:
         Probe("extensions", check_extensions, is_required=True),
         Probe("migrations", check_migrations, is_required=True),
         *([Probe("replicas", check_replicas)] if settings.DATABASE_REPLICAS else []),
+        *([Probe("shards", check_shards)] if settings.DATABASE_SHARDS else []),
         Probe("broker", check_broker),
         *(Probe(f"queue_{name}", partial(check_queue, name)) for name in presence.QUEUES),
         Probe("model", check_models),

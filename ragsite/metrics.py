@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from threading import Lock
 from time import monotonic
-from typing import cast
+from typing import Any, cast
 
+from django.db import DEFAULT_DB_ALIAS
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -16,8 +18,10 @@ from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Met
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from psycopg import Error as DatabaseError
+from psycopg import OperationalError
 from redis.exceptions import RedisError
 
+from common.shards import all_shards
 from common.valkey import BUCKET_NAMES, DURATIONS_KEY, broker_client
 from dashboard.samples import count_documents
 from documents.ingestion.jobs import PAGES_PRIORITY
@@ -97,10 +101,13 @@ def _documents() -> list[Metric]:
         "documents", "chunks", "waiting", "failed"
     )
     statement, parameters = totals.query.sql_with_params()
-    with probe_cursor() as cursor:
-        cursor.execute(statement, parameters)
-        names = [column.name for column in cursor.description or ()]
-        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    rows: list[dict[str, Any]] = []
+    for shard in all_shards():
+        # A shard that is down is told by the health of shards; its documents are missing here.
+        with suppress(OperationalError), probe_cursor(shard or DEFAULT_DB_ALIAS) as cursor:
+            cursor.execute(statement, parameters)
+            names = [column.name for column in cursor.description or ()]
+            rows += [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def total(name: str) -> float:
         return float(sum(row[name] or 0 for row in rows))

@@ -632,6 +632,7 @@ UNFOLD = {
     "STYLES": [lambda request: static("css/admin.css")],
     "SHOW_BACK_BUTTON": True,
     "DASHBOARD_CALLBACK": "ragsite.admin_home.admin_home",
+    **({"ENVIRONMENT": "ragsite.admin_home.shard_badge"} if DATABASE_SHARDS else {}),
     "SIDEBAR": {"show_search": True, "navigation": "ragsite.admin_home.navigation"},
     # The site's accent, from its palest to its darkest.
     "COLORS": {

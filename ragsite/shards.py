@@ -233,6 +233,13 @@ def _subscribe(name: str, tables: Sequence[str], say: Say) -> None:
     say(f"{name}: {pluralized(count, 'row')} of accounts and embedding spaces copied")
 
 
+def detach_shards() -> None:
+    """End the copying of accounts, before other tables take the place of these."""
+    for name in settings.DATABASE_SHARDS:
+        _drop_subscription(connections[name], _main(), _subscription(name))
+    _execute(_main(), sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(PUBLICATION)))
+
+
 _SUBSCRIBED = """
     SELECT relation.srrelid::regclass::text FROM pg_subscription_rel AS relation
     JOIN pg_subscription AS own ON own.oid = relation.srsubid WHERE own.subname = %s

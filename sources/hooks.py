@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST
 from accounts.rate_limits import Quota, TooManyRequests, client_address, consume, parse_rate
 from common.errors import RagsiteError
 from common.rls import bypass_rls
+from common.shards import find_on_shards
 from sources import credentials, services
 from sources.models import DataSource, DataSourceRun
 from sources.signatures import BadSignature, verify
@@ -21,7 +22,7 @@ def source_hook(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         # Callers have no login: the signature says whose the source is.
         with bypass_rls():
-            source = DataSource.objects.filter(pk=pk).first()
+            source = find_on_shards(DataSource.objects.filter(pk=pk))
             _check_signature(request, source)
             assert source is not None
             _require(consume(caller=str(pk), name="hook", rate=parse_rate(settings.HOOK_RATE)))

@@ -9,6 +9,14 @@ from django.db import ProgrammingError, connection
 from django.db.models import Count
 from django.test import Client
 from django.urls import reverse
+from ragsite.sharding import (
+    COORDINATOR_TABLES,
+    DROPPED_FOREIGN_KEYS,
+    REFERENCE_TABLES,
+    SAFE_TRIGGERS,
+    SHARD_COLUMN,
+    ShardingLayout,
+)
 
 from accounts.models import Change, Membership
 from documents.ingestion.sources import text_source
@@ -19,14 +27,6 @@ from graph.models import Edge, Mention, Node
 from graph.scopes import graph_scope
 from graph.services import merge_nodes, upsert_edge, upsert_node
 from graph.services.extraction import extract_waiting
-from ragsite.sharding import (
-    COORDINATOR_TABLES,
-    DROPPED_FOREIGN_KEYS,
-    REFERENCE_TABLES,
-    SAFE_TRIGGERS,
-    SHARD_COLUMN,
-    ShardingLayout,
-)
 from search.query_options import scope_for
 from search.services import search
 

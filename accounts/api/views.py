@@ -17,7 +17,6 @@ from common.api import ErrorSerializer
 from common.errors import NotFound
 from common.openapi import load_examples
 from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer
-from common.shards import on_shard
 
 examples = load_examples("accounts.api")
 
@@ -120,9 +119,8 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def create(self, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(NewKeyInput)
         slugs = set(values.pop("collections", ()))
-        with on_shard(self.workspace.shard):
-            rows = self.workspace.collections.filter(slug__in=slugs)
-            known = dict(rows.values_list("slug", "pk"))
+        rows = self.workspace.collections.using(self.workspace.alias).filter(slug__in=slugs)
+        known = dict(rows.values_list("slug", "pk"))
         if missing := slugs - known.keys():
             raise NotFound(f"There is no collection “{min(missing)}” here.")
         key, secret = create_key(

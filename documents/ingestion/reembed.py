@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from common.errors import Conflict
 from common.leases import database_now
+from common.shards import on_shard, other_shards
 from common.text import pluralized
 from documents import lexical_index
 from documents.embedders import embedder_for
@@ -146,8 +147,9 @@ def move_batch(row: Reembedding, *, token: UUID, cursor: Cursor = FIRST_CURSOR) 
         # Build the target's index, retire spaces that nobody uses and drop their indexes.
         build_target_index(row, token=token)
         for space in EmbeddingSpace.objects.filter(pk__in=row.sources):
-            if not is_space_in_use(space):
+            if not _is_used_here(space):
                 drop_index(space)
+            if not is_space_in_use(space):
                 EmbeddingSpace.objects.filter(pk=space.pk).update(
                     state=EmbeddingSpace.State.RETIRED
                 )
@@ -345,7 +347,16 @@ def _store_batch(
 
 
 def is_space_in_use(space: EmbeddingSpace) -> bool:
-    """Whether the space holds chunks, or will."""
+    """Whether the space holds chunks, or will. Raises OperationalError where a shard does not
+    answer."""
+    for shard in other_shards():
+        with on_shard(shard):
+            if _is_used_here(space):
+                return True
+    return _is_used_here(space)
+
+
+def _is_used_here(space: EmbeddingSpace) -> bool:
     return (
         space.is_default
         or Collection.objects.filter(space=space).exists()

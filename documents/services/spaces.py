@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import PROTECT, ForeignObjectRel
+from django.db.models import PROTECT, ForeignObjectRel, Q
 from django.utils.text import slugify
 from django.utils.translation import gettext
 
 from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound
+from common.shards import all_shards, each_shard, on_shard
 from documents.ingestion import reembed
 from documents.ingestion.vector_indexes import IndexState, build_index, drop_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
@@ -52,21 +54,24 @@ def get_space(name: str) -> EmbeddingSpace:
 
 def live_embedders() -> list[str]:
     """Aliases of the embedders that searches use."""
-    live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
-    used = {*live.filter(is_default=True), *live.filter(collections__isnull=False)}
-    return sorted({space.embedder for space in used})
+    used: set[str] = set()
+    for _ in each_shard():
+        live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
+        spaces = live.filter(Q(is_default=True) | Q(collections__isnull=False))
+        used.update(spaces.values_list("embedder", flat=True))
+    return sorted(used)
 
 
 def default_space() -> EmbeddingSpace:
     """The space of new collections.
 
-    On a site without chunks it follows the configured default embedder: whoever configures another
-    model before the first document need not know about spaces.
+    On a site of one server without chunks it follows the configured default embedder: whoever
+    configures another model before the first document need not know about spaces.
     """
     space = EmbeddingSpace.objects.filter(is_default=True).first()
     if space is None:
         raise NotFound(gettext("There is no default embedding space. Run `manage.py migrate`."))
-    if Chunk.objects.exists():
+    if settings.DATABASE_SHARDS or Chunk.objects.exists():
         return space
     try:
         embedder = embedders[space.embedder]
@@ -239,12 +244,17 @@ def drop_space(*, space: EmbeddingSpace) -> None:
         for relation in space._meta.get_fields(include_hidden=True)
         if isinstance(relation, ForeignObjectRel) and relation.on_delete is PROTECT
     ]
-    kinds_in_other_apps = sorted(
-        str(relation.related_model._meta.verbose_name_plural)
-        for relation in protecting
-        if relation.related_model._base_manager.filter(**{relation.field.name: space}).exists()
-    )
-    if held := kinds_in_other_apps:
+    kinds_in_other_apps: set[str] = set()
+    for shard in all_shards():
+        with on_shard(shard):
+            kinds_in_other_apps |= {
+                str(relation.related_model._meta.verbose_name_plural)
+                for relation in protecting
+                if relation.related_model._base_manager.filter(
+                    **{relation.field.name: space}
+                ).exists()
+            }
+    if held := sorted(kinds_in_other_apps):
         raise Conflict(
             gettext(
                 "Space {name} still holds vectors of {names}. They move to the default"
@@ -252,7 +262,9 @@ def drop_space(*, space: EmbeddingSpace) -> None:
                 " run. `manage.py memory embed` moves memories now."
             ).format(name=space.name, names=", ".join(held))
         )
-    drop_index(space)
+    for shard in all_shards():
+        with on_shard(shard):
+            drop_index(space)
     record(Action.DELETED, space)
     space.delete()
 

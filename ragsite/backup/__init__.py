@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,30 +36,41 @@ __all__ = [
     "BackupError",
     "RestoreResult",
     "Server",
+    "backup_errors",
     "checked_manifest",
     "create_backup",
     "restore_backup",
+    "unfinished_folder",
 ]
 
 #: Without owners and privileges: roles are not in a dump, and `migrate` grants anew.
-_DUMP = ("--format=custom", "--no-owner", "--no-privileges", "--no-comments")
+#: Shards are made ready anew after a restore (`manage.py shards prepare`).
+_DUMP = (
+    *("--format=custom", "--no-owner", "--no-privileges", "--no-comments"),
+    *("--no-publications", "--no-subscriptions"),
+)
 _UNFINISHED = ".unfinished"
 
 
 def create_backup(
-    *, path: Path, server: Server, media_root: Path, secret_key: str | None, say: OnProgress
+    *, path: Path, server: Server, media_root: Path | None, secret_key: str | None, say: OnProgress
 ) -> Manifest:
-    """Back up `server` and all files below `media_root` into the new folder `path`.
+    """Back up `server` and all files below `media_root` into the new folder `path`; without the
+    latter no files, for a shard.
 
     The site may run meanwhile. `secret_key` is included where it is given. Raises BackupError, and
     then leaves nothing behind.
     """
-    if path.resolve().is_relative_to(media_root.resolve()):
+    if media_root and path.resolve().is_relative_to(media_root.resolve()):
         raise BackupError(f"{path} lies in {media_root}, which is backed up. Name another folder.")
-    with backup_errors(path), _unfinished_folder(path) as folder:
+    with backup_errors(path), unfinished_folder(path) as folder:
         fields, named_files = _dump(server, folder, say)
         dump = manifest.file_record(folder / manifest.DUMP, name=manifest.DUMP)
-        kept, gone, links = _copy_media(media_root, folder / manifest.FILES, say)
+        if media_root is None:
+            kept, gone, links = (), set(), ()
+            named_files = frozenset()
+        else:
+            kept, gone, links = _copy_media(media_root, folder / manifest.FILES, say)
         if secret_key is not None:
             manifest.write_file(folder / manifest.SECRET_KEY, secret_key.encode())
         noted = Manifest(
@@ -80,7 +91,7 @@ def create_backup(
 
 
 @contextmanager
-def _unfinished_folder(path: Path) -> Iterator[Path]:
+def unfinished_folder(path: Path) -> Iterator[Path]:
     """A private temporary folder that is renamed to `path` once it is complete and on disk."""
     folder = path.with_name(f"{path.name}{_UNFINISHED}")
     if os.path.lexists(path):
@@ -305,12 +316,12 @@ def restore_backup(
     folder: Path,
     noted: Manifest,
     server: database.Server,
-    media_root: Path,
+    media_root: Path | None,
     replace: bool,
     say: OnProgress,
 ) -> RestoreResult:
-    """Restore the checked backup in `folder` into `server` and `media_root`. The tables are then
-    those of the version that made it: migrate afterwards.
+    """Restore the checked backup in `folder` into `server` and `media_root`, if it has files. The
+    tables are then those of the version that made it: migrate afterwards.
 
     Both must be empty unless `replace`; what they held is kept until the backup is in place, and
     put back on failure. Raises BackupError.
@@ -327,13 +338,13 @@ def restore_backup(
             )
         program, version = database.find_program("pg_restore", major=major)
         database.check_database(connection, replace=replace)
-        with database.backup_errors(media_root):
-            check_media_root(media_root, replace=replace)
-            source = folder / manifest.FILES
-            with (
-                place_files(source, noted.files, media_root),
-                database.tables_set_aside(connection),
-            ):
+        with ExitStack() as stack:
+            if media_root is not None:
+                stack.enter_context(database.backup_errors(media_root))
+                check_media_root(media_root, replace=replace)
+                source = folder / manifest.FILES
+                stack.enter_context(place_files(source, noted.files, media_root))
+            with database.tables_set_aside(connection):
                 say(f"{pluralized(len(noted.files), 'file')} copied")
                 dump = folder / manifest.DUMP
                 say(f"database {server.name} with pg_restore {version}")

@@ -8,15 +8,18 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import connection, connections
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from common.console import FATAL, CommandOutput, Options, ServiceCommand, add_json_option
+from common.shards import MAIN, on_shard
 from common.text import pluralized
 from documents.management.commands.validate import report_as_dict
 from documents.validation import ValidationReport, validate
 from ragsite import backup
 from ragsite.backup import RestoreMismatch, RestoreResult
 from ragsite.bootstrap import pending_migrations
+from ragsite.management.commands.backup import MAIN_FOLDER
+from ragsite.shards import detach_shards, prepare_shard
 
 PROBLEMS = 3
 
@@ -42,15 +45,40 @@ class Command(ServiceCommand):
         add_json_option(parser)
 
     def run(self, options: Options) -> CommandOutput:
+        path = options["path"].absolute()
+        if (path / MAIN_FOLDER).is_dir():
+            return self._restore_shards(path, options)
+        return self._restore(path, MAIN, options)
+
+    def _restore_shards(self, path: Path, options: Options) -> CommandOutput:
+        """Each server's backup into that server, then accounts are copied to them again."""
+        there = {each.name for each in path.iterdir() if each.is_dir()} - {MAIN_FOLDER}
+        if there != set(settings.DATABASE_SHARDS):
+            raise CommandError(
+                f"The backup is of the shards {', '.join(sorted(there)) or 'none'}: name the same"
+                " ones in DATABASE_SHARD_URLS, each an empty database.",
+                returncode=FATAL,
+            )
+        detach_shards()
+        outputs = [self._restore(path / MAIN_FOLDER, MAIN, options)]
+        for shard in settings.DATABASE_SHARDS:
+            outputs.append(self._restore(path / shard, shard, options))
+            prepare_shard(shard, say=say)
+        return CommandOutput(
+            [output.data for output in outputs],
+            [line for output in outputs for line in output.lines],
+            code=max(output.code for output in outputs),
+        )
+
+    def _restore(self, path: Path, shard: str, options: Options) -> CommandOutput:
         try:
-            path = options["path"].absolute()
             noted = backup.checked_manifest(path, say=say)
             connections.close_all()  # else this process would be taken for a site that runs
             done = backup.restore_backup(
                 folder=path,
                 noted=noted,
-                server=backup.Server.of(connection),
-                media_root=Path(settings.MEDIA_ROOT),
+                server=backup.Server.of(connections[shard or DEFAULT_DB_ALIAS]),
+                media_root=None if shard else Path(settings.MEDIA_ROOT),
                 replace=options["replace"],
                 say=say,
             )
@@ -60,13 +88,14 @@ class Command(ServiceCommand):
             message = "\n  ".join([str(error), *error.differences])
             raise CommandError(message, returncode=FATAL) from error
         key = backup.restore_secret_key(path, done.manifest, say=say)
-        migrations = pending_migrations()
-        if migrations:
-            say(f"applying {migrations} migrations")
-        # Also without pending migrations: it grants what a dump does not hold.
-        call_command("migrate", interactive=False, verbosity=0, stdout=sys.stderr)
-        say("validating")
-        report = validate()
+        with on_shard(shard, is_alone=True):
+            migrations = pending_migrations()
+            if migrations:
+                say(f"applying {migrations} migrations")
+            # Also without pending migrations: it grants what a dump does not hold.
+            call_command("migrate", interactive=False, verbosity=0, stdout=sys.stderr)
+            say("validating")
+            report = validate()
         problems = pluralized(len(report.findings), "problem")
         return CommandOutput(
             _content(done, migrations, report) | {"secret_key": key},

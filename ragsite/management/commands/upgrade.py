@@ -11,6 +11,7 @@ from django.db import connection
 from common.console import CommandOutput, Options, ServiceCommand, add_json_option
 from common.text import pluralized
 from ragsite import backup
+from ragsite.shards import prepare_shard
 from ragsite.upgrade import Item, report, upgrade
 
 STOP_THE_SITE = 1
@@ -71,6 +72,8 @@ class Command(ServiceCommand):
                 f" {done.left} take seconds.",
                 code=STOP_THE_SITE,
             )
+        for shard in settings.DATABASE_SHARDS:
+            prepare_shard(shard, say=say)
         say("migrated: the site may be started while this is checked")
         after = report()
         return _output(
