@@ -35,6 +35,7 @@ from common.shards import (
 from common.text import pluralized
 from documents.ingestion.vector_indexes import build_index
 from documents.models import Chunk, EmbeddingSpace
+from documents.services import default_space
 from ragsite.bootstrap import migration_lock, pending_migrations
 
 Say = Callable[[str], None]
@@ -134,6 +135,7 @@ def prepare_shard(name: str, *, say: Say) -> None:
             f"The main database lacks {pluralized(waiting, 'migration')}: run `manage.py migrate`"
             " or `manage.py upgrade` first."
         )
+    default_space()  # of the configured model, before it is copied
     with on_shard(name, is_alone=True), migration_lock():
         if count := pending_migrations():
             say(f"{name}: applying {pluralized(count, 'migration')}")
@@ -142,6 +144,9 @@ def prepare_shard(name: str, *, say: Say) -> None:
     wanted = [_table(label) for label in COPIED_MODELS]
     _publish(main, wanted)
     _subscribe(name, wanted, say)
+    with on_shard(name):
+        for space in EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE):
+            build_index(space)
 
 
 def _separate_ids(name: str, say: Say) -> None:

@@ -47,15 +47,18 @@ MOST_HITS = 5
 
 
 class Visitor:
-    """The API as one user uses it, without a server in between."""
+    """The API as one user uses it, without a server in between; in the workspace `slug`, or in the
+    user's first."""
 
-    def __init__(self, username: str) -> None:
+    def __init__(self, username: str, slug: str = "") -> None:
         from django.contrib.auth import get_user_model
         from django.test import Client
 
         self.user = get_user_model().objects.get(username=username)
-        self._client = Client()
+        self._client = Client(headers={"X-Workspace": slug} if slug else None)
         self._client.force_login(self.user)
+        if slug:
+            self._client.post("/workspaces/choose/", {"workspace": slug})
 
     def get(self, path: str, **parameters: Any) -> Any:
         return self._read(self._client.get(f"/api/v1/{path}", parameters))
@@ -85,16 +88,17 @@ class Visitor:
         return json.loads(content or "null")
 
 
-def fill() -> None:
-    """A bit of everything, in an empty database."""
+def fill(slug: str = "default") -> None:
+    """A bit of everything, in an empty workspace."""
     from accounts.models import Membership
     from accounts.services import ensure_login, get_or_create_workspace
     from documents.services import get_or_create_collection
 
-    workspace = get_or_create_workspace()
+    workspace = get_or_create_workspace(slug=slug)
     for name in ("alice", "bob"):
         ensure_login(username=name, workspace=workspace)
-    alice, bob = Visitor("alice"), Visitor("bob")
+    named = "" if slug == "default" else slug
+    alice, bob = Visitor("alice", named), Visitor("bob", named)
     Membership.objects.filter(user=bob.user).update(role="viewer")
 
     get_or_create_collection(workspace=workspace, slug="handbook")
@@ -144,9 +148,9 @@ def _ingest(visitor: Visitor, **document: str) -> None:
     visitor.send("post", "documents/", {"collection": "handbook", **document})
 
 
-def answers() -> dict[str, Any]:
+def answers(slug: str = "") -> dict[str, Any]:
     """What the site answers its two users, over the API; without ids and times."""
-    alice, bob = Visitor("alice"), Visitor("bob")
+    alice, bob = Visitor("alice", slug), Visitor("bob", slug)
     documents = _documents(alice)
 
     def hits(visitor: Visitor, question: str, mode: str) -> list[tuple[str, str]]:

@@ -24,6 +24,7 @@ _SAME_PROCESS = (
     "tests/test_docs_examples.py",
     "tests/test_chat_streams.py",
     "tests/test_replicas.py",
+    "tests/test_shards.py",
 )
 
 #: Made by `migrate` and changed by no test.

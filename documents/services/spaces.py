@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import PROTECT, ForeignObjectRel, Q
 from django.utils.text import slugify
 from django.utils.translation import gettext
 
 from accounts.audit import Action
+from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
-from common.shards import all_shards, each_shard, on_shard
+from common.shards import MAIN, all_shards, current_shard, each_shard, on_shard
 from documents.ingestion import reembed
 from documents.ingestion.vector_indexes import IndexState, build_index, drop_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
@@ -65,13 +65,14 @@ def live_embedders() -> list[str]:
 def default_space() -> EmbeddingSpace:
     """The space of new collections.
 
-    On a site of one server without chunks it follows the configured default embedder: whoever
-    configures another model before the first document need not know about spaces.
+    On a site without chunks, and without workspaces on shards, it follows the configured default
+    embedder: whoever configures another model before the first document need not know about spaces.
     """
     space = EmbeddingSpace.objects.filter(is_default=True).first()
     if space is None:
         raise NotFound(gettext("There is no default embedding space. Run `manage.py migrate`."))
-    if settings.DATABASE_SHARDS or Chunk.objects.exists():
+    is_spread = current_shard() or Workspace.objects.exclude(shard=MAIN).exists()
+    if is_spread or Chunk.objects.exists():
         return space
     try:
         embedder = embedders[space.embedder]

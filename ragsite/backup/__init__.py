@@ -66,8 +66,10 @@ def create_backup(
     with backup_errors(path), unfinished_folder(path) as folder:
         fields, named_files = _dump(server, folder, say)
         dump = manifest.file_record(folder / manifest.DUMP, name=manifest.DUMP)
+        kept: tuple[FileRecord, ...] = ()
+        gone: set[str] = set()
+        links: tuple[str, ...] = ()
         if media_root is None:
-            kept, gone, links = (), set(), ()
             named_files = frozenset()
         else:
             kept, gone, links = _copy_media(media_root, folder / manifest.FILES, say)

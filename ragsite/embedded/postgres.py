@@ -22,6 +22,8 @@ SETTINGS = {
     "maintenance_work_mem": "256MB",
     "work_mem": "16MB",
     "jit": "off",
+    # For shards: docs/decisions/0077.
+    "wal_level": "logical",
     "random_page_cost": "1.1",
     "min_wal_size": "80MB",
     "max_wal_size": "1GB",

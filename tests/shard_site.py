@@ -1,0 +1,147 @@
+"""What tests/test_shards.py has the site do, in a process with the shards in its settings.
+
+python -m tests.shard_site fill | answers | load NAME PATH | facts NAME |
+        leave USERNAME SLUG
+"""
+
+import json
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402 (Django is set up first)
+from django.db import connections  # noqa: E402
+from django.test import Client  # noqa: E402
+
+from accounts.models import Membership, User, Workspace  # noqa: E402
+from common.shards import current_shard, on_shard  # noqa: E402
+from scripts.keep_release import answers, fill  # noqa: E402
+
+#: Workspaces by the shard that they begin on, as far as there are shards.
+SLUGS = {"alpha": "", "beta": "east", "gamma": "west"}
+
+
+class Statements:
+    """Counts statements of the process by the server that they were sent to."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        for alias in connections:
+            connections[alias].execute_wrappers.append(self._count)
+
+    def _count(self, execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+        server = context["connection"].server_alias
+        self.counts["main" if server in ("default", "catalog") else server] += 1
+        return execute(sql, params, many, context)
+
+
+def shard_of(slug: str) -> str:
+    return str(Workspace.objects.values_list("shard", flat=True).get(slug=slug))
+
+
+def fill_all() -> None:
+    for slug, shard in SLUGS.items():
+        Workspace.objects.create(
+            slug=slug, name=slug, shard=shard if shard in settings.DATABASE_SHARDS else ""
+        )
+        with on_shard(lambda: ""):
+            fill(slug)
+
+
+def answer_all() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for slug in SLUGS:
+        statements = Statements()
+        found[slug] = {"answers": answers(slug), "statements": dict(statements.counts)}
+    return found
+
+
+def load(name: str, stop: Path) -> dict[str, Any]:
+    """Search and write in each workspace until there is a file `stop`: statuses by workspace, and
+    how many facts were stored."""
+    statuses: dict[str, Counter[str]] = {slug: Counter() for slug in SLUGS}
+    stored: dict[str, int] = dict.fromkeys(SLUGS, 0)
+
+    def client(slug: str) -> Client:
+        made = Client(headers={"X-Workspace": slug}, raise_request_exception=False)
+        made.force_login(User.objects.get(username="alice"))
+        return made
+
+    def search(slug: str) -> None:
+        asking = client(slug)
+        while not stop.exists():
+            answer = asking.get("/api/v1/search/", {"q": "scopes", "mode": "lexical"})
+            is_empty = answer.status_code == 200 and not answer.json()["hits"]
+            statuses[slug]["empty" if is_empty else f"read {answer.status_code}"] += 1
+        connections.close_all()
+
+    def write(slug: str) -> None:
+        asking, number = client(slug), 0
+        while not stop.exists():
+            number += 1
+            answer = asking.put(
+                f"/api/v1/memory/facts/{name}_{number}/",
+                {"value": str(number)},
+                content_type="application/json",
+            )
+            statuses[slug][f"write {answer.status_code}"] += 1
+            stored[slug] += answer.status_code in (200, 201)
+        connections.close_all()
+
+    threads = [Thread(target=work, args=[slug]) for slug in SLUGS for work in (search, write)]
+    for thread in threads:
+        thread.start()
+    sys.stderr.write("started\n")
+    sys.stderr.flush()
+    for thread in threads:
+        thread.join()
+    return {"statuses": statuses, "stored": stored}
+
+
+def facts(name: str) -> dict[str, int]:
+    """How many facts of the load `name` each workspace has, on its own shard."""
+    from memory.models import Fact
+
+    found = {}
+    for slug in SLUGS:
+        with on_shard(shard_of(slug)):
+            rows = Fact.objects.filter(workspace__slug=slug, key__startswith=f"{name}_")
+            found[slug] = rows.count()
+            assert rows.values("key").distinct().count() == found[slug]
+    return found
+
+
+def leave(username: str, slug: str) -> int:
+    """A member leaves; the status of the next request."""
+    asking = Client(headers={"X-Workspace": slug}, raise_request_exception=False)
+    asking.force_login(User.objects.get(username=username))
+    Membership.objects.get(user__username=username, workspace__slug=slug).delete()
+    assert current_shard() == ""
+    return int(asking.get("/api/v1/search/", {"q": "scopes"}).status_code)
+
+
+def main(what: str, *words: str) -> None:
+    from ragsite.celery import app
+
+    settings.ALLOWED_HOSTS = ["*"]
+    app.conf.task_always_eager = True  # what is queued is done before the request is answered
+    actions: dict[str, Any] = {
+        "fill": fill_all,
+        "answers": answer_all,
+        "load": lambda: load(words[0], Path(words[1])),
+        "facts": lambda: facts(*words),
+        "leave": lambda: leave(*words),
+    }
+    json.dump(actions[what](), sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
