@@ -251,14 +251,19 @@ def _delete_on_shards(sender: type[Model], instance: Any, using: str, **kwargs: 
     label = sender._meta.label_lower
     if using in settings.DATABASE_SHARDS:
         return  # the deletion below
-    if label in ("accounts.user", "documents.embeddingspace"):
+    if label in ("accounts.user", "accounts.apikey", "documents.embeddingspace"):
         shards: tuple[str, ...] = settings.DATABASE_SHARDS
     elif label == "accounts.workspace":
         shards = (instance.shard,) if instance.shard else ()
     else:
         return
     for shard in shards:
-        sender._base_manager.using(shard).filter(pk=instance.pk).delete()
+        try:
+            sender._base_manager.using(shard).filter(pk=instance.pk).delete()
+        except OperationalError:
+            if label != "accounts.apikey":
+                raise
+            # Rights can be taken away while a shard is down. The history goes on naming the key.
 
 
 def connect_signals() -> None:

@@ -144,9 +144,21 @@ def prepare_shard(name: str, *, say: Say) -> None:
     wanted = [_table(label) for label in COPIED_MODELS]
     _publish(main, wanted)
     _subscribe(name, wanted, say)
+    for constraint, table in _rows(connections[name], _TO_KEYS):
+        statement = sql.SQL("ALTER TABLE {} DROP CONSTRAINT {}")
+        _with_lock(
+            connections[name], statement.format(sql.Identifier(table), sql.Identifier(constraint))
+        )
     with on_shard(name):
         for space in EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE):
             build_index(space)
+
+
+#: Foreign keys of the history, which may name a key that was deleted while the shard was down.
+_TO_KEYS = """
+    SELECT conname, conrelid::regclass::text FROM pg_constraint
+    WHERE contype = 'f' AND confrelid = 'accounts_apikey'::regclass
+"""
 
 
 def _separate_ids(name: str, say: Say) -> None:

@@ -1,6 +1,6 @@
 """What tests/test_shards.py has the site do, in a process with the shards in its settings.
 
-python -m tests.shard_site fill | answers | load NAME PATH | facts NAME |
+python -m tests.shard_site fill | answers | load NAME FOLDER | facts NAME | times COUNT |
         leave USERNAME SLUG
 """
 
@@ -9,7 +9,9 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from threading import Thread
+from time import perf_counter, sleep
 from typing import Any
 
 import django
@@ -22,11 +24,15 @@ from django.db import connections  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from accounts.models import Membership, User, Workspace  # noqa: E402
-from common.shards import current_shard, on_shard  # noqa: E402
+from common.shards import on_shard  # noqa: E402
 from scripts.keep_release import answers, fill  # noqa: E402
 
 #: Workspaces by the shard that they begin on, as far as there are shards.
 SLUGS = {"alpha": "", "beta": "east", "gamma": "west"}
+
+
+#: Seconds between requests of a thread of the load.
+PAUSE = 0.05
 
 
 class Statements:
@@ -64,9 +70,10 @@ def answer_all() -> dict[str, Any]:
     return found
 
 
-def load(name: str, stop: Path) -> dict[str, Any]:
-    """Search and write in each workspace until there is a file `stop`: statuses by workspace, and
-    how many facts were stored."""
+def load(name: str, folder: Path) -> dict[str, Any]:
+    """Search and write in each workspace until there is a file `stop` in `folder`: statuses by
+    workspace, and how many facts were stored. Once all were answered there is a file `started`."""
+    stop = folder / "stop"
     statuses: dict[str, Counter[str]] = {slug: Counter() for slug in SLUGS}
     stored: dict[str, int] = dict.fromkeys(SLUGS, 0)
 
@@ -81,6 +88,7 @@ def load(name: str, stop: Path) -> dict[str, Any]:
             answer = asking.get("/api/v1/search/", {"q": "scopes", "mode": "lexical"})
             is_empty = answer.status_code == 200 and not answer.json()["hits"]
             statuses[slug]["empty" if is_empty else f"read {answer.status_code}"] += 1
+            sleep(PAUSE)
         connections.close_all()
 
     def write(slug: str) -> None:
@@ -94,16 +102,33 @@ def load(name: str, stop: Path) -> dict[str, Any]:
             )
             statuses[slug][f"write {answer.status_code}"] += 1
             stored[slug] += answer.status_code in (200, 201)
+            sleep(PAUSE)
         connections.close_all()
 
     threads = [Thread(target=work, args=[slug]) for slug in SLUGS for work in (search, write)]
     for thread in threads:
         thread.start()
-    sys.stderr.write("started\n")
-    sys.stderr.flush()
+    while not all(each["read 200"] and each["write 200"] for each in statuses.values()):
+        sleep(0.05)
+    (folder / "started").touch()
     for thread in threads:
         thread.join()
     return {"statuses": statuses, "stored": stored}
+
+
+def times(count: int) -> dict[str, float]:
+    """Median milliseconds of a hybrid search in each workspace, asked in turns."""
+    asking = {slug: Client(headers={"X-Workspace": slug}) for slug in SLUGS}
+    taken: dict[str, list[float]] = {slug: [] for slug in SLUGS}
+    for client in asking.values():
+        client.force_login(User.objects.get(username="alice"))
+    for number in range(count):
+        for slug, client in asking.items():
+            began = perf_counter()
+            question = f"how is an API key number {number} revoked"
+            assert client.get("/api/v1/search/", {"q": question}).status_code == 200
+            taken[slug].append(1000 * (perf_counter() - began))
+    return {slug: median(each) for slug, each in taken.items()}
 
 
 def facts(name: str) -> dict[str, int]:
@@ -120,12 +145,14 @@ def facts(name: str) -> dict[str, int]:
 
 
 def leave(username: str, slug: str) -> int:
-    """A member leaves; the status of the next request."""
+    """A member leaves and comes back; the status of the request in between."""
     asking = Client(headers={"X-Workspace": slug}, raise_request_exception=False)
     asking.force_login(User.objects.get(username=username))
-    Membership.objects.get(user__username=username, workspace__slug=slug).delete()
-    assert current_shard() == ""
-    return int(asking.get("/api/v1/search/", {"q": "scopes"}).status_code)
+    own = Membership.objects.get(user__username=username, workspace__slug=slug)
+    own.delete()
+    status = asking.get("/api/v1/search/", {"q": "scopes"}).status_code
+    Membership.objects.create(user=own.user, workspace=own.workspace, role=own.role)
+    return int(status)
 
 
 def main(what: str, *words: str) -> None:
@@ -137,6 +164,7 @@ def main(what: str, *words: str) -> None:
         "fill": fill_all,
         "answers": answer_all,
         "load": lambda: load(words[0], Path(words[1])),
+        "times": lambda: times(int(words[0])),
         "facts": lambda: facts(*words),
         "leave": lambda: leave(*words),
     }
