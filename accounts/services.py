@@ -12,7 +12,8 @@ from django.utils.translation import gettext
 from accounts.audit import Action, Kind, record_change
 from accounts.models import ApiKey, Membership, Role, User, Workspace
 from common.errors import Forbidden, InvalidInput, NotFound
-from common.shards import catalog_connection, choose_shard
+from common.replicas import read_connection
+from common.shards import catalog_connection, choose_shard, current_shard
 from common.sql import fetch_prepared
 
 DEFAULT_WORKSPACE = "default"
@@ -158,6 +159,7 @@ def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:
     passed.
     """
     if groups is None and user.pk:
-        rows = fetch_prepared(GROUPS_OF_USER, [user.pk] * 2, using=catalog_connection())
+        using = catalog_connection() if current_shard() else read_connection()
+        rows = fetch_prepared(GROUPS_OF_USER, [user.pk] * 2, using=using)
         groups = [pk for (pk,) in rows]
     return [f"user:{user.pk}", *(f"group:{group}" for group in groups or ())]
