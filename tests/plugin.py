@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from threading import Event
@@ -18,12 +19,13 @@ _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
 #: Takes longest, most of it waiting: what begins last would be waited for alone.
 _SLOWEST = "tests/test_under_faults.py"
-#: Modules whose tests share a whole site, which is started in one process only. They come first.
+#: Modules whose tests share a site or thousands of rows, made in one process only. They come first.
 _SAME_PROCESS = (
     _SLOWEST,
     "tests/test_docs_examples.py",
     "tests/test_chat_streams.py",
     "tests/test_replicas.py",
+    "search/tests/test_lexical_candidates.py",
 )
 
 #: Made by `migrate` and changed by no test.
@@ -40,6 +42,9 @@ os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmb
 # A thread a process for models: tests run side by side, and threads that wait for each other burn
 # the time of the rest.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Servers and commands that tests start need not compile everything anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Set anew in each: xdist's workers inherit the environment of the process that starts them.
 os.environ["RAGSITE_REDIS_DB"] = str(1 + int(_WORKER.removeprefix("gw")))
 
@@ -110,6 +115,20 @@ def _default_space() -> None:
 def _after_migration(sender: Any, **kwargs: Any) -> None:
     if sender.name == "documents":
         _adopt_default_space()
+
+
+@contextmanager
+def committed_rows(blocker: Any) -> Iterator[None]:
+    """What is written inside is committed, for the tests of a module or for other threads, and
+    deleted at the end. `blocker` is the fixture `django_db_blocker`."""
+    from django.db import connection
+
+    with blocker.unblock():
+        try:
+            yield
+        finally:
+            empty_tables()
+            connection.close()
 
 
 def empty_tables(test: Any = None) -> None:

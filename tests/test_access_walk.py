@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection
 from django.test import override_settings
 
 from accounts.groups import set_groups
@@ -22,7 +21,7 @@ from tests.access.policy import ACTORS, Who, is_let_in
 from tests.access.report import DOORS, write
 from tests.access.walking import UNHURRIED, Case, Walker
 from tests.access.world import World, make_world
-from tests.plugin import empty_tables
+from tests.plugin import committed_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -66,12 +65,8 @@ def walked(
     media = tmp_path_factory.mktemp("media")
     folders = {"MEDIA_ROOT": media, "PAGE_CACHE_DIR": media / "pages"}
     changed = {**folders, "INGEST_ROOTS": [str(media)], **UNHURRIED}
-    with django_db_blocker.unblock(), override_settings(**changed), no_log():
-        try:
-            yield _walk(make_world(directory=_empty(media)))
-        finally:
-            empty_tables()
-            connection.close()
+    with committed_rows(django_db_blocker), override_settings(**changed), no_log():
+        yield _walk(make_world(directory=_empty(media)))
 
 
 def _walk(world: World) -> Walked:
