@@ -58,11 +58,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze collected objects, so that garbage collection does not scan them: an eighth of all
-    work.
+    """Freeze collected objects, so that garbage collection does not scan them, and collect seldom
+    what tests leave: together a fifth of all work.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
