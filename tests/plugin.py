@@ -17,14 +17,31 @@ import pytest
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
-#: Takes longest, most of it waiting: what begins last would be waited for alone.
-_SLOWEST = "tests/test_under_faults.py"
-#: Modules whose tests share a site or thousands of rows, made in one process only. They come first.
+#: Modules whose tests share a site or thousands of rows, made in one process only.
 _SAME_PROCESS = (
-    _SLOWEST,
+    "tests/test_under_faults.py",
     "tests/test_docs_examples.py",
     "tests/test_chat_streams.py",
     "tests/test_replicas.py",
+    "search/tests/test_lexical_candidates.py",
+)
+#: Modules with tests of half a minute and more, longest first: the others fill what is left of each
+#: process's time, while a long test that begins last would be waited for alone.
+_LONGEST = (
+    "tests/test_under_faults.py",
+    "tests/test_docs_examples.py",
+    "tests/test_access_walk.py",
+    "tests/test_reference_figures.py",
+    "tests/test_browser_matrix.py",
+    "tests/test_api_hostile.py",
+    "tests/test_service_faults.py",
+    "rag/tests/test_sql_spider.py",
+    "documents/tests/test_reembedding.py",
+    "documents/tests/test_worker_faults.py",
+    "tests/test_upgrades.py",
+    "tests/test_api_fuzz.py",
+    "tests/test_chat_streams.py",
+    "tests/test_stored_markup.py",
     "search/tests/test_lexical_candidates.py",
 )
 
@@ -68,17 +85,25 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole."""
+    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole; `_LONGEST` first."""
     from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
+    def rank(scope: str) -> int:
+        module = scope.partition("::")[0]
+        return _LONGEST.index(module) if module in _LONGEST else len(_LONGEST)
+
     class ByModule(LoadGroupScheduling):
+        is_sorted = False
+
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.partition("::")[0]
             return module if module in _SAME_PROCESS else nodeid
 
         def _assign_work_unit(self, node: Any) -> None:
-            if _SLOWEST in self.workqueue:
-                self.workqueue.move_to_end(_SLOWEST, last=False)
+            if not self.is_sorted:
+                for scope in sorted(self.workqueue, key=rank):
+                    self.workqueue.move_to_end(scope)
+                self.is_sorted = True
             super()._assign_work_unit(node)
 
     return ByModule(config, log) if config.getoption("dist") == "loadgroup" else None
