@@ -1,7 +1,8 @@
 """Every page in every state, at every size, light or dark: nothing wrong with any of them.
 
 An area is a module of `tests.matrix` with its `STATES`. `MATRIX_LOOKS=all` looks at all of them in
-all sizes and themes, and keeps screenshots. One area, or one state of it: `pytest tests/test_browser_matrix.py -k login`, `MATRIX=login/wrong`.
+all sizes and themes, and keeps screenshots. One area, or one state of it:
+`pytest tests/test_browser_matrix.py -k login`, `MATRIX=login/wrong`.
 """
 
 import os
