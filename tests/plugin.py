@@ -314,10 +314,10 @@ def database_url_of_tests(**options: str) -> str:
 
 
 @pytest.fixture
-def celery_worker_process(
+def unstarted_worker_process(
     transactional_db: None, media_root: Path, tmp_path: Path
 ) -> Iterator[WorkerProcess]:
-    """A started worker process. Only committed rows are seen by it, hence `transactional_db`."""
+    """A worker process to start. Only committed rows are seen by it, hence `transactional_db`."""
     import redis
     from django.conf import settings
 
@@ -333,6 +333,12 @@ def celery_worker_process(
             "RAGSITE_RECOVERY_SECONDS": "1",
         }
     )
-    worker.start()
     yield worker
     worker.stop()
+
+
+@pytest.fixture
+def celery_worker_process(unstarted_worker_process: WorkerProcess) -> WorkerProcess:
+    """The same, started."""
+    unstarted_worker_process.start()
+    return unstarted_worker_process
