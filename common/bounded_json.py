@@ -1,8 +1,8 @@
 """JSON from clients: parsed with bounds, and rejected where PostgreSQL could not store it."""
 
 import json
+import re
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from common.errors import InvalidInput
@@ -10,6 +10,10 @@ from common.errors import InvalidInput
 MAX_DEPTH = 32
 MAX_VALUES = 50_000
 MAX_PATH_CHARACTERS = 200
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+#: Where a value lies: the place of the list or mapping that holds it (None at the root), its key.
+_Place = tuple["_Place | None", Any]
 
 
 def parse(text: str) -> Any:
@@ -35,23 +39,49 @@ def check(value: Any, *, max_values: int = MAX_VALUES) -> None:
     Bounded means nested at most 32 deep with at most `max_values` values. A `jsonb` column takes no
     NUL character, no half of a surrogate pair and no infinite number.
     """
-    for count, (path, part) in enumerate(_walk(value)):
-        if count >= max_values:
-            raise InvalidInput(f"The JSON has more than {max_values:,} values. Send less at once.")
-        problem = ""
-        # a whole number as long as that is none to whatever counts in floats, and neither is 1e400
-        if isinstance(part, float | int) and not abs(part) <= sys.float_info.max:
-            problem = "The number is too large to be stored."
-        elif isinstance(part, str) and "\x00" in part:
-            problem = "A string holds a NUL character (U+0000), which cannot be stored. Remove it."
-        elif (
-            isinstance(part, str)
-            and not part.isascii()
-            and any("\ud800" <= letter <= "\udfff" for letter in part)
-        ):
-            problem = "A string holds half of a surrogate pair. Send whole Unicode characters."
-        if problem:
-            raise InvalidInput(problem, field=path)
+    count = 0
+    waiting: list[tuple[_Place | None, Any, int]] = [(None, value, 0)]
+    while waiting:
+        place, part, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise _too_deep(_path(place))
+        for each in (part, *part) if isinstance(part, dict) else (part,):
+            count += 1
+            if count > max_values:
+                raise InvalidInput(
+                    f"The JSON has more than {max_values:,} values. Send less at once."
+                )
+            if problem := _problem(each):
+                raise InvalidInput(problem, field=_path(place))
+        if isinstance(part, dict):
+            waiting += [((place, key), below, depth + 1) for key, below in part.items()]
+        elif isinstance(part, list):
+            waiting += [((place, at), below, depth + 1) for at, below in enumerate(part)]
+
+
+def _problem(part: Any) -> str:
+    """Why a single value or key cannot be stored; empty where it can."""
+    if isinstance(part, str):
+        if "\x00" in part:
+            return "A string holds a NUL character (U+0000), which cannot be stored. Remove it."
+        if not part.isascii() and _SURROGATE.search(part):
+            return "A string holds half of a surrogate pair. Send whole Unicode characters."
+    # a whole number as long as that is none to whatever counts in floats, and neither is 1e400
+    elif isinstance(part, float | int) and not abs(part) <= sys.float_info.max:
+        return "The number is too large to be stored."
+    return ""
+
+
+def _path(place: "_Place | None") -> str:
+    """Names from the root to the place, joined by points: made for errors only."""
+    names: list[str] = []
+    while place is not None:
+        place, name = place
+        names.append(str(name))
+    path = ""
+    for name in reversed(names):
+        path = f"{path}.{name}" if path else name
+    return path
 
 
 def _refuse_constant(name: str) -> None:
@@ -61,20 +91,3 @@ def _refuse_constant(name: str) -> None:
 def _too_deep(path: str = "") -> InvalidInput:
     place = f"{path[:MAX_PATH_CHARACTERS]}: " if path else ""
     return InvalidInput(f"{place}The JSON is nested more than {MAX_DEPTH} deep. Flatten it.")
-
-
-def _walk(root: Any) -> Iterator[tuple[str, Any]]:
-    """Every key and value with its path, without recursion."""
-    waiting: list[tuple[str, Any, int]] = [("", root, 0)]
-    while waiting:
-        path, value, depth = waiting.pop()
-        if depth > MAX_DEPTH:
-            raise _too_deep(path)
-        yield path, value
-        below: Iterator[tuple[Any, Any]] = iter(())
-        if isinstance(value, dict):
-            yield from ((path, key) for key in value)
-            below = iter(value.items())
-        elif isinstance(value, list):
-            below = iter(enumerate(value))
-        waiting += [(f"{path}.{key}" if path else str(key), part, depth + 1) for key, part in below]

@@ -61,8 +61,9 @@ def contents() -> tuple[Page, ...]:
     """All pages in reading order. Only these are served. Read again when a page was added or
     removed, or the index changed.
     """
-    files = tuple(sorted(DOCS.rglob("*.md")))
-    return _contents(files, (DOCS / "index.md").stat().st_mtime_ns)
+    folders = sorted(folder for folder in DOCS.iterdir() if folder.is_dir())
+    watched = [DOCS, DOCS / "index.md", *folders]
+    return _contents(tuple((path, path.stat().st_mtime_ns) for path in watched))
 
 
 def page_of_file(file: Path) -> Page | None:
@@ -87,7 +88,7 @@ def link_target(page: Page, href: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _contents(files: tuple[Path, ...], changed: int) -> tuple[Page, ...]:
+def _contents(changed: tuple[tuple[Path, int], ...]) -> tuple[Page, ...]:
     pages = {DOCS / "index.md": Page("", DOCS / "index.md", "Overview", "Learn")}
     # The pages that the index links to, under its headings.
     for part in (DOCS / "index.md").read_text().split("\n## ")[1:]:
@@ -100,7 +101,7 @@ def _contents(files: tuple[Path, ...], changed: int) -> tuple[Page, ...]:
                 pages.setdefault(
                     file, Page(_name(file), file, plain[0].upper() + plain[1:], section)
                 )
-    for file in files:
+    for file in sorted(DOCS.rglob("*.md")):
         section = _SECTIONS_BY_FOLDER.get(file.parent.name, _DECISIONS)
         pages.setdefault(file, Page(_name(file), file, _title(file), section))
     for file in (ROOT / name for name in _ROOT_PAGES):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from threading import Event
@@ -16,15 +17,34 @@ import pytest
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
-#: Takes longest, most of it waiting: what begins last would be waited for alone.
-_SLOWEST = "tests/test_under_faults.py"
-#: Modules whose tests share a whole site, which is started in one process only. They come first.
+#: Modules whose tests share a site or thousands of rows, made in one process only.
 _SAME_PROCESS = (
-    _SLOWEST,
+    "tests/test_under_faults.py",
     "tests/test_docs_examples.py",
     "tests/test_chat_streams.py",
     "tests/test_replicas.py",
     "tests/test_shards.py",
+    "search/tests/test_lexical_candidates.py",
+)
+#: Modules with tests of half a minute and more, longest first: the others fill what is left of each
+#: process's time, while a long test that begins last would be waited for alone.
+_LONGEST = (
+    "tests/test_under_faults.py",
+    "tests/test_docs_examples.py",
+    "tests/test_access_walk.py",
+    "tests/test_shards.py",
+    "tests/test_reference_figures.py",
+    "tests/test_browser_matrix.py",
+    "tests/test_api_hostile.py",
+    "tests/test_service_faults.py",
+    "rag/tests/test_sql_spider.py",
+    "documents/tests/test_reembedding.py",
+    "documents/tests/test_worker_faults.py",
+    "tests/test_upgrades.py",
+    "tests/test_api_fuzz.py",
+    "tests/test_chat_streams.py",
+    "tests/test_stored_markup.py",
+    "search/tests/test_lexical_candidates.py",
 )
 
 #: Made by `migrate` and changed by no test.
@@ -41,6 +61,9 @@ os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmb
 # A thread a process for models: tests run side by side, and threads that wait for each other burn
 # the time of the rest.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Servers and commands that tests start need not compile everything anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Set anew in each: xdist's workers inherit the environment of the process that starts them.
 os.environ["RAGSITE_REDIS_DB"] = str(1 + int(_WORKER.removeprefix("gw")))
 
@@ -54,26 +77,35 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze collected objects, so that garbage collection does not scan them: an eighth of all
-    work.
+    """Freeze collected objects, so that garbage collection does not scan them, and collect seldom
+    what tests leave: together a fifth of all work.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole."""
+    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole; `_LONGEST` first."""
     from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
+    def rank(scope: str) -> int:
+        module = scope.partition("::")[0]
+        return _LONGEST.index(module) if module in _LONGEST else len(_LONGEST)
+
     class ByModule(LoadGroupScheduling):
+        is_sorted = False
+
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.partition("::")[0]
             return module if module in _SAME_PROCESS else nodeid
 
         def _assign_work_unit(self, node: Any) -> None:
-            if _SLOWEST in self.workqueue:
-                self.workqueue.move_to_end(_SLOWEST, last=False)
+            if not self.is_sorted:
+                for scope in sorted(self.workqueue, key=rank):
+                    self.workqueue.move_to_end(scope)
+                self.is_sorted = True
             super()._assign_work_unit(node)
 
     return ByModule(config, log) if config.getoption("dist") == "loadgroup" else None
@@ -87,6 +119,16 @@ def _static_files_by_request() -> None:
     from django.conf import settings
 
     settings.WHITENOISE_AUTOREFRESH = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_passwords() -> None:
+    """The same hash with the least work: a login takes 0.1 s of a processor otherwise."""
+    from django.contrib.auth.hashers import Argon2PasswordHasher
+
+    Argon2PasswordHasher.time_cost = 1
+    Argon2PasswordHasher.memory_cost = 8
+    Argon2PasswordHasher.parallelism = 1
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +153,20 @@ def _default_space() -> None:
 def _after_migration(sender: Any, **kwargs: Any) -> None:
     if sender.name == "documents":
         _adopt_default_space()
+
+
+@contextmanager
+def committed_rows(blocker: Any) -> Iterator[None]:
+    """What is written inside is committed, for the tests of a module or for other threads, and
+    deleted at the end. `blocker` is the fixture `django_db_blocker`."""
+    from django.db import connection
+
+    with blocker.unblock():
+        try:
+            yield
+        finally:
+            empty_tables()
+            connection.close()
 
 
 def empty_tables(test: Any = None) -> None:
@@ -260,10 +316,10 @@ def database_url_of_tests(**options: str) -> str:
 
 
 @pytest.fixture
-def celery_worker_process(
+def unstarted_worker_process(
     transactional_db: None, media_root: Path, tmp_path: Path
 ) -> Iterator[WorkerProcess]:
-    """A started worker process. Only committed rows are seen by it, hence `transactional_db`."""
+    """A worker process to start. Only committed rows are seen by it, hence `transactional_db`."""
     import redis
     from django.conf import settings
 
@@ -279,6 +335,12 @@ def celery_worker_process(
             "RAGSITE_RECOVERY_SECONDS": "1",
         }
     )
-    worker.start()
     yield worker
     worker.stop()
+
+
+@pytest.fixture
+def celery_worker_process(unstarted_worker_process: WorkerProcess) -> WorkerProcess:
+    """The same, started."""
+    unstarted_worker_process.start()
+    return unstarted_worker_process

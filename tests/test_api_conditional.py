@@ -7,8 +7,6 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-import yaml
-from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
@@ -24,6 +22,7 @@ from documents.tests.factories import (
 )
 from rag.models import Conversation, Trace
 from rag.pipelines.validation import templates
+from tests.description import api_description
 
 V1 = "/api/v1"
 Prepare = Callable[[APIClient, Membership], str]
@@ -293,8 +292,7 @@ def test_of_changes_at_the_same_time_one_is_made(url_of_alice: tuple[Membership,
 
 @pytest.fixture(scope="module")
 def operations() -> dict[tuple[str, str], Any]:
-    text = (Path(settings.BASE_DIR) / "docs" / "openapi.yaml").read_text()
-    paths = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))["paths"]
+    paths = api_description()["paths"]
     return {(method, path): each for path in paths for method, each in paths[path].items()}
 
 

@@ -7,20 +7,19 @@ right refused. A longer run, also with the edges of every schema and in sequence
 
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import schemathesis
-import yaml
-from django.conf import settings
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
+from tests.description import api_description
 from tests.fuzzing.world import make_world
 
 CONFIG = Path(__file__).parent / "fuzzing" / "schemathesis.toml"
-DESCRIPTION = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
 #: Random requests to each operation, besides its examples.
 REQUESTS = 4
 #: Tags that are asked together, in a world of their own. None: all others.
@@ -37,7 +36,7 @@ NAMED = {tag for tags in GROUPS.values() for tag in tags or ()}
 
 @pytest.fixture(scope="module")
 def described() -> Any:
-    return yaml.load(DESCRIPTION.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return deepcopy(api_description())
 
 
 @pytest.fixture

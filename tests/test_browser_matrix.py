@@ -1,19 +1,21 @@
-"""Every page in every state, at every size, light and dark: nothing wrong with any of them.
+"""Every page in every state, at every size, light or dark: nothing wrong with any of them.
 
-An area is a module of `tests.matrix` with its `STATES`. What is seen is kept as screenshots.
-One area, or one state of it: `pytest tests/test_browser_matrix.py -k login`, `MATRIX=login/wrong`.
+An area is a module of `tests.matrix` with its `STATES`. `MATRIX_LOOKS=all` looks at all of them in
+all sizes and themes, and keeps screenshots. One area, or one state of it:
+`pytest tests/test_browser_matrix.py -k login`, `MATRIX=login/wrong`.
 """
 
 import os
 import pkgutil
 from importlib import import_module
+from itertools import cycle
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
 from tests import matrix
-from tests.matrix.looking import look_at
+from tests.matrix.looking import AXE_LOOKS, look_at
 from tests.matrix.states import State, make_world
 
 pytestmark = [
@@ -41,8 +43,8 @@ def test_nothing_is_wrong_with_any_state(browser: Browser, live_server: Any, are
 
     wrong = [
         problem
-        for state in states
-        for problem in look_at(browser, live_server.url, world, area, state)
+        for state, look in zip(states, cycle(AXE_LOOKS), strict=False)
+        for problem in look_at(browser, live_server.url, world, area, state, look)
     ]
 
     assert wrong == [], "\n".join(wrong)

@@ -27,10 +27,9 @@ HOURS = [2, -2]
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("hours", HOURS)
 def test_a_worker_whose_clock_is_wrong_does_the_work_once(
-    celery_worker_process: WorkerProcess, hours: int
+    unstarted_worker_process: WorkerProcess, hours: int
 ) -> None:
-    worker = celery_worker_process
-    worker.stop()
+    worker = unstarted_worker_process
     collection = CollectionFactory()
     held = DocumentFactory(collection=collection, status="queued")
     token, _ = jobs.claim([held.pk])  # by a worker that is well, and goes on renewing

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from django.conf import settings
 from django.core.management import call_command
 from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
@@ -20,13 +18,13 @@ from documents.tests.factories import (
     MembershipFactory,
     RunFactory,
 )
-
-COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
+from tests.description import COMMITTED, api_description
 
 
 @pytest.fixture(scope="module")
 def described() -> Any:
-    return yaml.safe_load(COMMITTED.read_text())
+    description = api_description()
+    return {**description, "components": as_json_schema(description["components"])}
 
 
 def test_the_committed_description_is_up_to_date() -> None:
@@ -53,22 +51,20 @@ def test_every_operation_says_what_it_does_takes_and_answers(described: Any) -> 
                 assert content["examples"], (where, name)
 
 
+def as_json_schema(part: Any) -> Any:
+    """Out of OpenAPI 3.0: `nullable` becomes a type, other names become faults."""
+    if isinstance(part, list):
+        return [as_json_schema(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    inner = {key: as_json_schema(value) for key, value in part.items() if key != "nullable"}
+    if "properties" in inner:
+        inner.setdefault("additionalProperties", False)
+    return {"anyOf": [inner, {"type": "null"}]} if part.get("nullable") is True else inner
+
+
 def validator(described: Any, schema: Any) -> Draft202012Validator:
-    """JSON Schema out of OpenAPI 3.0: `nullable` becomes a type, other names become faults."""
-
-    def converted(part: Any) -> Any:
-        if isinstance(part, list):
-            return [converted(each) for each in part]
-        if not isinstance(part, dict):
-            return part
-        inner = {key: converted(value) for key, value in part.items() if key != "nullable"}
-        if "properties" in inner:
-            inner.setdefault("additionalProperties", False)
-        return {"anyOf": [inner, {"type": "null"}]} if part.get("nullable") is True else inner
-
-    return Draft202012Validator(
-        {**converted(schema), "components": converted(described["components"])}
-    )
+    return Draft202012Validator({**as_json_schema(schema), "components": described["components"]})
 
 
 def assert_as_described(described: Any, path: str, answer: Any, method: str = "get") -> None:

@@ -456,10 +456,9 @@ def test_thousands_of_chunks_move_under_a_searcher_and_a_kill(
 
 
 def test_the_workers_move_it_batch_by_batch(
-    collection: Collection, wide: EmbeddingSpace, celery_worker_process: WorkerProcess
+    collection: Collection, wide: EmbeddingSpace, unstarted_worker_process: WorkerProcess
 ) -> None:
-    worker = celery_worker_process
-    worker.stop()
+    worker = unstarted_worker_process
     worker.environment["EMBEDDERS"] = json.dumps({"wide": WIDE})
     worker.start()
     row = services.queue_reembedding(target=wide)

@@ -60,10 +60,9 @@ def some_are_being_embedded() -> bool:
 @pytest.mark.model
 @pytest.mark.parametrize("in_the_middle", [some_are_staged, some_are_being_embedded])
 def test_every_document_is_ready_exactly_once_after_a_worker_was_killed(
-    celery_worker_process: WorkerProcess, in_the_middle: Callable[[], bool]
+    unstarted_worker_process: WorkerProcess, in_the_middle: Callable[[], bool]
 ) -> None:
-    worker = celery_worker_process
-    worker.stop()
+    worker = unstarted_worker_process
     worker.environment["EMBEDDER_BACKEND"] = MODEL
     EmbeddingSpace.objects.update(model_name="all-MiniLM-L6-v2")
     run = upload(CollectionFactory())
@@ -228,10 +227,9 @@ def assert_each_once(run: IngestionRun) -> None:
 
 
 def test_uploads_wait_for_a_model_that_is_away_and_say_so(
-    celery_worker_process: WorkerProcess,
+    unstarted_worker_process: WorkerProcess,
 ) -> None:
-    worker = celery_worker_process
-    worker.stop()
+    worker = unstarted_worker_process
     present = dict(worker.environment)
     worker.environment |= {
         "EMBEDDER_BACKEND": MODEL,

@@ -62,10 +62,9 @@ def is_whole() -> bool:
 
 
 def test_a_killed_worker_loses_nothing_and_nothing_is_there_twice(
-    celery_worker_process: WorkerProcess, stub: StubServer
+    unstarted_worker_process: WorkerProcess, stub: StubServer
 ) -> None:
-    worker = celery_worker_process
-    worker.kill()
+    worker = unstarted_worker_process
     options = {"model": "stub-1", "base_url": stub.url, "timeout": 30, "attempts": 1}
     worker.environment |= {"CHAT_BACKEND": CHAT, "CHAT_OPTIONS": json.dumps(options)}
     waiting(*knows(4), graph="llm")

@@ -57,10 +57,9 @@ def all_are_read() -> bool:
 
 
 def test_a_killed_worker_loses_nothing_and_nothing_is_there_twice(
-    celery_worker_process: WorkerProcess, stub: StubServer
+    unstarted_worker_process: WorkerProcess, stub: StubServer
 ) -> None:
-    worker = celery_worker_process
-    worker.kill()
+    worker = unstarted_worker_process
     worker.environment |= {"CHAT_BACKEND": CHAT, "CHAT_OPTIONS": json.dumps(options(stub))}
     scope = make_scope()
     for number in range(4):

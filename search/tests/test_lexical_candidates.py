@@ -1,6 +1,7 @@
 """Which chunks BM25 looks at among thousands: all that hold a rare word, by way of the index."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from search.query_options import site_scope
 from search.retrieval.arms import retrieve
 from search.retrieval.statements import gather_statement
 from search.services import search
+from tests.plugin import committed_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -21,10 +23,17 @@ COUNT = 12_000
 RARE = 30
 
 
-@pytest.fixture
-def collection() -> Collection:
+@pytest.fixture(scope="module")
+def collection(django_db_setup: None, django_db_blocker: Any) -> Iterator[Collection]:
     """Passages that all hold “harbour”; the last thirty also “zeppelin”, and half of them “morning”
-    or “evening”. Loaded in this order, so that a cut at the first found loses the rare ones."""
+    or “evening”. Loaded in this order, so that a cut at the first found loses the rare ones.
+
+    Committed once for all tests, which only read: to index them takes seconds."""
+    with committed_rows(django_db_blocker):
+        yield indexed_passages()
+
+
+def indexed_passages() -> Collection:
     collection = CollectionFactory()
     first, last = (DocumentFactory(collection=collection, key=key) for key in ("first", "last"))
     with connection.cursor() as cursor:

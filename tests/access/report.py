@@ -40,7 +40,8 @@ def summary(statuses: Mapping[tuple[str, str], str]) -> str:
     """A line for each group: to how many of its doors each actor was let in."""
     lines = []
     for group, doors in GROUPS.items():
-        tried = {name for door in doors for at, name in statuses if at == door.name}
+        names = {door.name for door in doors}
+        tried = {name for at, name in statuses if at in names}
         if not tried:
             continue
         opened = Counter(

@@ -42,7 +42,10 @@ class Block:
 def blocks(page: Path) -> Iterator[Block]:
     """The blocks of a page, in order."""
     said: dict[str, str] = {}
-    for token in _parser.parse(page.read_text()):
+    text = page.read_text()
+    if "```" not in text:
+        return  # without the parser's work
+    for token in _parser.parse(text):
         if token.type == "html_block":
             found = _COMMENT.findall(token.content)
             said |= {name: text for name, text in found if name in DIRECTIVES}

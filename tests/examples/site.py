@@ -136,7 +136,8 @@ def running_site() -> Iterator[Site]:
         stack.enter_context(programs(var.parent, environment))
         port = _free_port()
         *lines, last = [line.replace(".venv/bin/", "") for line in _recipe(port)]
-        started = "".join(_run(var.parent, environment, line) for line in lines)
+        hashed = environment | {"EXAMPLES_HASHED": "1"}
+        started = "".join(_run(var.parent, hashed, line) for line in lines)
         up = subprocess.Popen(
             ["bash", "-c", f"exec {last}"],
             cwd=ROOT, env=environment, text=True,

@@ -3,18 +3,14 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
-
-import yaml
-from django.conf import settings
 
 from tests.access.policy import Door
 from tests.access.report import DOORS
 from tests.access.walking import filled
-
-DESCRIPTION = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
+from tests.description import api_description
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ class Operation:
 
 def operations(ids: dict[str, Any]) -> Iterator[Operation]:
     """All of them, with the things of a world. Raises LookupError for one that no door leads to."""
-    described = yaml.load(DESCRIPTION.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    described = api_description()
     for path, methods in described["paths"].items():
         for method, told in methods.items():
             door = _door(path, method, described["paths"])
@@ -68,6 +64,7 @@ def _door(path: str, method: str, paths: Any) -> Door:
     raise LookupError(f"{method} {path}: no door of tests/access leads there")
 
 
+@cache
 def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{.*?\\\}", "[^/]+", re.escape(path)))
 

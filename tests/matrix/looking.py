@@ -13,10 +13,11 @@ from tests.browser import SCHEMES, SCREENSHOTS, SIZES, Visit
 from tests.matrix.states import State, World
 
 MAX_PAGE_BYTES = 100_000
-#: Each theme once, a layout for the thumb and one for the mouse: all are made of the same colours
-#: and parts, and axe and screenshots take longer than everything else.
-AXE_LOOKS = {(390, "dark"), (1440, "light")}
-#: `MATRIX_LOOKS=all` has axe look at every size in both themes, and keeps a screenshot of each.
+#: The states of an area take turns, a layout for the thumb in one theme and one for the mouse in
+#: the other: all are made of the same colours and parts, and axe takes longer than everything else.
+AXE_LOOKS = ((390, "dark"), (1440, "light"))
+#: `MATRIX_LOOKS=all` has axe look at every state in every size and both themes, and keeps a
+#: screenshot of each.
 ALL_LOOKS = os.environ.get("MATRIX_LOOKS") == "all"
 #: Compressed twice as quickly as PNG.
 JPEG: Any = {"type": "jpeg", "quality": 80}
@@ -35,13 +36,16 @@ RUN_AXE = """async () => {
 }"""
 
 
-def look_at(browser: Browser, site: str, world: World, area: str, state: State) -> list[str]:
-    """What is wrong with the state: nothing, it is to be hoped. Keeps a screenshot of each look."""
+def look_at(
+    browser: Browser, site: str, world: World, area: str, state: State, look: tuple[int, str]
+) -> list[str]:
+    """What is wrong with the state: nothing, it is to be hoped. Axe looks at it in the width and
+    theme of `look`."""
     visit = Visit(browser, site, viewport={"width": 1440, "height": SIZES[1440]})
     try:
         if state.prepare:
             state.prepare(world)
-        found = list(_problems(visit, world, area, state))
+        found = list(_problems(visit, world, area, state, look))
     except Error as error:
         visit.page.screenshot(path=_picture(area, state, "failed"), **JPEG)
         found = [str(error).partition("\nCall log")[0]]
@@ -52,7 +56,9 @@ def look_at(browser: Browser, site: str, world: World, area: str, state: State) 
     return [f"{area}/{state.name}: {problem}" for problem in found]
 
 
-def _problems(visit: Visit, world: World, area: str, state: State) -> Iterator[str]:
+def _problems(
+    visit: Visit, world: World, area: str, state: State, look: tuple[int, str]
+) -> Iterator[str]:
     if state.login:
         visit.begin_session(world.alice)
     yield from _opened(visit, world, state)
@@ -60,7 +66,7 @@ def _problems(visit: Visit, world: World, area: str, state: State) -> Iterator[s
         state.act(visit.page)
     visit.page.locator(state.ready).locator("visible=true").first.wait_for()
     visit.page.wait_for_load_state()  # of the page that `act` led to
-    yield from _looks(visit, area, state)
+    yield from _looks(visit, area, state, look)
     yield from _said(visit, state)
 
 
@@ -82,20 +88,21 @@ def _weight(answer: Response) -> int:
     return 0 if streamed or 300 <= answer.status < 400 else len(answer.body())
 
 
-def _looks(visit: Visit, area: str, state: State) -> Iterator[str]:
-    """At every size, in one theme or both. A theme changes no layout, so that each
-    size is looked at in the theme of `AXE_LOOKS` alone."""
+def _looks(visit: Visit, area: str, state: State, look: tuple[int, str]) -> Iterator[str]:
+    """At every size, as a theme changes no layout; axe in one size and theme, or in all."""
     page = visit.page
     for width, height in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
         if visit.scrolls_sideways():
             yield f"{width}: scrolls sideways"
         for scheme in SCHEMES:
-            if (width, scheme) not in AXE_LOOKS and not ALL_LOOKS:
+            if (width, scheme) != look and not ALL_LOOKS:
                 continue
             # No colour may be on its way from one theme to the other when axe looks at it.
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            page.screenshot(path=_picture(area, state, f"{width}-{scheme}"), full_page=True, **JPEG)
+            if ALL_LOOKS:
+                picture = _picture(area, state, f"{width}-{scheme}")
+                page.screenshot(path=picture, full_page=True, **JPEG)
             yield from (f"{width}-{scheme}: {finding}" for finding in serious_findings(page))
 
 
