@@ -38,6 +38,7 @@ class Passage:
     media_type: str = ""
     page_label: str = ""
     relevance: float | None = None
+    answer_score: float = 0.0
 
     def location(self, start: int | None = None) -> str:
         """Where the passage is, or the character at `start`, an offset in the document's text:

@@ -94,7 +94,8 @@ FOREIGN_COVERAGE = 0.35
 class Evidence:
     """Measurements of a question and its best passages. `nearness` is the calibrated similarity
     of the nearest passage, `background` that of an average one: 0 is unrelated, 1 a typical answer;
-    both are None if no embedding model could tell. `coverage` is the IDF-weighted share (0..1) of
+    both are None if no embedding model could tell. `sentence_nearness` is that of the nearest
+    sentence, None where sentences were not compared. `coverage` is the IDF-weighted share (0..1) of
     the question's `terms` that the best passage contains, and `missing_names` the share of its
     names and numbers that it does not. `is_foreign`: the passage is in another language than the
     question. `is_multilingual`: the embedding model was made for many languages."""
@@ -103,6 +104,7 @@ class Evidence:
     coverage: float = 0.0
     terms: int = 0
     nearness: float | None = None
+    sentence_nearness: float | None = None
     background: float | None = None
     missing_names: float = 0.0
     is_foreign: bool = False

@@ -25,24 +25,24 @@ from rag.answering.segments import (
 )
 from rag.events import Citation, Passage
 
-#: Similarities (−1..1) of texts to the question, in order; None if no model can compute them.
+#: How near each text is to the question, in order: 0 is unrelated, 1 a usual answer; None if no
+#: model can tell.
 SimilarityFunction = Callable[[Sequence[str]], Sequence[float] | None]
 
 MAX_QUOTES = 5
 #: Characters of all quotations together.
 MAX_QUOTED_CHARACTERS = 1000
 #: Passages that may be quoted, and segments considered of each.
-MAX_PASSAGES = 6
+MAX_PASSAGES = 8
 MAX_SEGMENTS_PER_PASSAGE = 40
 #: Segments compared by embedding, which takes some milliseconds each.
-MAX_COMPARED = 16
+MAX_COMPARED = 24
 MAX_COMPARED_CHARACTERS = 400
 
-#: Weight of similarity relative to words, and how far below the best score a quotation may be.
-SIMILARITY_WEIGHT = 0.72
+#: Weights of nearness and of words where a model compares sentences, and how far below the best
+#: score a quotation may be.
+NEARNESS_WEIGHT, WORDS_WEIGHT = 2.0, 0.3
 SCORE_MARGIN = 0.8
-#: Models whose similarities lie close together spread them less than their distance from 1 says.
-RANGE_EXPONENT = 1.5
 #: Weight of words where question and passage are in different languages: names, and letters that
 #: are the same by chance.
 FOREIGN_WORDS_WEIGHT = 0.2
@@ -59,8 +59,6 @@ RANK_PENALTY = 0.2
 #: Long sentences contain more trigrams of any question.
 LENGTH_EXPONENT = 0.1
 MIN_LENGTH = 40
-#: If the mean similarity is closer to 1 than this, differences say nothing.
-MIN_SIMILARITY_RANGE = 0.05
 
 Scores = NDArray[np.float64]
 
@@ -108,9 +106,11 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class ExtractiveAnswer:
-    """The answer as texts and citations in order; empty if there is nothing to quote."""
+    """The answer as texts and citations in order; empty if there is nothing to quote. `nearness` is
+    that of the nearest sentence, None if none was compared."""
 
     pieces: tuple[str | Citation, ...] = ()
+    nearness: float | None = None
 
     @property
     def text(self) -> str:
@@ -144,7 +144,7 @@ def extract_answer(
         return ExtractiveAnswer()
     # Headings and references only if there is nothing else.
     candidates = [quote for quote in found if not quote.is_reference_only] or found
-    scores, margin = _scores(question, candidates, similar, asked_in)
+    scores, margin, nearness = _scores(question, candidates, similar, asked_in)
     judged = [
         replace(quote, score=score)
         for quote, score in zip(candidates, scores.tolist(), strict=True)
@@ -163,7 +163,7 @@ def extract_answer(
         at += len(quoted)
         pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
         at += len(mark)
-    return ExtractiveAnswer(tuple(pieces))
+    return ExtractiveAnswer(tuple(pieces), nearness)
 
 
 def _scores(
@@ -171,8 +171,9 @@ def _scores(
     candidates: Sequence[Quote],
     similar: SimilarityFunction | None,
     asked_in: str,
-) -> tuple[Scores, float]:
-    """A score for each candidate, and how far below the best one is still quoted."""
+) -> tuple[Scores, float, float | None]:
+    """A score for each candidate, how far below the best one is still quoted, and the greatest
+    nearness, None if no model told it."""
     overlap = trigram_overlap(
         question, {place: quote.scored_text for place, quote in enumerate(candidates)}
     )
@@ -183,21 +184,18 @@ def _scores(
     words = words / (words.max() or 1.0)
     is_foreign = [quote.passage.is_foreign_to(asked_in) for quote in candidates]
     words = np.where(is_foreign, FOREIGN_WORDS_WEIGHT * words, words)
-    words = words + np.array(_relevances([quote.passage for quote in candidates]))
+    lexical = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:
-        return words, SCORE_MARGIN_LEXICAL
-    compared = np.argsort(-words, kind="stable")[:MAX_COMPARED]
+        return lexical, SCORE_MARGIN_LEXICAL, None
+    compared = np.argsort(-lexical, kind="stable")[:MAX_COMPARED]
     near = similar([candidates[place].text_in_context for place in compared])
     if near is None:
-        return words, SCORE_MARGIN_LEXICAL
-    scores = words - 2.0  # segments that were not compared rank last
-    # Similarity relative to the mean of all candidates, comparable across models.
-    similarities = np.asarray(near, dtype=np.float64)
-    usual = float(similarities.mean())
-    spread = max(1 - usual, MIN_SIMILARITY_RANGE) ** RANGE_EXPONENT
-    relative_similarity = (similarities - usual) / spread
-    scores[compared] = words[compared] + SIMILARITY_WEIGHT * relative_similarity
-    return scores, SCORE_MARGIN
+        return lexical, SCORE_MARGIN_LEXICAL, None
+    nearness = np.full(len(candidates), min(near) - 1.0)  # others rank behind all compared ones
+    nearness[compared] = near
+    shared = np.array([quote.passage.answer_score for quote in candidates])
+    scores = shared + WORDS_WEIGHT * words + NEARNESS_WEIGHT * nearness
+    return scores, SCORE_MARGIN, max(near)
 
 
 def _relevances(passages: Sequence[Passage]) -> list[float]:

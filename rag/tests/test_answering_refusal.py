@@ -130,7 +130,7 @@ def test_an_unknown_language_is_refused_in_english() -> None:
 
 
 def test_a_scale_runs_from_strangers_to_answers() -> None:
-    found = similarity_scale(np.eye(4, dtype=np.float32), 0.6 * np.eye(4, dtype=np.float32))
+    found = similarity_scale(0.6 * np.eye(4, dtype=np.float32))
     assert found == SimilarityScale(unrelated=0.0, related=0.6)
     assert found.nearness(0.0) == 0.0
     assert found.nearness(0.6) == 1.0
