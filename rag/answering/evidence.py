@@ -113,16 +113,22 @@ def find_passages(
     terms = _question_terms(result, passages, scope)
     if not result.reranked:
         asked_in = question_language(query)
+        is_foreign = [passage.is_foreign_to(asked_in) for passage in passages]
         coverage = [
             max(
                 question_coverage(terms, [passage.chunk_id])[0],
-                FOREIGN_COVERAGE if passage.is_foreign_to(asked_in) else 0.0,
+                FOREIGN_COVERAGE if foreign else 0.0,
             )
-            for passage in passages
+            for passage, foreign in zip(passages, is_foreign, strict=True)
         ]
-        nearness, titles = _nearness(_searched_text(result), passages)
+        space = _main_space(passages)
+        nearness, titles = _nearness(_searched_text(result), passages, space)
         passages = rank_passages(
-            passages, coverage=coverage, nearness=nearness, title_nearness=titles
+            passages,
+            coverage=coverage,
+            nearness=nearness,
+            title_nearness=titles,
+            is_foreign=is_foreign if space is not None and EVERY in space.languages else (),
         )
         passages = [replace(each, number=number) for number, each in enumerate(passages[:k], 1)]
     return FoundPassages(result, passages, _evidence(result, passages, terms))
@@ -223,11 +229,10 @@ MAX_TITLE_VECTORS = 8192
 
 
 def _nearness(
-    question: str, passages: Sequence[Passage]
+    question: str, passages: Sequence[Passage], space: EmbeddingSpace | None
 ) -> tuple[list[float] | None, list[float] | None]:
     """The calibrated similarities of the passages and of their titles to the question; None if no
     model can tell."""
-    space = _main_space(passages)
     scale = scale_of(space) if space and question else None
     if space is None or scale is None:
         return None, None

@@ -70,6 +70,7 @@ class Quote:
     passage: Passage
     part: Segment
     score: float = 0.0
+    nearness: float | None = None
 
     @property
     def text(self) -> str:
@@ -107,7 +108,7 @@ class Quote:
 @dataclass(frozen=True, slots=True)
 class ExtractiveAnswer:
     """The answer as texts and citations in order; empty if there is nothing to quote. `nearness` is
-    that of the nearest sentence, None if none was compared."""
+    that of the best quotation, None if none was compared."""
 
     pieces: tuple[str | Citation, ...] = ()
     nearness: float | None = None
@@ -120,6 +121,11 @@ class ExtractiveAnswer:
     @property
     def cited(self) -> tuple[Citation, ...]:
         return tuple(piece for piece in self.pieces if isinstance(piece, Citation))
+
+    @property
+    def best_passage(self) -> Passage | None:
+        """The passage that is quoted first."""
+        return self.cited[0].passage if self.pieces else None
 
 
 def extract_answer(
@@ -144,10 +150,10 @@ def extract_answer(
         return ExtractiveAnswer()
     # Headings and references only if there is nothing else.
     candidates = [quote for quote in found if not quote.is_reference_only] or found
-    scores, margin, nearness = _scores(question, candidates, similar, asked_in)
+    scores, nearness, margin = _scores(question, candidates, similar, asked_in)
     judged = [
-        replace(quote, score=score)
-        for quote, score in zip(candidates, scores.tolist(), strict=True)
+        replace(quote, score=score, nearness=near)
+        for quote, score, near in zip(candidates, scores.tolist(), nearness, strict=True)
     ]
     ranked = sorted(judged, key=lambda quote: -quote.score)
     best = _favour_best_passage(ranked)
@@ -163,7 +169,7 @@ def extract_answer(
         at += len(quoted)
         pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
         at += len(mark)
-    return ExtractiveAnswer(tuple(pieces), nearness)
+    return ExtractiveAnswer(tuple(pieces), best[0].nearness)
 
 
 def _scores(
@@ -171,9 +177,10 @@ def _scores(
     candidates: Sequence[Quote],
     similar: SimilarityFunction | None,
     asked_in: str,
-) -> tuple[Scores, float, float | None]:
-    """A score for each candidate, how far below the best one is still quoted, and the greatest
-    nearness, None if no model told it."""
+) -> tuple[Scores, Sequence[float | None], float]:
+    """For each candidate a score and how near it is, None if no model told it; and how far below
+    the best score is still quoted."""
+    unknown = [None] * len(candidates)
     overlap = trigram_overlap(
         question, {place: quote.scored_text for place, quote in enumerate(candidates)}
     )
@@ -186,16 +193,16 @@ def _scores(
     words = np.where(is_foreign, FOREIGN_WORDS_WEIGHT * words, words)
     lexical = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:
-        return lexical, SCORE_MARGIN_LEXICAL, None
+        return lexical, unknown, SCORE_MARGIN_LEXICAL
     compared = np.argsort(-lexical, kind="stable")[:MAX_COMPARED]
     near = similar([candidates[place].text_in_context for place in compared])
     if near is None:
-        return lexical, SCORE_MARGIN_LEXICAL, None
+        return lexical, unknown, SCORE_MARGIN_LEXICAL
     nearness = np.full(len(candidates), min(near) - 1.0)  # others rank behind all compared ones
     nearness[compared] = near
     shared = np.array([quote.passage.answer_score for quote in candidates])
     scores = shared + WORDS_WEIGHT * words + NEARNESS_WEIGHT * nearness
-    return scores, SCORE_MARGIN, max(near)
+    return scores, nearness.tolist(), SCORE_MARGIN
 
 
 def _relevances(passages: Sequence[Passage]) -> list[float]:

@@ -26,6 +26,9 @@ MAX_LINKS = 3.0
 #: search's score, titles and links tell nothing more.
 SENTENCE_COVERAGE_WEIGHT = 1.0
 SENTENCE_NEARNESS_WEIGHT = 0.6
+#: What sentences in another language than the question gain where the model knows many languages:
+#: what they lose by LANGUAGE_NEARNESS, times the weights of their own and the passage's nearness.
+FOREIGN_WEIGHT = 1.2
 
 _LINK_TARGET = re.compile(r"\]\(([^)\s#?]+)")
 
@@ -36,6 +39,7 @@ def rank_passages(
     coverage: Sequence[float],
     nearness: Sequence[float] | None,
     title_nearness: Sequence[float] | None,
+    is_foreign: Sequence[bool] = (),
 ) -> list[Passage]:
     """The passages with their `relevance` and `answer_score`, best first; all of a search's
     candidates should be given.
@@ -45,7 +49,8 @@ def rank_passages(
     document; and `title_nearness`, the calibrated similarity of the document's title to the
     question, None if no model could tell; and how many of the other passages, weighted by their
     scores, link to the document. The answer score, which its sentences share, sums coverage and
-    `nearness`, the passage's own calibrated similarity.
+    `nearness`, the passage's own calibrated similarity, and makes good what those that are
+    foreign to the question lose by their language.
     """
     if not passages:
         return []
@@ -66,10 +71,13 @@ def rank_passages(
     shared = SENTENCE_COVERAGE_WEIGHT * np.asarray(coverage)
     if nearness is not None:
         shared = shared + SENTENCE_NEARNESS_WEIGHT * np.asarray(nearness)
+    if is_foreign:
+        shared = shared + FOREIGN_WEIGHT * np.asarray(is_foreign)
     return [
         replace(
             passages[place],
             relevance=float(relevance[place]),
+            coverage=float(coverage[place]),
             answer_score=float(shared[place]),
         )
         for place in order

@@ -20,7 +20,7 @@ from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
 from rag.answering import coreference
-from rag.answering.answerability import Evidence, judge_answerability
+from rag.answering.answerability import Evidence, judge_answerability, with_best_sentence
 from rag.answering.evidence import find_passages, question_similarity
 from rag.answering.extractive import ExtractiveAnswer, extract_answer
 from rag.answering.phrases import not_found_text
@@ -266,14 +266,22 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
         options = node_context.context.search_options
         found = find_passages(question, scope=scope, k=settings.RAG_PASSAGES, **options)
         # What the tools found in the order that suits an answer; other passages come last.
-        scores = {each.chunk_id: (each.relevance, each.answer_score) for each in found.passages}
+        chosen = {each.chunk_id: each for each in found.passages}
         order = {each.chunk_id: place for place, each in enumerate(found.passages)}
-        passages.sort(key=lambda each: order.get(each.chunk_id, len(order)))
-        passages = [
-            replace(each, relevance=relevance, answer_score=answer_score)
-            for each in passages
-            for relevance, answer_score in [scores.get(each.chunk_id, (None, 0.0))]
-        ]
+        passages = sorted(
+            (
+                replace(
+                    each,
+                    relevance=best.relevance if best else None,
+                    coverage=best.coverage if best else None,
+                    answer_score=best.answer_score if best else 0.0,
+                )
+                for each in passages
+                for best in [chosen.get(each.chunk_id)]
+            ),
+            key=lambda each: order.get(each.chunk_id, len(order)),
+        )
+        asked_in = question_language(question)
         similar = question_similarity(question, passages)
         release_connection()
         extracted = extract_answer(
@@ -281,9 +289,14 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
             passages,
             similar=similar,
             language=language,
-            asked_in=question_language(question),
+            asked_in=asked_in,
         )
-        evidence = replace(found.evidence, sentence_nearness=extracted.nearness)
+        evidence = with_best_sentence(
+            found.evidence,
+            nearness=extracted.nearness,
+            passage=extracted.best_passage,
+            asked_in=asked_in,
+        )
     if not judge_answerability(evidence):
         text = not_found_text(
             node_context.resources.language or _answer_language(call.question, passages)

@@ -375,8 +375,8 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
 def _read(
     request: AnswerRequest,
 ) -> Generator[Event, None, tuple[Retrieval, str, Sequence[AnswerPiece]]]:
-    """The passages to answer from, with the language, and the answer where no chat model is to write
-    it; of a question about one whole document its most central passages."""
+    """The passages to answer from, with the language, and the answer where no chat model is to
+    write it; of a question about one whole document its most central passages."""
     asked = request.asked
     if not asked.whole and whole_document_question(asked.message):
         from rag.services.whole_document import read_whole_document  # noqa: PLC0415 (loads all tools)
@@ -432,11 +432,11 @@ def _retrieve(
             language=asked.language or language,
             asked_in=asked_in,
         )
-        evidence = replace(evidence, sentence_nearness=quoted.nearness)
+        evidence = answerability.with_best_sentence(
+            evidence, nearness=quoted.nearness, passage=quoted.best_passage, asked_in=asked_in
+        )
     # With a chat model “make it shorter” is answered from the conversation.
-    refused = not (
-        whole or answerability.judge_answerability(evidence) or (leans and request.chat)
-    )
+    refused = not (whole or answerability.judge_answerability(evidence) or (leans and request.chat))
     asker = request.context.user
     if asked.logged:
         request.search_log_id = record_search(
