@@ -37,8 +37,8 @@ def rank_passages(
     passages: Sequence[Passage],
     *,
     coverage: Sequence[float],
-    nearness: Sequence[float] | None,
     title_nearness: Sequence[float] | None,
+    nearness: Sequence[float] | None = None,
     is_foreign: Sequence[bool] = (),
 ) -> list[Passage]:
     """The passages with their `relevance` and `answer_score`, best first; all of a search's
