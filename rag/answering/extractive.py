@@ -42,7 +42,7 @@ MAX_COMPARED_CHARACTERS = 400
 #: Weights of nearness and of words where a model compares sentences, and how far below the best
 #: score a quotation may be.
 NEARNESS_WEIGHT, WORDS_WEIGHT = 2.0, 0.3
-SCORE_MARGIN = 0.8
+SCORE_MARGIN = 1.0
 #: Weight of words where question and passage are in different languages: names, and letters that
 #: are the same by chance.
 FOREIGN_WORDS_WEIGHT = 0.2
