@@ -1,6 +1,6 @@
 """Whether the passages found can answer the question at all: term coverage and a logistic
-regression, fitted in docs/decisions/0070. Begin with `judge_answerability`. Without Django.
-"""
+regression, fitted in docs/decisions/0070 and 0078. Begin with `judge_answerability`. Without
+Django."""
 
 import re
 from collections import defaultdict
