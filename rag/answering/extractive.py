@@ -2,7 +2,8 @@
 Begin with `extract_answer`. Without Django.
 
 The answer says that it quotes. A citation holds the document's text at its offsets unchanged;
-between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0070 and 0078.
+between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0070 and
+0078.
 """
 
 import re
