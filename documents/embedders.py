@@ -3,7 +3,9 @@
 
 import hashlib
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from django.core.cache import caches
@@ -41,6 +43,8 @@ def embed_question(space: EmbeddingSpace, text: str) -> NDArray[np.float32]:
 
 
 logger = logging.getLogger(__name__)
+
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 #: Each question is answered only by its own passage, in different words.
 CALIBRATION_PAIRS = (
@@ -84,7 +88,7 @@ CALIBRATION_PAIRS = (
 MIN_SPREAD = 0.15
 CACHE_SECONDS = 90 * 24 * 60 * 60
 
-_scales: dict[str, "SimilarityScale"] = {}
+_scales: dict[str, tuple["SimilarityScale", ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class SimilarityScale:
         room = max(1 - self.unrelated, 1e-6)
         return (self.related - self.unrelated) / room >= MIN_SPREAD
 
-    def nearness(self, similarity: float) -> float:
+    def nearness(self, similarity: Number) -> Number:
         """(similarity - unrelated) / (related - unrelated): 0 for an unrelated passage, 1 for a
         usual answer."""
         return (similarity - self.unrelated) / (self.related - self.unrelated)
@@ -109,43 +113,85 @@ class SimilarityScale:
 def scale_of(space: EmbeddingSpace) -> SimilarityScale | None:
     """The scale of a space's model, measured once and cached. None for a model that does not
     separate the pairs, or does not work."""
+    texts = [text for _, text in CALIBRATION_PAIRS]
+
+    def measure() -> list[SimilarityScale]:
+        questions = np.stack([embed_question(space, question) for question, _ in CALIBRATION_PAIRS])
+        return [similarity_scale(questions @ embedder_for(space).embed_documents(texts).T)]
+
+    scales = _measured_scales("scales", space, measure)
+    return scales[0] if scales and scales[0].knows_meaning else None
+
+
+def compare_sentences(
+    space: EmbeddingSpace, question: str, texts: Sequence[str]
+) -> NDArray[np.float64] | None:
+    """How near each short text is to the question, shape (len(texts),): 0 is unrelated, 1 a usual
+    answer. None for a model that does not separate the pairs. Raises InferenceError.
+
+    Where the model's single tokens can be compared it is the mean of two: of the texts as a whole,
+    and of the question's tokens, each with the nearest one in the text (late interaction), which
+    tells the sentence that answers from the sentence beside it.
+    """
+    embedder, calibration = embedder_for(space), [text for _, text in CALIBRATION_PAIRS]
+    instruction = space.query_instruction or None
+    compare = embedder.compare if getattr(embedder, "compares_tokens", False) else None  # type: ignore[attr-defined]
+
+    def measure() -> list[SimilarityScale]:
+        if compare is None:
+            scale = scale_of(space)
+            return [scale] if scale else []
+        compared = np.stack(
+            [compare(question, calibration, instruction) for question, _ in CALIBRATION_PAIRS]
+        )
+        return [similarity_scale(compared[:, :, kind]) for kind in range(compared.shape[2])]
+
+    scales = _measured_scales("sentences", space, measure)
+    if not scales or not all(scale.knows_meaning for scale in scales):
+        return None
+    if compare is None:
+        similarities = embedder.embed_documents(texts) @ embed_question(space, question)
+        return scales[0].nearness(similarities.astype(np.float64))
+    compared = compare(question, texts, instruction).astype(np.float64)
+    columns = [scale.nearness(compared[:, kind]) for kind, scale in enumerate(scales)]
+    nearness: NDArray[np.float64] = np.mean(columns, axis=0)
+    return nearness
+
+
+def _measured_scales(
+    kind: str, space: EmbeddingSpace, measure: Callable[[], Sequence["SimilarityScale"]]
+) -> tuple["SimilarityScale", ...]:
+    """The scales that `measure` gives for a space's model, cached; () where the model fails."""
     identity = (
         f"{space.model_name}\0{space.dimensions}\0{space.query_instruction}\0{CALIBRATION_PAIRS}"
     )
-    key = "scale:" + hashlib.sha256(identity.encode()).hexdigest()
-    scale = _scales.get(key)
-    if scale is None:
+    key = f"{kind}:" + hashlib.sha256(identity.encode()).hexdigest()
+    scales = _scales.get(key)
+    if scales is None:
         try:
             stored = caches["default"].get(key)
         except Exception as error:  # each cache backend has errors of its own
             logger.warning("cache of scales cannot be read: %s", error)
         else:
-            scale = SimilarityScale(*stored) if stored else None
-    if scale is None:
+            scales = tuple(SimilarityScale(*each) for each in stored) if stored else None
+    if scales is None:
         try:
-            questions = np.stack(
-                [embed_question(space, question) for question, _ in CALIBRATION_PAIRS]
-            )
-            scale = similarity_scale(
-                questions,
-                embedder_for(space).embed_documents([text for _, text in CALIBRATION_PAIRS]),
-            )
+            scales = tuple(measure())
         except InferenceError as error:
             logger.warning("similarities are not weighed: %s", error)
-            return None
+            return ()
         try:
-            caches["default"].set(key, (scale.unrelated, scale.related), timeout=CACHE_SECONDS)
+            pairs = [(scale.unrelated, scale.related) for scale in scales]
+            caches["default"].set(key, pairs, timeout=CACHE_SECONDS)
         except Exception as error:
             logger.warning("cache of scales cannot be written: %s", error)
-    _scales[key] = scale
-    return scale if scale.knows_meaning else None
+    _scales[key] = scales
+    return scales
 
 
-def similarity_scale(
-    questions: NDArray[np.float32], passages: NDArray[np.float32]
-) -> SimilarityScale:
-    """The scale from the vectors of the pairs, both of shape (pairs, dimensions)."""
-    similarities = questions @ passages.T
+def similarity_scale(similarities: NDArray[np.float32]) -> SimilarityScale:
+    """The scale from the similarities of each question (row) with each passage (column), of shape
+    (pairs, pairs)."""
     count = len(similarities)
     related = float(np.trace(similarities)) / count
     unrelated = (float(similarities.sum()) - related * count) / (count * (count - 1))

@@ -94,7 +94,9 @@ class Embedder(Protocol):
         """Shape (dimensions,). `instruction` says what to look for, for models that support one."""
 
     # `embed_queries(texts, instruction=None)`, shape (len(texts), dimensions), may be there too:
-    # a worker then embeds the queries that wait for it together.
+    # a worker then embeds the queries that wait for it together. So may `compare(query, texts,
+    # instruction=None)`, shape (len(texts), 2), for models that `compares_tokens`: the cosine of
+    # each text's vector with the query's, and how well the query's tokens find tokens in it.
 
     def token_counter(self) -> TokenCounter: ...
 

@@ -5,7 +5,7 @@ loaded in this process too. `ModelRegistry` wraps local backends in these.
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import monotonic, sleep
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,22 @@ class SharedEmbedder(SharedModel):
             lambda: self._worker.embed_query(text, instruction),
             lambda: self._own.embed_query(text, instruction),
         )
+
+    @property
+    def compares_tokens(self) -> bool:
+        """Whether `compare` can be asked."""
+        return bool(getattr(self._own, "compares_tokens", False))
+
+    def compare(
+        self, query: str, texts: Sequence[str], instruction: str | None = None
+    ) -> NDArray[np.float32]:
+        """Shape (len(texts), 2), as `TransformersEmbedder.compare`. Raises InferenceError."""
+        own: Any = self._own
+        compared: NDArray[np.float32] = self._answer(
+            lambda: self._worker.compare(query, texts, instruction),
+            lambda: own.compare(query, texts, instruction),
+        )
+        return compared
 
     @cached_property
     def _worker(self) -> WorkerEmbedder:

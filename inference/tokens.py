@@ -46,6 +46,11 @@ class WindowTokenizer:
             windows.append([self._before + part + self._after for part in parts])
         return windows
 
+    @property
+    def special_tokens(self) -> tuple[int, int]:
+        """How many special tokens stand before and after a text."""
+        return len(self._before), len(self._after)
+
     def content_tokens(self, window: Window) -> int:
         return len(window) - len(self._before) - len(self._after)
 

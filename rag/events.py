@@ -14,7 +14,8 @@ class Passage:
     """A search hit as an answer cites it: `[number]`. `text` is the document's text from `start` to
     `end`, offsets in characters. `url` is the page that shows it in context. Scores are those of
     the hit, each None if no retrieval arm gave one. `relevance` is how well it suits an answer
-    (`rag.answering.passage_ranking`), None where that was not compared."""
+    (`rag.answering.passage_ranking`), None where that was not compared; so is `coverage`, the share
+    (0..1) of the question's terms that it holds, and `answer_score`, what its sentences share."""
 
     number: int
     chunk_id: int
@@ -38,6 +39,8 @@ class Passage:
     media_type: str = ""
     page_label: str = ""
     relevance: float | None = None
+    coverage: float | None = None
+    answer_score: float = 0.0
 
     def location(self, start: int | None = None) -> str:
         """Where the passage is, or the character at `start`, an offset in the document's text:

@@ -94,6 +94,31 @@ class TransformersEmbedder(LocalModel["Encoder"]):
         """Shape (len(texts), dimensions): several queries under one instruction, in one pass."""
         return self._embed(self._folder.prompts.for_query(instruction), texts)
 
+    @property
+    def compares_tokens(self) -> bool:
+        """Whether `compare` can be asked: the states of single tokens lie in the space of the whole
+        text's vector where that is their mean."""
+        return self._folder.pooling == "mean"
+
+    def compare(
+        self, query: str, texts: Sequence[str], instruction: str | None = None
+    ) -> "NDArray[np.float32]":
+        """Shape (len(texts), 2): the cosine of each text's vector with the query's, and their late
+        interaction: the mean, over the query's tokens, of the best cosine with a token of the text
+        (MaxSim, https://arxiv.org/abs/2004.12832). Of a text that is longer than the model's window
+        the beginning is compared. Raises InferenceError."""
+        if not self.compares_tokens:
+            raise InferenceError(f"{self.model_name} does not compare texts token by token.")
+        check_texts([query, *texts])
+        prompts = self._folder.prompts.for_query(instruction), self._folder.prompts.document
+        [[asked, *_]] = self._tokenizer.windows([prompts[0] + query])
+        windows = [first for first, *_ in self._tokenizer.windows([prompts[1] + t for t in texts])]
+        before, after = self._tokenizer.special_tokens
+        frames = [(before + self._tokenizer.count(prompt.rstrip()), after) for prompt in prompts]
+        return self._loaded().compare(
+            asked, windows, dimensions=self.dimensions, query_frame=frames[0], frame=frames[1]
+        )
+
     @cached_property
     def _packed(self) -> "PackedModel | None":
         """The bundled multilingual model, where it is that."""

@@ -98,6 +98,26 @@ class WorkerEmbedder:
         vector = protocol.decode_array(reply, protocol.VECTOR_DTYPE, shape=(dimensions,))
         return check_vectors(vector, dimensions=dimensions)
 
+    def compare(
+        self, query: str, texts: Sequence[str], instruction: str | None = None
+    ) -> NDArray[np.float32]:
+        """Shape (len(texts), 2), as `TransformersEmbedder.compare`. Raises InferenceError, also
+        where the worker's model compares no tokens."""
+        check_texts([query, *texts])
+        service, _ = self._service()
+        reply = self._client.ask(
+            service,
+            "comparison",
+            timeout=self._documents_timeout,
+            query=query,
+            texts=list(texts),
+            instruction=instruction,
+        )
+        compared: NDArray[np.float32] = protocol.decode_array(
+            reply, protocol.VECTOR_DTYPE, shape=(len(texts), 2)
+        )
+        return compared
+
     def token_counter(self) -> TokenCounter:
         """Counts with the model's own tokenizer, which a worker stored in the broker."""
         service, _ = self._service()

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
+from torch.nn import functional
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification
 from transformers.utils import logging as transformers_logging
 
@@ -315,6 +316,47 @@ class Encoder:
             return pool(self._hidden(batch), batch["attention_mask"], self.folder.pooling)
 
         return self._runner.run({"input_ids": windows}, pooled, width=self.folder.hidden_size)
+
+    def compare(
+        self,
+        query: Window,
+        windows: Sequence[Window],
+        *,
+        dimensions: int,
+        query_frame: tuple[int, int],
+        frame: tuple[int, int],
+    ) -> NDArray[np.float32]:
+        """Shape (len(windows), 2): the cosine of pooled vectors, of their first `dimensions`, and
+        MaxSim: the mean, over the query's tokens, of the best cosine with a token of the window.
+
+        The frames say how many tokens before and after are no part of the text: prompt and special
+        tokens.
+        """
+        read: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+        def pooled(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            vectors = pool(hidden, mask, self.folder.pooling)
+            return functional.normalize(vectors[:, :dimensions], dim=-1)
+
+        def read_query(batch: Batch) -> torch.Tensor:
+            hidden, mask = self._hidden(batch), batch["attention_mask"]
+            tokens = hidden[0, query_frame[0] : hidden.shape[1] - query_frame[1]].float()
+            read.append((pooled(hidden, mask)[0], functional.normalize(tokens, dim=-1)))
+            return hidden.new_zeros((1, 1))
+
+        def compared(batch: Batch) -> torch.Tensor:
+            hidden, mask = self._hidden(batch), batch["attention_mask"]
+            vector, tokens = read[-1]
+            states = functional.normalize(hidden.float(), dim=-1)
+            similarities = torch.einsum("qd,ntd->nqt", tokens, states)
+            places = torch.arange(mask.shape[1], device=mask.device)
+            ends = mask.sum(dim=1, keepdim=True) - frame[1]
+            is_text = (places >= frame[0]) & (places < ends)
+            best = similarities.masked_fill(~is_text[:, None, :], -1.0).amax(dim=2).mean(dim=1)
+            return torch.stack([pooled(hidden, mask) @ vector, best], dim=1)
+
+        self._runner.run({"input_ids": [query]}, read_query, width=1)
+        return self._runner.run({"input_ids": windows}, compared, width=2)
 
 
 class ScoringModel(ABC):

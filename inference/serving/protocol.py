@@ -20,7 +20,7 @@ from inference.interfaces import (
 )
 
 # The number changes with what is stored there, so that two versions never misread each other.
-KEY_PREFIX = "ragsite:inference:1"
+KEY_PREFIX = "ragsite:inference:2"
 
 #: A worker without a heartbeat for this long counts as dead.
 ALIVE_SECONDS = 15
@@ -75,6 +75,7 @@ MAX_REQUEST_BYTES = 64 * 1024 * 1024
 REQUESTS: Mapping[str, Mapping[str, Any]] = {
     "query": {"text": str, "instruction": str | None},
     "documents": {"texts": [str]},
+    "comparison": {"query": str, "texts": [str], "instruction": str | None},
     "judgement": {
         "query": str,
         "texts": [str],

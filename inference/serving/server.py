@@ -84,6 +84,15 @@ def _answer_each(work: Callable[..., ArrayLike], dtype: np.dtype[Any]) -> Answer
     return lambda questions: [answer(question) for question in questions]
 
 
+def _compare(
+    embedder: Embedder, query: str, texts: Sequence[str], instruction: str | None
+) -> ArrayLike:
+    if not getattr(embedder, "compares_tokens", False):
+        raise InferenceError(f"{embedder.model_name} does not compare texts token by token.")
+    compared: ArrayLike = embedder.compare(query, texts, instruction)  # type: ignore[attr-defined]
+    return compared
+
+
 def _error_reply(error: Exception) -> bytes:
     """The error as a reply; unexpected ones are logged too."""
     if isinstance(error, InferenceError):
@@ -123,6 +132,7 @@ def offer_embedder(
         lanes={
             "query": (partial(answer_queries, embedder), query_batch_size),
             "documents": (_answer_each(embedder.embed_documents, protocol.VECTOR_DTYPE), 1),
+            "comparison": (_answer_each(partial(_compare, embedder), protocol.VECTOR_DTYPE), 1),
         },
         stored_values={
             protocol.description_key(alias): json.dumps(description).encode(),

@@ -53,6 +53,18 @@ def test_a_text_has_the_same_vector_alone_and_in_a_padded_batch(exact):
     assert cosines(together, alone).min() >= 0.99999
 
 
+def test_texts_are_compared_by_their_vectors_and_token_by_token(exact):
+    question = "How much of the medicine may I take a day?"
+    compared = exact.compare(question, TEXTS)
+    vectors = exact.embed_documents(TEXTS) @ exact.embed_query(question)
+    assert compared.shape == (len(TEXTS), 2)
+    short = [len(text) < 500 for text in TEXTS]  # of longer ones the beginning is compared
+    np.testing.assert_allclose(compared[short, 0], vectors[short], atol=1e-5)
+    assert compared[:, 1].argmax() == len(TEXTS) - 1
+    # Every token finds itself; those around it, such as padding, are no part of the text.
+    assert exact.compare("heart", ["heart", *TEXTS])[0] == pytest.approx([1, 1], abs=1e-4)
+
+
 def test_small_batches_and_large_ones_give_the_same_vectors_in_order(exact):
     small = TransformersEmbedder(dtype="float32", batch_tokens=64).embed_documents(TEXTS)
     assert cosines(small, exact.embed_documents(TEXTS)).min() >= 0.99999

@@ -19,6 +19,7 @@ from inference.backends.worker import (
     WorkerEmbedder,
     WorkerReranker,
 )
+from inference.interfaces import InferenceError
 from inference.model_registry import embedders
 from inference.serving import protocol
 from inference.serving.server import offer_embedder, offer_reranker
@@ -62,6 +63,24 @@ def test_vectors_are_those_of_the_worker_s_model(url):
     np.testing.assert_array_equal(query, here.embed_query("a question"))
     assert query.shape == (384,)
     assert there.embed_documents([]).shape == (0, 384)
+
+
+def test_a_worker_compares_texts_where_its_model_can(url):
+    class Comparing(HashingEmbedder):
+        compares_tokens = True
+
+        def compare(self, query, texts, instruction=None):
+            return np.array([[len(query), len(text)] for text in texts], np.float32)
+
+    with serving(
+        url,
+        partial(offer_embedder, "default", Comparing()),
+        partial(offer_embedder, "small", HashingEmbedder(dimensions=8)),
+    ):
+        compared = WorkerEmbedder(url).compare("four", ["a", "bc"])
+        np.testing.assert_array_equal(compared, [[4, 1], [4, 2]])
+        with pytest.raises(InferenceError, match="does not compare texts"):
+            WorkerEmbedder(url, alias="small").compare("four", ["a"])
 
 
 @pytest.mark.usefixtures("served")

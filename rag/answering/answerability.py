@@ -1,11 +1,11 @@
 """Whether the passages found can answer the question at all: term coverage and a logistic
-regression, fitted in docs/decisions/0070. Begin with `judge_answerability`. Without Django.
-"""
+regression, fitted in docs/decisions/0070 and 0078. Begin with `judge_answerability`. Without
+Django."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 
 from rag.answering.groundedness import content_stems, names_and_numbers
@@ -83,6 +83,12 @@ BIAS = -10.0
 #: the background says nothing there.
 MULTILINGUAL_NEARNESS_WEIGHT, MULTILINGUAL_COVERAGE_WEIGHT = 5.0, 8.0
 MULTILINGUAL_NAMES_WEIGHT, MULTILINGUAL_BIAS = -2.75, -7.7
+#: The same where sentences were compared, by the best one and its passage.
+SENTENCE_NEARNESS_WEIGHT, SENTENCE_COVERAGE_WEIGHT = 3.6, 2.2
+SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.3
+#: How much nearer a model of many languages takes texts to be that are in the question's language,
+#: those that answer it and others alike.
+LANGUAGE_NEARNESS = 0.45
 #: The same where no embedding model could tell.
 LEXICAL_COVERAGE_WEIGHT, LEXICAL_TERMS_WEIGHT, LEXICAL_BIAS = 12.6, 1.75, -7.4
 #: Coverage of a question in another language than the passage, whose words cannot be there: about
@@ -94,19 +100,39 @@ FOREIGN_COVERAGE = 0.35
 class Evidence:
     """Measurements of a question and its best passages. `nearness` is the calibrated similarity
     of the nearest passage, `background` that of an average one: 0 is unrelated, 1 a typical answer;
-    both are None if no embedding model could tell. `coverage` is the IDF-weighted share (0..1) of
-    the question's `terms` that the best passage contains, and `missing_names` the share of its
-    names and numbers that it does not. `is_foreign`: the passage is in another language than the
-    question. `is_multilingual`: the embedding model was made for many languages."""
+    both are None if no embedding model could tell. `sentence_nearness` is that of the sentence that
+    answers best, None where sentences were not compared; then `coverage` is of its passage.
+    `coverage` is the IDF-weighted share (0..1) of the question's `terms` that the best passage
+    contains, and `missing_names` the share of its names and numbers that it does not. `is_foreign`:
+    the passage is in another language than the question. `is_multilingual`: the embedding model was
+    made for many languages."""
 
     passages: int
     coverage: float = 0.0
     terms: int = 0
     nearness: float | None = None
+    sentence_nearness: float | None = None
     background: float | None = None
     missing_names: float = 0.0
     is_foreign: bool = False
     is_multilingual: bool = False
+
+
+def with_best_sentence(
+    evidence: Evidence, *, nearness: float | None, passage: Passage | None, asked_in: str
+) -> Evidence:
+    """The evidence with that of the sentence that answers best, out of `passage`: how near it is to
+    the question, which is in the language `asked_in`. Unchanged where none was compared."""
+    if nearness is None or passage is None:
+        return evidence
+    is_foreign = passage.is_foreign_to(asked_in)
+    return replace(
+        evidence,
+        sentence_nearness=nearness
+        + (LANGUAGE_NEARNESS if is_foreign and evidence.is_multilingual else 0.0),
+        coverage=evidence.coverage if passage.coverage is None else passage.coverage,
+        is_foreign=is_foreign,
+    )
 
 
 def judge_answerability(evidence: Evidence) -> bool:
@@ -132,7 +158,14 @@ def answer_confidence(evidence: Evidence) -> float:
         coverage = evidence.coverage
         if evidence.is_foreign:
             coverage = max(coverage, FOREIGN_COVERAGE)
-        if evidence.is_multilingual:
+        if evidence.sentence_nearness is not None:
+            logit = (
+                SENTENCE_NEARNESS_WEIGHT * evidence.sentence_nearness
+                + SENTENCE_COVERAGE_WEIGHT * coverage
+                + SENTENCE_NAMES_WEIGHT * evidence.missing_names
+                + SENTENCE_BIAS
+            )
+        elif evidence.is_multilingual:
             logit = (
                 MULTILINGUAL_NEARNESS_WEIGHT * evidence.nearness
                 + MULTILINGUAL_COVERAGE_WEIGHT * coverage

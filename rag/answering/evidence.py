@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.functional import lazy
 from numpy.typing import NDArray
 
-from documents.embedders import embed_question, embedder_for, scale_of
+from documents.embedders import compare_sentences, embed_question, embedder_for, scale_of
 from documents.lexical_search import find_terms
 from documents.location import PAGE_LABEL
 from documents.models import Chunk, EmbeddingSpace
@@ -113,15 +113,23 @@ def find_passages(
     terms = _question_terms(result, passages, scope)
     if not result.reranked:
         asked_in = question_language(query)
+        is_foreign = [passage.is_foreign_to(asked_in) for passage in passages]
         coverage = [
             max(
                 question_coverage(terms, [passage.chunk_id])[0],
-                FOREIGN_COVERAGE if passage.is_foreign_to(asked_in) else 0.0,
+                FOREIGN_COVERAGE if foreign else 0.0,
             )
-            for passage in passages
+            for passage, foreign in zip(passages, is_foreign, strict=True)
         ]
-        titles = _title_nearness(_searched_text(result), passages)
-        passages = rank_passages(passages, coverage=coverage, title_nearness=titles)
+        space = _main_space(passages)
+        nearness, titles = _nearness(_searched_text(result), passages, space)
+        passages = rank_passages(
+            passages,
+            coverage=coverage,
+            nearness=nearness,
+            title_nearness=titles,
+            is_foreign=is_foreign if space is not None and EVERY in space.languages else (),
+        )
         passages = [replace(each, number=number) for number, each in enumerate(passages[:k], 1)]
     return FoundPassages(result, passages, _evidence(result, passages, terms))
 
@@ -220,13 +228,18 @@ _title_vectors: dict[tuple[str, str, int, str], NDArray[np.float32]] = {}
 MAX_TITLE_VECTORS = 8192
 
 
-def _title_nearness(question: str, passages: Sequence[Passage]) -> list[float] | None:
-    """The calibrated similarity of each passage's title to the question; None if no model can
-    tell."""
-    space = _main_space(passages)
+def _nearness(
+    question: str, passages: Sequence[Passage], space: EmbeddingSpace | None
+) -> tuple[list[float] | None, list[float] | None]:
+    """The calibrated similarities of the passages and of their titles to the question; None if no
+    model can tell."""
     scale = scale_of(space) if space and question else None
     if space is None or scale is None:
-        return None
+        return None, None
+    nearness = [
+        0.0 if passage.similarity is None else scale.nearness(passage.similarity)
+        for passage in passages
+    ]
     model = (space.embedder, space.model_name, space.dimensions)
     keys = {passage.title: (*model, passage.title) for passage in passages}
     vectors = {
@@ -245,8 +258,9 @@ def _title_nearness(question: str, passages: Sequence[Passage]) -> list[float] |
             vectors |= made
     except InferenceError as error:
         logger.warning("the embedding model failed, titles are not compared: %s", error)
-        return None
-    return [scale.nearness(float(vectors[passage.title] @ query_vector)) for passage in passages]
+        return nearness, None
+    titles = [scale.nearness(float(vectors[passage.title] @ query_vector)) for passage in passages]
+    return nearness, titles
 
 
 def _main_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
@@ -258,23 +272,21 @@ def _main_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
 
 
 def question_similarity(question: str, passages: Sequence[Passage]) -> SimilarityFunction | None:
-    """A function that compares texts with the question; None without passages. Queries the database
-    now; the function it returns only calls the model, and returns None if that fails."""
+    """A function that tells how near texts are to the question; None without passages. Queries the
+    database now; the function it returns only calls the model, and returns None if that fails or
+    knows no meaning."""
     space = _main_space(passages)
     if space is None:
         return None
 
-    def similarities(texts: Sequence[str]) -> list[float] | None:
+    def nearness(texts: Sequence[str]) -> list[float] | None:
         # No time limit, so that the same question quotes the same sentences on a busy machine too;
         # the caller bounds how many texts are compared.
         try:
-            query_vector = embed_question(space, question)
-            found: list[float] = (
-                embedder_for(space).embed_documents(list(texts)) @ query_vector
-            ).tolist()
+            compared = compare_sentences(space, question, texts)
         except InferenceError as error:
             logger.warning("the embedding model failed, sentences are chosen by words: %s", error)
             return None
-        return found
+        return None if compared is None else compared.tolist()
 
-    return similarities
+    return nearness

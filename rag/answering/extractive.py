@@ -2,7 +2,8 @@
 Begin with `extract_answer`. Without Django.
 
 The answer says that it quotes. A citation holds the document's text at its offsets unchanged;
-between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0070.
+between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0070 and
+0078.
 """
 
 import re
@@ -25,24 +26,24 @@ from rag.answering.segments import (
 )
 from rag.events import Citation, Passage
 
-#: Similarities (−1..1) of texts to the question, in order; None if no model can compute them.
+#: How near each text is to the question, in order: 0 is unrelated, 1 a usual answer; None if no
+#: model can tell.
 SimilarityFunction = Callable[[Sequence[str]], Sequence[float] | None]
 
 MAX_QUOTES = 5
 #: Characters of all quotations together.
 MAX_QUOTED_CHARACTERS = 1000
 #: Passages that may be quoted, and segments considered of each.
-MAX_PASSAGES = 6
+MAX_PASSAGES = 8
 MAX_SEGMENTS_PER_PASSAGE = 40
 #: Segments compared by embedding, which takes some milliseconds each.
-MAX_COMPARED = 16
+MAX_COMPARED = 24
 MAX_COMPARED_CHARACTERS = 400
 
-#: Weight of similarity relative to words, and how far below the best score a quotation may be.
-SIMILARITY_WEIGHT = 0.72
-SCORE_MARGIN = 0.8
-#: Models whose similarities lie close together spread them less than their distance from 1 says.
-RANGE_EXPONENT = 1.5
+#: Weights of nearness and of words where a model compares sentences, and how far below the best
+#: score a quotation may be.
+NEARNESS_WEIGHT, WORDS_WEIGHT = 2.0, 0.3
+SCORE_MARGIN = 1.0
 #: Weight of words where question and passage are in different languages: names, and letters that
 #: are the same by chance.
 FOREIGN_WORDS_WEIGHT = 0.2
@@ -59,8 +60,6 @@ RANK_PENALTY = 0.2
 #: Long sentences contain more trigrams of any question.
 LENGTH_EXPONENT = 0.1
 MIN_LENGTH = 40
-#: If the mean similarity is closer to 1 than this, differences say nothing.
-MIN_SIMILARITY_RANGE = 0.05
 
 Scores = NDArray[np.float64]
 
@@ -72,6 +71,7 @@ class Quote:
     passage: Passage
     part: Segment
     score: float = 0.0
+    nearness: float | None = None
 
     @property
     def text(self) -> str:
@@ -108,9 +108,11 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class ExtractiveAnswer:
-    """The answer as texts and citations in order; empty if there is nothing to quote."""
+    """The answer as texts and citations in order; empty if there is nothing to quote. `nearness` is
+    that of the best quotation, None if none was compared."""
 
     pieces: tuple[str | Citation, ...] = ()
+    nearness: float | None = None
 
     @property
     def text(self) -> str:
@@ -120,6 +122,11 @@ class ExtractiveAnswer:
     @property
     def cited(self) -> tuple[Citation, ...]:
         return tuple(piece for piece in self.pieces if isinstance(piece, Citation))
+
+    @property
+    def best_passage(self) -> Passage | None:
+        """The passage that is quoted first."""
+        return self.cited[0].passage if self.pieces else None
 
 
 def extract_answer(
@@ -144,10 +151,10 @@ def extract_answer(
         return ExtractiveAnswer()
     # Headings and references only if there is nothing else.
     candidates = [quote for quote in found if not quote.is_reference_only] or found
-    scores, margin = _scores(question, candidates, similar, asked_in)
+    scores, nearness, margin = _scores(question, candidates, similar, asked_in)
     judged = [
-        replace(quote, score=score)
-        for quote, score in zip(candidates, scores.tolist(), strict=True)
+        replace(quote, score=score, nearness=near)
+        for quote, score, near in zip(candidates, scores.tolist(), nearness, strict=True)
     ]
     ranked = sorted(judged, key=lambda quote: -quote.score)
     best = _favour_best_passage(ranked)
@@ -163,7 +170,7 @@ def extract_answer(
         at += len(quoted)
         pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
         at += len(mark)
-    return ExtractiveAnswer(tuple(pieces))
+    return ExtractiveAnswer(tuple(pieces), best[0].nearness)
 
 
 def _scores(
@@ -171,8 +178,10 @@ def _scores(
     candidates: Sequence[Quote],
     similar: SimilarityFunction | None,
     asked_in: str,
-) -> tuple[Scores, float]:
-    """A score for each candidate, and how far below the best one is still quoted."""
+) -> tuple[Scores, Sequence[float | None], float]:
+    """For each candidate a score and how near it is, None if no model told it; and how far below
+    the best score is still quoted."""
+    unknown = [None] * len(candidates)
     overlap = trigram_overlap(
         question, {place: quote.scored_text for place, quote in enumerate(candidates)}
     )
@@ -183,21 +192,18 @@ def _scores(
     words = words / (words.max() or 1.0)
     is_foreign = [quote.passage.is_foreign_to(asked_in) for quote in candidates]
     words = np.where(is_foreign, FOREIGN_WORDS_WEIGHT * words, words)
-    words = words + np.array(_relevances([quote.passage for quote in candidates]))
+    lexical = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:
-        return words, SCORE_MARGIN_LEXICAL
-    compared = np.argsort(-words, kind="stable")[:MAX_COMPARED]
+        return lexical, unknown, SCORE_MARGIN_LEXICAL
+    compared = np.argsort(-lexical, kind="stable")[:MAX_COMPARED]
     near = similar([candidates[place].text_in_context for place in compared])
     if near is None:
-        return words, SCORE_MARGIN_LEXICAL
-    scores = words - 2.0  # segments that were not compared rank last
-    # Similarity relative to the mean of all candidates, comparable across models.
-    similarities = np.asarray(near, dtype=np.float64)
-    usual = float(similarities.mean())
-    spread = max(1 - usual, MIN_SIMILARITY_RANGE) ** RANGE_EXPONENT
-    relative_similarity = (similarities - usual) / spread
-    scores[compared] = words[compared] + SIMILARITY_WEIGHT * relative_similarity
-    return scores, SCORE_MARGIN
+        return lexical, unknown, SCORE_MARGIN_LEXICAL
+    nearness = np.full(len(candidates), min(near) - 1.0)  # others rank behind all compared ones
+    nearness[compared] = near
+    shared = np.array([quote.passage.answer_score for quote in candidates])
+    scores = shared + WORDS_WEIGHT * words + NEARNESS_WEIGHT * nearness
+    return scores, nearness.tolist(), SCORE_MARGIN
 
 
 def _relevances(passages: Sequence[Passage]) -> list[float]:

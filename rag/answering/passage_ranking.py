@@ -22,6 +22,13 @@ TITLE_WEIGHT = 0.15
 LINK_WEIGHT = 0.1
 #: Passages that link to a document, of which more say nothing further.
 MAX_LINKS = 3.0
+#: Weights of what a passage gives to each of its sentences where a model compares these: there the
+#: search's score, titles and links tell nothing more.
+SENTENCE_COVERAGE_WEIGHT = 1.0
+SENTENCE_NEARNESS_WEIGHT = 0.6
+#: What sentences in another language than the question gain where the model knows many languages:
+#: what they lose by LANGUAGE_NEARNESS, times the weights of their own and the passage's nearness.
+FOREIGN_WEIGHT = 1.2
 
 _LINK_TARGET = re.compile(r"\]\(([^)\s#?]+)")
 
@@ -31,15 +38,19 @@ def rank_passages(
     *,
     coverage: Sequence[float],
     title_nearness: Sequence[float] | None,
+    nearness: Sequence[float] | None = None,
+    is_foreign: Sequence[bool] = (),
 ) -> list[Passage]:
-    """The passages with their `relevance`, best first; all of a search's candidates should be
-    given.
+    """The passages with their `relevance` and `answer_score`, best first; all of a search's
+    candidates should be given.
 
     It sums the search's score over the best one; `coverage`, the share (0..1) of the question's
     terms that the passage holds; the document's share of what was found, over that of the best
     document; and `title_nearness`, the calibrated similarity of the document's title to the
     question, None if no model could tell; and how many of the other passages, weighted by their
-    scores, link to the document.
+    scores, link to the document. The answer score, which its sentences share, sums coverage and
+    `nearness`, the passage's own calibrated similarity, and makes good what those that are
+    foreign to the question lose by their language.
     """
     if not passages:
         return []
@@ -57,7 +68,20 @@ def rank_passages(
     if title_nearness is not None:
         relevance = relevance + TITLE_WEIGHT * np.asarray(title_nearness)
     order = np.argsort(-relevance, kind="stable").tolist()
-    return [replace(passages[place], relevance=float(relevance[place])) for place in order]
+    shared = SENTENCE_COVERAGE_WEIGHT * np.asarray(coverage)
+    if nearness is not None:
+        shared = shared + SENTENCE_NEARNESS_WEIGHT * np.asarray(nearness)
+    if is_foreign:
+        shared = shared + FOREIGN_WEIGHT * np.asarray(is_foreign)
+    return [
+        replace(
+            passages[place],
+            relevance=float(relevance[place]),
+            coverage=float(coverage[place]),
+            answer_score=float(shared[place]),
+        )
+        for place in order
+    ]
 
 
 def _links(passages: Sequence[Passage], scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,9 +20,9 @@ from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
 from rag.answering import coreference
-from rag.answering.answerability import judge_answerability
+from rag.answering.answerability import Evidence, judge_answerability, with_best_sentence
 from rag.answering.evidence import find_passages, question_similarity
-from rag.answering.extractive import extract_answer
+from rag.answering.extractive import ExtractiveAnswer, extract_answer
 from rag.answering.phrases import not_found_text
 from rag.answering.prompt import (
     HISTORY_SHARE,
@@ -258,36 +258,51 @@ def writer(call: NodeCall, resources: RunResources) -> NodeResult:
 def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -> NodeResult:
     """Quote the sentences that best fit the question."""
     question = standalone_question(node_context)
-    answers = False
+    language = node_context.resources.language or _answer_language(question, passages)
+    extracted, evidence = ExtractiveAnswer(), Evidence(passages=0)
     if passages:
         # Tools return the nearest passages, however unrelated: search for the question itself.
         scope = node_context.context.search_scope()
         options = node_context.context.search_options
         found = find_passages(question, scope=scope, k=settings.RAG_PASSAGES, **options)
-        answers = judge_answerability(found.evidence)
         # What the tools found in the order that suits an answer; other passages come last.
-        relevance = {each.chunk_id: each.relevance for each in found.passages}
+        chosen = {each.chunk_id: each for each in found.passages}
         order = {each.chunk_id: place for place, each in enumerate(found.passages)}
         passages = sorted(
-            (replace(each, relevance=relevance.get(each.chunk_id)) for each in passages),
+            (
+                replace(
+                    each,
+                    relevance=best.relevance if best else None,
+                    coverage=best.coverage if best else None,
+                    answer_score=best.answer_score if best else 0.0,
+                )
+                for each in passages
+                for best in [chosen.get(each.chunk_id)]
+            ),
             key=lambda each: order.get(each.chunk_id, len(order)),
         )
-    if not answers:
+        asked_in = question_language(question)
+        similar = question_similarity(question, passages)
+        release_connection()
+        extracted = extract_answer(
+            question,
+            passages,
+            similar=similar,
+            language=language,
+            asked_in=asked_in,
+        )
+        evidence = with_best_sentence(
+            found.evidence,
+            nearness=extracted.nearness,
+            passage=extracted.best_passage,
+            asked_in=asked_in,
+        )
+    if not judge_answerability(evidence):
         text = not_found_text(
             node_context.resources.language or _answer_language(call.question, passages)
         )
         call.emit(Verbatim(text))
         return NodeResult(text)
-    similar = question_similarity(question, passages)
-    language = node_context.resources.language or _answer_language(question, passages)
-    release_connection()
-    extracted = extract_answer(
-        question,
-        passages,
-        similar=similar,
-        language=language,
-        asked_in=question_language(question),
-    )
     for piece in extracted.pieces:
         call.emit(piece if isinstance(piece, Citation) else Verbatim(piece))
     return NodeResult(extracted.text, sources=node_context.sources)

@@ -25,7 +25,7 @@ from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
 from rag.answering import answerability, coreference, prompt
 from rag.answering.citations import AnswerPiece, CitationScanner
 from rag.answering.evidence import find_passages, question_similarity
-from rag.answering.extractive import extract_answer
+from rag.answering.extractive import ExtractiveAnswer, extract_answer
 from rag.answering.groundedness import unsupported
 from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
 from rag.answering.question_form import source_count, unmentioned_names
@@ -353,7 +353,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         _remember(request, response="")
         yield request.done()
         return
-    retrieved, language, overview = yield from _read(request)
+    retrieved, language, pieces = yield from _read(request)
     if retrieved.refused:
         yield request.emit(not_found_text(language))
         yield from _name_missing(request, retrieved, language)
@@ -361,7 +361,6 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         yield request.done(finish="refused", verdict=Verdict(refused=True))
         return
     if request.chat is None:
-        pieces = overview or _quote(retrieved, language)
         release_connection()
         for piece in pieces:
             request.context.check()
@@ -373,23 +372,11 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         yield from _generate(request, request.chat, retrieved, prompt_question, language)
 
 
-def _quote(retrieved: Retrieval, language: str) -> Sequence[AnswerPiece]:
-    similar = question_similarity(retrieved.query, retrieved.passages)
-    answer = extract_answer(
-        retrieved.query,
-        retrieved.passages,
-        similar=similar,
-        language=language,
-        asked_in=question_language(retrieved.query),
-    )
-    return answer.pieces
-
-
 def _read(
     request: AnswerRequest,
 ) -> Generator[Event, None, tuple[Retrieval, str, Sequence[AnswerPiece]]]:
-    """The passages to answer from, with the language; of a question about one whole document its
-    most central ones, with the answer where no chat model is to write it."""
+    """The passages to answer from, with the language, and the answer where no chat model is to
+    write it; of a question about one whole document its most central passages."""
     asked = request.asked
     if not asked.whole and whole_document_question(asked.message):
         from rag.services.whole_document import read_whole_document  # noqa: PLC0415 (loads all tools)
@@ -403,22 +390,24 @@ def _read(
         if document is not None:
             yield document.retrieval
             return document.retrieval, document.language, document.pieces
-    retrieved, language = yield from _retrieve(request)
-    return retrieved, language, ()
+    return (yield from _retrieve(request))
 
 
-def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval, str]]:
-    """Search and emit what was found; returns it with the language to answer in."""
+def _retrieve(
+    request: AnswerRequest,
+) -> Generator[Event, None, tuple[Retrieval, str, Sequence[AnswerPiece]]]:
+    """Search and emit what was found; returns it with the language to answer in, and with
+    quotations where no chat model is to write the answer."""
     asked, query = request.asked, request.asked.message
     leans = bool(asked.history) and coreference.needs_history(asked.message, asked.history)
     if leans:
         release_connection()
         query = coreference.rewrite_question(asked.message, asked.history, model=request.chat)
     request.context.check()
-    language = question_language(query)
+    asked_in = question_language(query)
     sources: int = settings.RAG_PASSAGES
     if request.chat:
-        sources = source_count(query, language=language, usual=sources)
+        sources = source_count(query, language=asked_in, usual=sources)
     found = find_passages(
         query,
         scope=request.scope,
@@ -426,14 +415,28 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         mode=asked.mode,
         **asked.search_options,
     )
-    result = found.result
-    if passages := _whole(request):
-        refused = False
-    else:
-        passages = request.context.found.add(found.passages)
-        answers = answerability.judge_answerability(found.evidence)
-        # With a chat model “make it shorter” is answered from the conversation.
-        refused = not answers and not (leans and request.chat)
+    result, evidence = found.result, found.evidence
+    whole = _whole(request)
+    passages = whole or request.context.found.add(found.passages)
+    # The question's language if it can be told, else the best passage's.
+    language = asked_in or (passages[0].language if passages else "")
+    quoted = ExtractiveAnswer()
+    if request.chat is None:
+        similar = question_similarity(query, passages)
+        # Released before the model compares sentences.
+        release_connection()
+        quoted = extract_answer(
+            query,
+            passages,
+            similar=similar,
+            language=asked.language or language,
+            asked_in=asked_in,
+        )
+        evidence = answerability.with_best_sentence(
+            evidence, nearness=quoted.nearness, passage=quoted.best_passage, asked_in=asked_in
+        )
+    # With a chat model “make it shorter” is answered from the conversation.
+    refused = not (whole or answerability.judge_answerability(evidence) or (leans and request.chat))
     asker = request.context.user
     if asked.logged:
         request.search_log_id = record_search(
@@ -443,8 +446,6 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
             source="chat" if asker else "command",
             refused=refused,
         )
-    # The question's language if it can be told, else the best passage's.
-    language = language or (passages[0].language if passages else "")
     retrieved = Retrieval(
         query=query,
         passages=tuple(passages),
@@ -454,7 +455,7 @@ def _retrieve(request: AnswerRequest) -> Generator[Event, None, tuple[Retrieval,
         missing=unmentioned_names(query, passages, language=language),
     )
     yield retrieved
-    return retrieved, asked.language or language
+    return retrieved, asked.language or language, quoted.pieces
 
 
 def _name_missing(request: AnswerRequest, retrieved: Retrieval, language: str) -> Iterator[Event]:

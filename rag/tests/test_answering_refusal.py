@@ -21,6 +21,7 @@ from rag.answering.answerability import (
     judge_answerability,
     missing_names,
     question_coverage,
+    with_best_sentence,
     without_question_words,
 )
 from rag.answering.evidence import gather_evidence, passages_from_hits
@@ -130,7 +131,7 @@ def test_an_unknown_language_is_refused_in_english() -> None:
 
 
 def test_a_scale_runs_from_strangers_to_answers() -> None:
-    found = similarity_scale(np.eye(4, dtype=np.float32), 0.6 * np.eye(4, dtype=np.float32))
+    found = similarity_scale(0.6 * np.eye(4, dtype=np.float32))
     assert found == SimilarityScale(unrelated=0.0, related=0.6)
     assert found.nearness(0.0) == 0.0
     assert found.nearness(0.6) == 1.0
@@ -243,3 +244,18 @@ def test_the_default_model_is_put_on_its_scale(media_root: Any, settings: Any) -
     assert near.nearness > 0.7
     assert judge_answerability(near)
     assert not judge_answerability(evidence_for("Which kings ruled medieval Portugal?", collection))
+
+
+def test_the_best_sentence_decides_where_sentences_were_compared() -> None:
+    found = Evidence(passages=8, nearness=1.2, coverage=0.9, is_multilingual=True)
+    there = replace(passage("It opens at nine.", language="en"), coverage=0.3)
+
+    def judged(nearness: float | None, asked_in: str = "en") -> bool:
+        evidence = with_best_sentence(found, nearness=nearness, passage=there, asked_in=asked_in)
+        return judge_answerability(evidence)
+
+    assert judged(None), "a passage that is near enough"
+    assert not judged(0.6), "none of its sentences is"
+    assert judged(1.5)
+    assert not judged(1.2), "the same nearness is less in one's own language"
+    assert judged(1.2, asked_in="de")

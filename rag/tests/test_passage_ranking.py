@@ -56,3 +56,22 @@ def test_the_passage_with_the_words_of_the_question_comes_first(covered: int) ->
     best = rank_passages(passages, coverage=coverage, title_nearness=None)[0]
     assert best.number == covered + 1
     assert best.relevance is not None
+
+
+def test_what_a_passage_gives_to_its_sentences_makes_good_another_language() -> None:
+    passages = [found(1, 1.0), found(2, 1.0)]
+    alike, foreign = (
+        {
+            each.number: each.answer_score
+            for each in rank_passages(
+                passages,
+                coverage=[0.5, 0.5],
+                title_nearness=None,
+                nearness=[1.2, 0.8],
+                is_foreign=is_foreign,
+            )
+        }
+        for is_foreign in ([False, False], [False, True])
+    )
+    assert alike[1] > alike[2], "it is nearer as a whole"
+    assert foreign[2] > foreign[1], "a model finds texts in the question's language nearer"
