@@ -10,13 +10,9 @@ from django.template.defaultfilters import filesizeformat
 from accounts.services import get_workspace_by_slug
 from common.console import PARTIAL, CommandOutput, Options, ServiceCommand
 from common.shards import MAIN
-from ragsite.shards import (
-    DRAIN_SECONDS,
-    ShardError,
-    move_workspace,
-    prepare_shard,
-    shard_states,
-)
+from ragsite.replication import ShardError
+from ragsite.shards import prepare_shard, shard_states
+from ragsite.workspace_moves import DRAIN_SECONDS, move_workspace
 
 
 class Command(ServiceCommand):
