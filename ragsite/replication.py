@@ -45,12 +45,16 @@ def server_of(shard: str) -> BaseDatabaseWrapper:
     return connections[shard] if shard else main_database()
 
 
-def drop_subscription(here: BaseDatabaseWrapper, publisher: BaseDatabaseWrapper, name: str) -> None:
-    """Drop it with its slot on the publisher, as far as both are there."""
+def drop_subscription(here: BaseDatabaseWrapper, name: str) -> None:
+    """Drop it, if it is there, whether or not its publisher answers; `drop_slot` is left to do."""
     if value(here, "SELECT EXISTS (SELECT FROM pg_subscription WHERE subname = %s)", [name]):
         for change in ("DISABLE", "SET (slot_name = NONE)"):
             execute(here, sql.SQL(f"ALTER SUBSCRIPTION {{}} {change}").format(sql.Identifier(name)))
         execute(here, sql.SQL("DROP SUBSCRIPTION {}").format(sql.Identifier(name)))
+
+
+def drop_slot(publisher: BaseDatabaseWrapper, name: str) -> None:
+    """Drop the slot of a subscription that was dropped, if there is one. Raises ShardError."""
     deadline = monotonic() + ARRIVAL_SECONDS
     while True:
         slots = rows(

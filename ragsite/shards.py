@@ -26,6 +26,7 @@ from documents.services import default_space
 from ragsite.bootstrap import migration_lock, pending_migrations
 from ragsite.replication import (
     ShardError,
+    drop_slot,
     drop_subscription,
     execute,
     main_database,
@@ -41,6 +42,8 @@ Say = Callable[[str], None]
 
 #: Each shard gives ids of a range of its own, which JavaScript can still count (2**53).
 IDS_OF_SHARD = 2**40
+#: How publications and subscriptions of moves begin.
+MOVE_PREFIX = "ragsite_move_"
 #: Sequence of what is no id: the places of passages in the index of words.
 INDEX_IDS = "documents_chunk_index_id"
 
@@ -101,6 +104,9 @@ def _state(name: str, workspaces: int) -> ShardState:
         copying, behind = slots[0] if slots else (False, None)
         if not copying:
             detail = "no changes of accounts arrive: run `manage.py shards prepare`"
+    moves = value(here, "SELECT count(*) FROM pg_publication WHERE pubname ^@ %s", [MOVE_PREFIX])
+    if moves:
+        detail += "; a workspace is being moved away, or its move was cut off: run it again"
     is_ok = copying is not False
     return ShardState(name or "main", is_ok, detail, workspaces, documents, size, copying, behind)
 
@@ -216,7 +222,8 @@ def _subscribe(name: str, tables: Sequence[str], say: Say) -> None:
     if is_there and lasting and copied == set(tables):
         execute(here, sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(sql.Identifier(subscription)))
         return
-    drop_subscription(here, main, subscription)
+    drop_subscription(here, subscription)
+    drop_slot(main, subscription)
     listed = sql.SQL(", ").join(map(sql.Identifier, tables))
     with transaction(main):
         # Nobody changes them until the copy is whole; they are small.
@@ -241,7 +248,8 @@ def _subscribe(name: str, tables: Sequence[str], say: Say) -> None:
 def detach_shards() -> None:
     """End the copying of accounts, before other tables take the place of these."""
     for name in settings.DATABASE_SHARDS:
-        drop_subscription(connections[name], main_database(), _subscription(name))
+        drop_subscription(connections[name], _subscription(name))
+        drop_slot(main_database(), _subscription(name))
     execute(
         main_database(),
         sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(PUBLICATION)),

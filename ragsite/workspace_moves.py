@@ -2,13 +2,13 @@
 new shard copies their rows and what changes meanwhile; at the end writers wait, and the workspace
 goes on there. Begin with `move_workspace`."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from graphlib import TopologicalSorter
 from time import monotonic, sleep
 
 from django.apps import apps
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import sql
 
@@ -23,11 +23,12 @@ from common.shards import (
 )
 from common.text import pluralized
 from documents.ingestion.vector_indexes import build_index
-from documents.models import Chunk, EmbeddingSpace
+from documents.models import Chunk, EmbeddingSpace, Reembedding
 from ragsite.replication import (
     ARRIVAL_SECONDS,
     POLL_SECONDS,
     ShardError,
+    drop_slot,
     drop_subscription,
     execute,
     replication_url,
@@ -38,7 +39,7 @@ from ragsite.replication import (
     value,
     with_lock,
 )
-from ragsite.shards import INDEX_IDS, shard_states
+from ragsite.shards import INDEX_IDS, MOVE_PREFIX, shard_states
 
 Say = Callable[[str], None]
 
@@ -75,11 +76,9 @@ def move_workspace(
     if to not in all_shards():
         names = ", ".join(name or "main" for name in all_shards())
         raise InvalidInput(f"There is no shard “{to}”. There are: {names}.")
-    if apps.get_model("documents", "Reembedding").objects.filter(state="running").exists():
-        raise Conflict("Collections are being moved to another embedding space: wait for that.")
     move = _Move(workspace, to, say)
     if workspace.shard == to:
-        move.clean_up()
+        move.clean_up(set(all_shards()) - {to})
         return
     move.check()
     move.abandon()  # what an interrupted one left
@@ -88,9 +87,12 @@ def move_workspace(
         move.switch(drain_seconds)
     except BaseException:
         with suppress(DatabaseError):
-            move.abandon()
+            workspace.refresh_from_db(fields=["shard", "is_moving"])
+            if workspace.shard != to:  # else repeating it removes the rows that are left
+                move.abandon()
         raise
-    move.clean_up()
+    sleep(drain_seconds)  # of those who still read there
+    move.clean_up({move.source})
 
 
 class _Move:
@@ -99,15 +101,19 @@ class _Move:
     def __init__(self, workspace: Workspace, to: str, say: Say) -> None:
         self.workspace, self.to, self.source = workspace, to, workspace.shard
         self.say = say
-        self.name = f"ragsite_move_{workspace.pk}"
+        self.name = f"{MOVE_PREFIX}{workspace.pk}"
         self.tables = owned_tables()
 
     def check(self) -> None:
-        """Raise ShardError unless both servers can replicate."""
+        """Raise ShardError unless both servers can replicate, and Conflict while collections of the
+        shard are re-embedded."""
         for shard in (self.source, self.to):
             server, shown = server_of(shard), shard or "main"
             if value(server, "SHOW wal_level") != "logical":
                 raise ShardError(f"Set wal_level = logical for {shown}, and restart it.")
+        with on_shard(self.source):
+            if Reembedding.objects.filter(state=Reembedding.State.RUNNING).exists():
+                raise Conflict("Collections are being re-embedded on its shard: wait for that.")
         states = {state.name: state for state in shard_states()}
         state = states[self.to or "main"]
         if not state.ok:
@@ -203,28 +209,43 @@ class _Move:
         wait_for_copies()
         self.say(f"“{self.workspace.slug}” works on {self.to or 'main'}")
 
-    def clean_up(self) -> None:
-        """Remove what the shards before still have of it."""
-        here = server_of(self.to)
-        for shard in set(all_shards()) - {self.to}:
+    def clean_up(self, shards: Iterable[str]) -> None:
+        """Remove what shards before still have of it, as far as they answer."""
+        for shard in shards:
             there = server_of(shard)
-            drop_subscription(here, there, self.name)
-            self._unpublish(there)
-            removed = self._remove_rows(there)
-            self._unfence(there)
-            if removed:
-                self.say(f"{pluralized(removed, 'row')} removed from {shard or 'main'}")
+            with self._passing_over(shard):
+                drop_subscription(server_of(self.to), self.name)
+                drop_slot(there, self.name)
+                self._unpublish(there)
+                removed = self._remove_rows(shard)
+                self._unfence(there)
+                if removed:
+                    self.say(f"{pluralized(removed, 'row')} removed from {shard or 'main'}")
 
     def abandon(self) -> None:
-        """Undo an unfinished move: the workspace goes on where it was."""
-        there, here = server_of(self.source), server_of(self.to)
-        drop_subscription(here, there, self.name)
+        """Undo an unfinished move, to whichever shard: the workspace goes on where it was."""
+        there, others = server_of(self.source), set(all_shards()) - {self.source}
+        for shard in others:
+            with self._passing_over(shard):
+                drop_subscription(server_of(shard), self.name)
+        drop_slot(there, self.name)
         self._unpublish(there)
         self._unfence(there)
         if self.workspace.is_moving:
             self.workspace.is_moving = False
             self.workspace.save(update_fields=["is_moving"])
-        self._remove_rows(here)
+        for shard in others:
+            with self._passing_over(shard):
+                self._remove_rows(shard)
+
+    @contextmanager
+    def _passing_over(self, shard: str) -> Iterator[None]:
+        """Say that a shard does not answer, and go on."""
+        try:
+            yield
+        except OperationalError as error:
+            said = str(error).splitlines()[0]
+            self.say(f"{shard or 'main'} may have rows of it still; run this again: {said}")
 
     def _count(self, server: BaseDatabaseWrapper, table: str) -> int:
         statement = sql.SQL("SELECT count(*) FROM {} WHERE workspace_id = {}").format(
@@ -245,8 +266,12 @@ class _Move:
                 " that, and run the same again."
             )
 
-    def _remove_rows(self, server: BaseDatabaseWrapper) -> int:
-        """Delete the workspace's rows there; returns how many."""
+    def _remove_rows(self, shard: str) -> int:
+        """Delete the workspace's rows on a shard that it does not work on; returns how many."""
+        home = Workspace.objects.values_list("shard", flat=True).get(pk=self.workspace.pk)
+        if shard == home:
+            raise ShardError(f"The workspace works on {home or 'main'}: nothing is removed.")
+        server = server_of(shard)
         total, last = 0, -1
         while last:  # triggers note in other tables what is deleted
             last = 0
@@ -270,8 +295,8 @@ class _Move:
 
     def _unpublish(self, server: BaseDatabaseWrapper) -> None:
         execute(server, sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(self.name)))
-        is_other = "SELECT EXISTS (SELECT FROM pg_publication WHERE pubname ^@ 'ragsite_move_')"
-        if value(server, is_other):
+        is_other = "SELECT EXISTS (SELECT FROM pg_publication WHERE pubname ^@ %s)"
+        if value(server, is_other, [MOVE_PREFIX]):
             return
         for table in self.tables:
             if (
