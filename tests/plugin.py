@@ -135,7 +135,10 @@ def _quick_passwords() -> None:
 def _empty_cache() -> None:
     from django.core.cache import cache
 
+    from accounts.rate_limits import _Outage
+
     cache.clear()
+    _Outage.asleep_until = 0.0  # a test that took the broker away
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,8 +21,8 @@ _UNCOUNTED = ("last_login", "last_used_at")
 UNHURRIED = dict.fromkeys(("API_RATE", "API_MODEL_RATE", "LOGIN_RATE", "LOGIN_ADDRESS_RATE"), "0")
 #: How tools and the Model Context Protocol refuse, with status 200.
 _ERRORS = ('"is_error":true', '"isError":true', '"jsonrpc":"2.0","id":1,"error":')
-#: What changes rows at a door of other threads may be the end of an earlier answer: a request that
-#: changes them does so each time.
+#: What changes rows may be the end of an earlier answer, in another thread: a request that changes
+#: them does so each time.
 ATTEMPTS = 3
 _NOT_OF_A = {"sessions.Session", "admin.LogEntry", "contenttypes.ContentType"}
 
@@ -68,26 +68,30 @@ class Walker:
     def walk(self, case: Case) -> tuple[Answer, list[str]]:
         """The answer, and what is wrong with it. Whatever is written is taken back, but for what
         other threads write."""
-        if case.door.is_threaded:
-            if case.door.tool == "remove_document":
-                self._restore_document(case)
-            for _ in range(ATTEMPTS):
-                self._before = self._hash()
-                answer = self._ask(case)
-                changed = not is_let_in(case.door, case.actor) and self._has_changed(
-                    rolled_back=False
-                )
-                if not changed:
-                    break
-        else:
-            with transaction.atomic():
-                answer = self._ask(case)
-                changed = not is_let_in(case.door, case.actor) and self._has_changed()
-                transaction.set_rollback(True)
+        if case.door.is_threaded and case.door.tool == "remove_document":
+            self._restore_document(case)
+        for _ in range(ATTEMPTS):
+            answer, changed = self._try(case)
+            if not changed:
+                break
+            self.forget()
         wrong = [*faults(case, answer)]
         if changed:
             wrong.append("changed rows of workspace A")
         return answer, [f"{case.name}: {each} [{answer.status}]" for each in wrong]
+
+    def _try(self, case: Case) -> tuple[Answer, bool]:
+        """The answer, and whether rows changed where nothing may change them."""
+        is_refused = not is_let_in(case.door, case.actor)
+        if case.door.is_threaded:
+            self.forget()
+            answer = self._ask(case)
+            return answer, is_refused and self._has_changed(rolled_back=False)
+        with transaction.atomic():
+            answer = self._ask(case)
+            changed = is_refused and self._has_changed()
+            transaction.set_rollback(True)
+        return answer, changed
 
     def _ask(self, case: Case) -> Answer:
         door, actor, client = case.door, case.actor, self.client
