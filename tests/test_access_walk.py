@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.conf import settings
@@ -68,7 +69,13 @@ def walked(
     media = tmp_path_factory.mktemp("media")
     folders = {"MEDIA_ROOT": media, "PAGE_CACHE_DIR": media / "pages"}
     changed = {**folders, "INGEST_ROOTS": [str(media)], **UNHURRIED}
-    with committed_rows(django_db_blocker), override_settings(**changed), no_log():
+    with (
+        committed_rows(django_db_blocker),
+        override_settings(**changed),
+        no_log(),
+        # A walk takes longer than a session may go without being noted as seen.
+        patch("accounts.sign_in.SEEN_INTERVAL_SECONDS", 86_400),
+    ):
         yield _walk(make_world(directory=_empty(media)))
 
 
