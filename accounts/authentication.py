@@ -46,8 +46,7 @@ class KeyAuthentication(BaseAuthentication):
             raise AuthenticationFailed(INVALID_KEY)
         restrict_workspaces([key.workspace_id], collections=key.collections)
         if settings.DATABASE_SHARDS:
-            is_write = request.method not in SAFE_METHODS
-            choose_shard(shard_to_work_on(key.workspace, is_write=is_write))
+            choose_shard(shard_to_work_on(key.workspace, method=request.method))
         return key.user, key
 
     def authenticate_header(self, request: Request) -> str:

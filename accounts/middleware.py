@@ -107,8 +107,8 @@ def _is_of_accounts(request: HttpRequest) -> bool:
     except Http404:
         return True
     view = getattr(view, "view_class", getattr(view, "cls", view))
-    on_shard = getattr(view, "is_on_shard", False)
-    return view.__module__.startswith(("accounts.", "django.contrib.auth.")) and not on_shard
+    is_sharded = getattr(view, "is_on_shard", False)
+    return view.__module__.startswith(("accounts.", "django.contrib.auth.")) and not is_sharded
 
 
 def request_shard(request: HttpRequest) -> str:
@@ -130,8 +130,7 @@ def request_shard(request: HttpRequest) -> str:
     if not own:
         return MAIN
     workspace = named[0] if named else request_workspace(request)
-    is_write = request.method not in ("GET", "HEAD", "OPTIONS")
-    return shard_to_work_on(workspace, is_write=is_write)
+    return shard_to_work_on(workspace, method=request.method)
 
 
 def workspace_rls(

@@ -65,11 +65,11 @@ MOVE_PATIENCE_SECONDS = 60.0
 _MOVE_PAUSE_SECONDS = 0.05
 
 
-def shard_to_work_on(workspace: Workspace, *, is_write: bool) -> str:
-    """The shard of `workspace`. Who writes waits until a move of it to another one has ended;
-    raises OperationalError if that takes too long."""
+def shard_to_work_on(workspace: Workspace, *, method: str | None) -> str:
+    """The shard of `workspace` for a request with the HTTP `method`. Who writes waits until a move
+    of it to another one has ended; raises OperationalError if that takes too long."""
     deadline = monotonic() + MOVE_PATIENCE_SECONDS
-    while is_write and workspace.is_moving:
+    while workspace.is_moving and method not in ("GET", "HEAD", "OPTIONS"):
         if monotonic() > deadline:
             raise OperationalError("the workspace is being moved to another server")
         sleep(_MOVE_PAUSE_SECONDS)

@@ -21,7 +21,6 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import MethodNotAllowed
-from rest_framework.permissions import SAFE_METHODS
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -324,8 +323,7 @@ class WorkspaceView(APIView):
             raise NotFound(f"This API key knows no workspace “{self._named_workspace}”.")
         if settings.DATABASE_SHARDS and not self.key:
             with suppress(NotFound):  # said by what needs one
-                is_write = request.method not in SAFE_METHODS
-                choose_shard(shard_to_work_on(self.workspace, is_write=is_write))
+                choose_shard(shard_to_work_on(self.workspace, method=request.method))
         if self.is_detail_request:
             setattr(self, method, conditional(self, getattr(self, method)))
 
