@@ -38,6 +38,7 @@ from accounts.models import (
 from accounts.second_factors import remove_factor
 from accounts.sign_in import end_sessions
 from common.admin import ConditionFilter, ReadOnlyAdmin, requires
+from common.text import whole_number
 
 admin.site.unregister(Group)
 
@@ -384,8 +385,8 @@ class ChangeAdmin(ReadOnlyAdmin):
     def search_rows(self, rows: QuerySet[Change], term: str) -> QuerySet[Change]:
         """Search through the indexes: Django's own search would cast numbers to text row by row."""
         for word in term.split():
-            if word.isascii() and word.isdigit() and len(word) < 19:
-                number = int(word)
+            number = whole_number(word)
+            if number is not None:
                 thing = Q(kind__in=list(Kind), thing=number)
                 rows = rows.filter(thing | Q(document=number) | Q(collection=number))
             else:

@@ -31,6 +31,12 @@ def json_quoted(text: str) -> str:
     return escape_nonprinting(quoted_text, lambda letter: json.dumps(letter)[1:-1])
 
 
+def whole_number(text: str) -> int | None:
+    """The whole number that `text` is written in digits; None for anything else, and for numbers
+    that no bigint column could hold."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
 def pluralized(number: int, noun: str) -> str:
     """A number with its noun: “1 step”, “2,000 steps”."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
+from common.text import whole_number
 from graph.reading.steps import Grain
 
 # A web server refuses addresses of more than some 4,000 characters.
@@ -48,14 +49,14 @@ class GraphState:
     @classmethod
     def read(cls, params: QueryDict) -> Self:
         """Invalid values become defaults: old links keep working."""
-        size = _number(params.get("size", ""))
+        size = whole_number(params.get("size", "")) or 0
         return cls(
             **{field: _distinct(params, name, most) for field, (name, most) in LISTS.items()},
             hops=2 if params.get("hops") == "2" else 1,
             at=(_distinct(params, "at", 1) or ("",))[-1],
             size=size if size in SIZES else SIZES[0],
             grain="chunk" if params.get("grain") == "chunk" else "document",
-            page=min(max(_number(params.get("page", "")), 1), MAX_PAGE),
+            page=min(max(whole_number(params.get("page", "")) or 1, 1), MAX_PAGE),
         )
 
     @property
@@ -105,7 +106,3 @@ def _distinct(params: QueryDict, name: str, most: int) -> tuple[str, ...]:
     """Distinct non-empty values of a parameter, without NUL."""
     clean = (value.replace("\0", "").strip() for value in params.getlist(name))
     return tuple(dict.fromkeys(value for value in clean if value))[:most]
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
 from common.errors import NotFound, RagsiteError
+from common.text import whole_number
 from common.web import (
     CSP_FILES,
     CSP_HEADER,
@@ -114,7 +115,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         on_page = (chunk.start for chunk in whole.chunks if (chunk.page or 1) >= page.number)
         part = page_at(parts, next(on_page, 0))
     else:
-        part = parts[min(max(_number(number) or 1, 1), len(parts)) - 1]
+        part = parts[min(max(whole_number(number) or 1, 1), len(parts)) - 1]
     rendered = render_document(
         document,
         whole.text[part.start : part.end],
@@ -175,10 +176,6 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return render(request, "documents/document.html", context)
 
 
-def _number(value: str) -> int | None:
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 7 else None
-
-
 def _default_view(page: PageView | None, passage: Chunk | None) -> str:
     return "page" if page and not page.problem and (page.marks or not passage) else "text"
 
@@ -195,7 +192,7 @@ def _page_view(
         document,
         whole.chunks,
         whole.text,
-        asked=_number(request.GET.get("page_number", "")) or None,
+        asked=whole_number(request.GET.get("page_number", "")) or None,
         passage=passage,
         quotation=quotation,
         found=frozenset(request.GET.get("words", "").lower().split()[:MAX_WORDS]),
@@ -273,9 +270,10 @@ def compare(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     default the previous version."""
     document = find_document(request, slug, pk)
     asked = request.GET.get("with", "")
-    if asked and _number(asked) is None:
+    other_id = whole_number(asked)
+    if asked and other_id is None:
         raise NotFound(gettext("There is no other version to compare this one with."))
-    other = other_document(document, _number(asked), user=request.user)
+    other = other_document(document, other_id, user=request.user)
     find_document(request, other.collection.slug, other.pk)
     there = [row for row in document.versions if row.has_text]
     old, new = in_order(document, other)

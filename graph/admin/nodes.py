@@ -32,7 +32,7 @@ from common.admin import (
     link_to_list,
 )
 from common.errors import RagsiteError
-from common.text import pluralized
+from common.text import pluralized, whole_number
 from documents.models import Chunk
 from graph import services
 from graph.admin.forms import (
@@ -61,9 +61,9 @@ def mentions_page(model_admin: ModelAdmin, request: HttpRequest, pk: int) -> Htt
         raise PermissionDenied
     node: Node = get_object_or_404(Node.objects.only("name", "key"), pk=pk)
     mentions = Mention.objects.filter(node=node).order_by("chunk_id")
-    after = request.GET.get("after", "")
-    if after.isascii() and after.isdigit() and len(after) < 19:
-        mentions = mentions.filter(chunk__gt=int(after))
+    after = whole_number(request.GET.get("after", ""))
+    if after is not None:
+        mentions = mentions.filter(chunk__gt=after)
     rows = list(
         mentions.select_related("chunk__document__collection").only(
             "kind",
@@ -100,9 +100,8 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     if not model_admin.has_merge_permission(request):
         raise PermissionDenied
     ids = request.GET.get("ids", "")
-    numbers = [part for part in ids.split(",") if part.isascii() and part.isdigit()]
-    wanted = [int(part) for part in numbers[:MAX_MERGED] if len(part) < 19]
-    nodes = list(Node.objects.filter(pk__in=wanted).defer("props").order_by("pk"))
+    wanted = [number for part in ids.split(",") if (number := whole_number(part)) is not None]
+    nodes = list(Node.objects.filter(pk__in=wanted[:MAX_MERGED]).defer("props").order_by("pk"))
     back = reverse("admin:graph_node_changelist")
     if len(nodes) < 2 or len({node.workspace_id for node in nodes}) > 1:
         messages.error(request, gettext("Select at least two nodes of one workspace to merge."))

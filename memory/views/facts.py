@@ -16,6 +16,7 @@ from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from common.errors import NotFound, RagsiteError
+from common.text import whole_number
 from memory import services
 from memory.fact_keys import fact_key
 from memory.forms import CorrectionForm, FactForm, FactListForm, end_of
@@ -121,8 +122,7 @@ def _fact_page(request: HttpRequest, owner: MemoryOwner) -> dict[str, Any]:
         if shows_ended
         else current_facts(owner.scope, find=find, as_of=as_of)
     )
-    asked = request.GET.get("from", "")
-    first = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
+    first = whole_number(request.GET.get("from", "")) or 0
     rows = list(facts[first : first + FACTS_PAGE_SIZE + 1]) if valid else []
     here = {"find": find, "as_of": day, "shown": "ended" if shows_ended else ""}
     return {

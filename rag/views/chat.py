@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.current_workspace import request_workspace
 from common.errors import NotFound, RagsiteError
 from common.pagination import newest_first
+from common.text import whole_number
 from common.web import login_required_page
 from documents.models import Collection, Document
 from inference.chat_models import chat_model, chat_models
@@ -204,10 +205,10 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 def _ask(request: HttpRequest, conversation: Conversation | None) -> HttpResponse:
     """Without JavaScript: wait for the whole answer, then show the page with it."""
-    again = request.POST.get("again", "")
+    again = whole_number(request.POST.get("again", ""))
     earlier_question = ""
-    if conversation and again.isascii() and again.isdigit() and len(again) < 19:
-        questions = conversation.messages.filter(role=Message.Role.USER, pk__lte=int(again))
+    if conversation and again is not None:
+        questions = conversation.messages.filter(role=Message.Role.USER, pk__lte=again)
         texts = questions.order_by("-pk").values_list("content", flat=True)
         earlier_question = texts.first() or ""
     given = request.POST.copy()
@@ -223,7 +224,7 @@ def _ask(request: HttpRequest, conversation: Conversation | None) -> HttpRespons
             form.cleaned_data,
             context=context,
             conversation=conversation,
-            replaces=int(again) if earlier_question else None,
+            replaces=again if earlier_question else None,
         )
     except RagsiteError as error:
         return _page(request, conversation, problem=str(error), status=error.status)
