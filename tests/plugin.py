@@ -156,6 +156,7 @@ def _default_space() -> None:
 def _after_migration(sender: Any, **kwargs: Any) -> None:
     if sender.name == "documents":
         _adopt_default_space()
+        _give_large_ids()
 
 
 @contextmanager
@@ -223,6 +224,26 @@ def _adopt_default_space() -> None:
             cursor.execute("SELECT setval('documents_embeddingspace_id_seq', %s)", [last])
     spaces.filter(id=1).update(is_default=True, model_name=embedders["default"].model_name)
     _reset_space_indexes()
+
+
+def _give_large_ids() -> None:
+    """Number rows as the second server of a large site does: nothing may count on short ids."""
+    from django.apps import apps
+    from django.db import connection
+    from django.db.models import BigAutoField
+
+    from ragsite.shards import IDS_OF_SHARD
+
+    tables = set(connection.introspection.table_names()) - {"documents_embeddingspace"}
+    with connection.cursor() as cursor:
+        for model in apps.get_models():
+            table = model._meta.db_table
+            if table in tables and isinstance(model._meta.pk, BigAutoField):
+                cursor.execute(
+                    "SELECT setval(sequence, greatest(nextval(sequence), %s))"
+                    " FROM pg_get_serial_sequence(%s, 'id') AS sequence",
+                    [IDS_OF_SHARD, table],
+                )
 
 
 def _reset_space_indexes() -> None:

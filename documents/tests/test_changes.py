@@ -1,7 +1,6 @@
 """What changed between two versions: numbers first, each paragraph with its passages."""
 
 import pytest
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
@@ -89,8 +88,6 @@ def test_the_page_links_both_versions_and_compares_documents_that_may_be_read(
     client.force_login(member.user)
     collection = CollectionFactory(workspace=member.workspace)
     old, new = versions(collection, OLD, NEW)
-    with connection.cursor() as cursor:  # a site of millions of documents
-        cursor.execute("SELECT setval('documents_document_id_seq', 1000000000)")
     source = text_source("other", "# Leave\n\nEverybody has 31 days of leave a year.\n")
     ingest_inline(collection=collection, sources=[source])
     other = Document.objects.get(key="other")

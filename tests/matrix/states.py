@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from django.conf import settings as django_settings
-from django.db import connection
 from django.test import override_settings
 from playwright.sync_api import Page
 
 from accounts.models import Membership, User, Workspace
-from documents.models import Chunk, Collection, Document
+from documents.models import Collection, Document
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
@@ -130,20 +129,8 @@ class State:
     expected: tuple[str, ...] = ()  # parts of console errors that this state must provoke
 
 
-def _as_if_large() -> None:
-    """Number rows as a site of millions does: numbers in addresses have a weight."""
-    with connection.cursor() as cursor:
-        for model in (Document, Chunk):
-            cursor.execute(
-                "SELECT setval(sequence, greatest(nextval(sequence), 10000000))"
-                " FROM pg_get_serial_sequence(%s, 'id') AS sequence",
-                [model._meta.db_table],
-            )
-
-
 def make_world() -> World:
     """Alice and her small corpus, committed."""
-    _as_if_large()
     member: Membership = MembershipFactory(
         user=UserFactory(username="alice", is_superuser=True),
         workspace__name="Harbour office",
