@@ -227,7 +227,8 @@ def _adopt_default_space() -> None:
 
 
 def _give_large_ids() -> None:
-    """Number rows as the second server of a large site does: nothing may count on short ids."""
+    """Number rows as the second server of a large site does, where accounts are those of the main
+    one: nothing may count on short ids."""
     from django.apps import apps
     from django.db import connection
     from django.db.models import BigAutoField
@@ -237,8 +238,8 @@ def _give_large_ids() -> None:
     tables = set(connection.introspection.table_names()) - {"documents_embeddingspace"}
     with connection.cursor() as cursor:
         for model in apps.get_models():
-            table = model._meta.db_table
-            if table in tables and isinstance(model._meta.pk, BigAutoField):
+            table, app = model._meta.db_table, model._meta.app_label
+            if table in tables and app != "accounts" and isinstance(model._meta.pk, BigAutoField):
                 cursor.execute(
                     "SELECT setval(sequence, greatest(nextval(sequence), %s))"
                     " FROM pg_get_serial_sequence(%s, 'id') AS sequence",

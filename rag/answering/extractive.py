@@ -36,8 +36,11 @@ MAX_QUOTED_CHARACTERS = 1000
 #: Passages that may be quoted, and segments considered of each.
 MAX_PASSAGES = 8
 MAX_SEGMENTS_PER_PASSAGE = 40
-#: Segments compared by embedding, which takes some milliseconds each.
-MAX_COMPARED = 24
+#: Segments compared by embedding, which takes some milliseconds each: those with the most words of
+#: the question. Where passages are in another language words tell nothing: there all segments of
+#: the first passages are compared, up to so many.
+MAX_COMPARED = 16
+MAX_FOREIGN_PASSAGES, MAX_FOREIGN_COMPARED = 5, 64
 MAX_COMPARED_CHARACTERS = 400
 
 #: Weights of nearness and of words where a model compares sentences, and how far below the best
@@ -190,12 +193,16 @@ def _scores(
         np.array([overlap[place] for place in range(len(candidates))]) / lengths**LENGTH_EXPONENT
     )
     words = words / (words.max() or 1.0)
-    is_foreign = [quote.passage.is_foreign_to(asked_in) for quote in candidates]
+    is_foreign = np.array([quote.passage.is_foreign_to(asked_in) for quote in candidates])
     words = np.where(is_foreign, FOREIGN_WORDS_WEIGHT * words, words)
     lexical = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:
         return lexical, unknown, SCORE_MARGIN_LEXICAL
-    compared = np.argsort(-lexical, kind="stable")[:MAX_COMPARED]
+    first = list(dict.fromkeys(quote.passage.number for quote in candidates))[:MAX_FOREIGN_PASSAGES]
+    is_first = np.array([quote.passage.number in first for quote in candidates])
+    order = np.argsort(-lexical, kind="stable")
+    own, foreign = order[~is_foreign[order]], order[(is_foreign & is_first)[order]]
+    compared = np.concatenate([own[:MAX_COMPARED], foreign[:MAX_FOREIGN_COMPARED]])
     near = similar([candidates[place].text_in_context for place in compared])
     if near is None:
         return lexical, unknown, SCORE_MARGIN_LEXICAL

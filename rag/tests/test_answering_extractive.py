@@ -75,6 +75,25 @@ def test_words_count_little_where_question_and_passage_are_in_different_language
     assert answer.cited[0].passage is says_it
 
 
+def test_sentences_in_another_language_are_compared_whatever_their_words() -> None:
+    says_it = "You pay EUR 80 for it."
+    text = " ".join(
+        [*(f"Kayak {n} waits for die Kosten am Feiertag." for n in range(30)), says_it]
+    )
+    compared: list[str] = []
+
+    def similar(texts: Sequence[str]) -> list[float]:
+        compared[:] = texts
+        return [float("80" in text) for text in texts]
+
+    question = "Was sind die Kosten am Feiertag?"
+    answer = extract_answer(question, [passage(text)], similar=similar, asked_in="de")
+    assert answer.cited[0].quote.endswith(says_it)
+    extract_answer(question, [passage(text)], similar=similar, asked_in="en")
+    assert len(compared) < 20
+    assert not any(says_it in each for each in compared)
+
+
 def test_a_sentence_is_compared_with_the_heading_above_it() -> None:
     minutes = "## Rent\n\nIt rises in August.\n\n## Summer party\n\nAt the old lifeboat station."
     compared: list[str] = []
