@@ -359,8 +359,8 @@ _DROP_LEXEMES = """
 
 def forget_words(chunks: Any) -> None:
     """Remove words that only these chunks (a queryset) contain from the index, in the transaction
-    that is about to delete them or change their words: no word of a deleted text stays in any
-    table.
+    that is about to delete them or change their texts: no word of a deleted text stays in any
+    table. A chunk that then keeps its text would stay forgotten.
 
     Words of other chunks stay; postings of removed chunks are skipped there.
     """

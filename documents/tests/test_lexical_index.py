@@ -96,6 +96,8 @@ def take(collection: Collection, other: Collection, step: tuple[Any, ...]) -> No
         if kind == "supersede":
             chosen.update(is_current=False)
             return
+        if kind == "change":
+            chosen = chosen.exclude(text=arguments[1])
         lexical_index.forget_words(chosen)
         if kind == "change":
             chosen.update(text=arguments[1])
