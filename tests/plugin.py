@@ -132,13 +132,15 @@ def _quick_passwords() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _empty_cache() -> None:
+def _nothing_left_by_the_test_before() -> None:
     from django.core.cache import cache
 
     from accounts.rate_limits import _Outage
+    from common.logs import NO_CONTEXT, set_log_context
 
     cache.clear()
     _Outage.asleep_until = 0.0  # a test that took the broker away
+    set_log_context(NO_CONTEXT)  # one that did not read an answer to its end
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -184,9 +184,8 @@ def test_a_replica_that_goes_away_is_nobodys_trouble(
 
     replica.start()
     wait_until(lambda: read_there(found), what="the replica is read again")
-    assert replicas_outcome(replicas.replica_state()) == Outcome(
-        ok=True, detail=f"{ALIAS}: streaming"
-    )
+    well = Outcome(ok=True, detail=f"{ALIAS}: streaming")
+    wait_until(lambda: replicas_outcome(replicas.replica_state()) == well, what="it has caught up")
 
 
 def test_a_statement_that_fails_on_the_replica_is_read_from_the_primary(

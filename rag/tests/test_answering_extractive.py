@@ -77,9 +77,7 @@ def test_words_count_little_where_question_and_passage_are_in_different_language
 
 def test_sentences_in_another_language_are_compared_whatever_their_words() -> None:
     says_it = "You pay EUR 80 for it."
-    text = " ".join(
-        [*(f"Kayak {n} waits for die Kosten am Feiertag." for n in range(30)), says_it]
-    )
+    text = " ".join([*(f"Kayak {n} waits for die Kosten am Feiertag." for n in range(30)), says_it])
     compared: list[str] = []
 
     def similar(texts: Sequence[str]) -> list[float]:
