@@ -85,7 +85,7 @@ MULTILINGUAL_NEARNESS_WEIGHT, MULTILINGUAL_COVERAGE_WEIGHT = 5.0, 8.0
 MULTILINGUAL_NAMES_WEIGHT, MULTILINGUAL_BIAS = -2.75, -7.7
 #: The same where sentences were compared, by the best one and its passage.
 SENTENCE_NEARNESS_WEIGHT, SENTENCE_COVERAGE_WEIGHT = 3.6, 2.2
-SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.3
+SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.05
 #: How much nearer a model of many languages takes texts to be that are in the question's language,
 #: those that answer it and others alike.
 LANGUAGE_NEARNESS = 0.45
