@@ -94,7 +94,7 @@ def workspace_shard(
                 return get_response(request)
         with bypass_rls():  # before anybody knows who asks
             shard = request_shard(request)
-        with on_shard(lambda: shard):  # which a key or a parameter may still change
+        with on_shard(shard, is_open=True):  # which a key or a parameter may still change
             return get_response(request)
 
     return middleware

@@ -113,7 +113,7 @@ class ServiceCommand(BaseCommand):
             with on_shard(MAIN if named in (None, "main") else named):
                 self._run_once(options)
         elif not self.is_about_site(options):
-            with on_shard(lambda: MAIN):  # until it looks up its workspace
+            with on_shard(MAIN, is_open=True):  # until it looks up its workspace
                 self._run_once(options)
         else:
             codes = []

@@ -7,9 +7,10 @@ not know of shards. Begin with `on_shard` and `ShardRouter`.
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -46,32 +47,13 @@ COPY_PATIENCE_SECONDS = 2.0
 _COPY_PAUSE_SECONDS = 0.004
 
 
+@dataclass(slots=True)
 class _Choice:
-    """The shard of a piece of work, or a function that is called when the first statement needs
-    it."""
+    """The shard of a piece of work; `is_open` says whether it may still become another one."""
 
-    __slots__ = ("_find", "_shard", "is_alone", "is_open")
-
-    def __init__(self, shard: str | Callable[[], str], *, is_alone: bool) -> None:
-        self.is_alone = is_alone
-        #: Whether it may still be chosen.
-        self.is_open = callable(shard)
-        self._find = shard if callable(shard) else None
-        self._shard = MAIN if callable(shard) else shard
-
-    @property
-    def shard(self) -> str:
-        if self._find is not None:
-            find, self._find = self._find, None  # the search itself works on the main database
-            try:
-                self._shard = find()
-            except BaseException:
-                self._find = find
-                raise
-        return self._shard
-
-    def choose(self, shard: str) -> None:
-        self._find, self._shard = None, shard
+    shard: str
+    is_alone: bool
+    is_open: bool
 
 
 _current: ContextVar[_Choice | None] = ContextVar("shard", default=None)
@@ -84,11 +66,11 @@ def current_shard() -> str:
 
 
 @contextmanager
-def on_shard(shard: str | Callable[[], str], *, is_alone: bool = False) -> Iterator[None]:
-    """Within the block, `default` is the database of `shard`, or of the one that a function finds
-    with the first statement, unless `choose_shard` does before. An open transaction must be of the
-    same shard. With `is_alone` nothing goes to the main database, for migrations and backups."""
-    with resume_choice(_Choice(shard, is_alone=is_alone)):
+def on_shard(shard: str, *, is_alone: bool = False, is_open: bool = False) -> Iterator[None]:
+    """Within the block, `default` is the database of `shard`; with `is_open`, of the one that
+    `choose_shard` names from then on. An open transaction must be of the same shard. With
+    `is_alone` nothing goes to the main database, for migrations and backups."""
+    with resume_choice(_Choice(shard, is_alone=is_alone, is_open=is_open)):
         yield
 
 
@@ -110,11 +92,10 @@ def resume_choice(choice: _Choice | None) -> Iterator[None]:
 
 
 def choose_shard(shard: str) -> None:
-    """Go on with the rest of the current work on `shard`, if it is within `on_shard` of a
-    function."""
+    """Go on with the rest of the current work on `shard`, if its choice is open."""
     choice = _current.get()
     if choice is not None and choice.is_open:
-        choice.choose(shard)
+        choice.shard = shard
 
 
 def all_shards() -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def fill_all() -> None:
         Workspace.objects.create(
             slug=slug, name=slug, shard=shard if shard in settings.DATABASE_SHARDS else ""
         )
-        with on_shard(lambda: ""):
+        with on_shard("", is_open=True):
             fill(slug)
 
 
