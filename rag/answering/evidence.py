@@ -1,5 +1,5 @@
-"""Database reads for an answer: its passages, evidence for answerability, and the similarity of
-sentences to a question. Begin with `find_passages`.
+"""What an answer needs of database and model: its passages, the evidence that they answer, and
+their sentences that do. Begin with `find_passages`.
 """
 
 import logging
@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.functional import lazy
 from numpy.typing import NDArray
 
+from common.sql import release_connection
 from documents.embedders import compare_sentences, embed_question, embedder_for, scale_of
 from documents.lexical_search import find_terms
 from documents.location import PAGE_LABEL
@@ -28,9 +29,10 @@ from rag.answering.answerability import (
     QuestionTerm,
     missing_names,
     question_coverage,
+    with_best_sentence,
     without_question_words,
 )
-from rag.answering.extractive import SimilarityFunction
+from rag.answering.extractive import ExtractiveAnswer, extract_answer
 from rag.answering.passage_ranking import rank_passages
 from rag.events import Passage
 from search.query import QueryError, parse_query
@@ -271,22 +273,33 @@ def _main_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
     return EmbeddingSpace.objects.get(pk=counted.most_common(1)[0][0]) if counted else None
 
 
-def question_similarity(question: str, passages: Sequence[Passage]) -> SimilarityFunction | None:
-    """A function that tells how near texts are to the question; None without passages. Queries the
-    database now; the function it returns only calls the model, and returns None if that fails or
-    knows no meaning."""
+def quote_passages(
+    question: str,
+    passages: Sequence[Passage],
+    evidence: Evidence,
+    *,
+    language: str,
+    asked_in: str,
+) -> tuple[ExtractiveAnswer, Evidence]:
+    """The passages' sentences that answer, quoted, and the evidence with that of the best one;
+    `language` and `asked_in` as in `extract_answer`. Releases the database before the model
+    compares sentences."""
     space = _main_space(passages)
-    if space is None:
-        return None
+    release_connection()
 
-    def nearness(texts: Sequence[str]) -> list[float] | None:
+    def similar(texts: Sequence[str]) -> list[float] | None:
         # No time limit, so that the same question quotes the same sentences on a busy machine too;
         # the caller bounds how many texts are compared.
         try:
-            compared = compare_sentences(space, question, texts)
+            compared = compare_sentences(space, question, texts) if space else None
         except InferenceError as error:
             logger.warning("the embedding model failed, sentences are chosen by words: %s", error)
             return None
         return None if compared is None else compared.tolist()
 
-    return nearness
+    quoted = extract_answer(
+        question, passages, similar=similar, language=language, asked_in=asked_in
+    )
+    return quoted, with_best_sentence(
+        evidence, nearness=quoted.nearness, passage=quoted.best_passage, asked_in=asked_in
+    )

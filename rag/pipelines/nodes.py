@@ -20,9 +20,9 @@ from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
 from rag.answering import coreference
-from rag.answering.answerability import Evidence, judge_answerability, with_best_sentence
-from rag.answering.evidence import find_passages, question_similarity
-from rag.answering.extractive import ExtractiveAnswer, extract_answer
+from rag.answering.answerability import Evidence, judge_answerability
+from rag.answering.evidence import find_passages, quote_passages
+from rag.answering.extractive import ExtractiveAnswer
 from rag.answering.phrases import not_found_text
 from rag.answering.prompt import (
     HISTORY_SHARE,
@@ -281,21 +281,12 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
             ),
             key=lambda each: order.get(each.chunk_id, len(order)),
         )
-        asked_in = question_language(question)
-        similar = question_similarity(question, passages)
-        release_connection()
-        extracted = extract_answer(
+        extracted, evidence = quote_passages(
             question,
             passages,
-            similar=similar,
-            language=language,
-            asked_in=asked_in,
-        )
-        evidence = with_best_sentence(
             found.evidence,
-            nearness=extracted.nearness,
-            passage=extracted.best_passage,
-            asked_in=asked_in,
+            language=language,
+            asked_in=question_language(question),
         )
     if not judge_answerability(evidence):
         text = not_found_text(

@@ -24,8 +24,8 @@ from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
 from rag.answering import answerability, coreference, prompt
 from rag.answering.citations import AnswerPiece, CitationScanner
-from rag.answering.evidence import find_passages, question_similarity
-from rag.answering.extractive import ExtractiveAnswer, extract_answer
+from rag.answering.evidence import find_passages, quote_passages
+from rag.answering.extractive import ExtractiveAnswer
 from rag.answering.groundedness import unsupported
 from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
 from rag.answering.question_form import source_count, unmentioned_names
@@ -422,18 +422,8 @@ def _retrieve(
     language = asked_in or (passages[0].language if passages else "")
     quoted = ExtractiveAnswer()
     if request.chat is None:
-        similar = question_similarity(query, passages)
-        # Released before the model compares sentences.
-        release_connection()
-        quoted = extract_answer(
-            query,
-            passages,
-            similar=similar,
-            language=asked.language or language,
-            asked_in=asked_in,
-        )
-        evidence = answerability.with_best_sentence(
-            evidence, nearness=quoted.nearness, passage=quoted.best_passage, asked_in=asked_in
+        quoted, evidence = quote_passages(
+            query, passages, evidence, language=asked.language or language, asked_in=asked_in
         )
     # With a chat model “make it shorter” is answered from the conversation.
     refused = not (whole or answerability.judge_answerability(evidence) or (leans and request.chat))
