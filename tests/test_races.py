@@ -85,11 +85,16 @@ def all_at_once(*works: Callable[[], Any]) -> list[Any]:
 
 
 def blocked(count: int) -> Callable[[], bool]:
-    """Whether so many connections wait for a lock: those of this test, the only ones there are."""
+    """Whether so many connections wait for a lock: those of this test, the only ones of its
+    database."""
 
     def is_so() -> bool:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted")
+            cursor.execute(
+                "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND pid IN"
+                " (SELECT pid FROM pg_locks JOIN pg_database AS here ON here.oid = database"
+                "  WHERE datname = current_database())"
+            )
             return bool(cursor.fetchone()[0] >= count)
 
     return is_so

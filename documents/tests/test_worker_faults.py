@@ -208,7 +208,9 @@ def waiting(table: str) -> list[int]:
     """The server processes that wait for a lock on the table."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pid FROM pg_locks WHERE relation = %s::regclass AND NOT granted", [table]
+            "SELECT pid FROM pg_locks JOIN pg_database AS here ON here.oid = database"
+            " WHERE datname = current_database() AND relation = %s::regclass AND NOT granted",
+            [table],
         )
         return [pid for (pid,) in cursor.fetchall()]
 
