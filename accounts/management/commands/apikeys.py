@@ -11,6 +11,7 @@ from accounts.models import ApiKey, Scope, User
 from accounts.services import DEFAULT_WORKSPACE, get_workspace_by_slug
 from common.console import CommandOutput, Options, ServiceCommand
 from common.errors import NotFound
+from common.text import whole_number
 
 MAX_DAYS = 36_500
 HEADINGS = ("id", "name", "secret", "user", "workspace", "scopes", "last used", "state")
@@ -44,7 +45,7 @@ class Command(ServiceCommand):
 
 
 def _days(text: str) -> int:
-    days = int(text) if text.isascii() and text.isdigit() else 0
+    days = whole_number(text) or 0
     if not 1 <= days <= MAX_DAYS:
         raise ArgumentTypeError(f"name a number of days from 1 to {MAX_DAYS:,}")
     return days
