@@ -89,7 +89,7 @@ def workspace_shard(
     """Answer on the shard of the workspace that the request works in."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        if _is_of_accounts(request):
+        if _works_with_accounts(request):
             with on_shard(MAIN):
                 return get_response(request)
         with bypass_rls():  # before anybody knows who asks
@@ -100,7 +100,7 @@ def workspace_shard(
     return middleware
 
 
-def _is_of_accounts(request: HttpRequest) -> bool:
+def _works_with_accounts(request: HttpRequest) -> bool:
     """Whether the view works with accounts, which are in the main database."""
     try:
         view = resolve(request.path_info).func

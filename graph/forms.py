@@ -56,7 +56,7 @@ class GraphState:
             at=(_distinct(params, "at", 1) or ("",))[-1],
             size=size if size in SIZES else SIZES[0],
             grain="chunk" if params.get("grain") == "chunk" else "document",
-            page=min(max(whole_number(params.get("page", "")) or 1, 1), MAX_PAGE),
+            page=min(whole_number(params.get("page", "")) or 1, MAX_PAGE),
         )
 
     @property

@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from accounts.models import Workspace
 from accounts.services import can_edit
 from common.errors import Forbidden, InvalidInput
+from common.text import whole_number
 
 #: The default user of services: the single user of a private site.
 LOCAL_USER = "local"
@@ -109,9 +110,8 @@ def account_id(user: Any) -> str:
 
 def account_pk(scope: UserScope) -> int | None:
     """The account's primary key; None for users named by programs."""
-    number = scope.user_id.removeprefix(ACCOUNT_PREFIX)
-    is_account = scope.user_id.startswith(ACCOUNT_PREFIX) and number.isascii() and number.isdigit()
-    return int(number) if is_account else None
+    prefix, number = scope.user_id[: len(ACCOUNT_PREFIX)], scope.user_id[len(ACCOUNT_PREFIX) :]
+    return whole_number(number) if prefix == ACCOUNT_PREFIX else None
 
 
 Eraser = Callable[[UserScope], None]

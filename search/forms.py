@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.fusion_options import METHODS, Method
+from common.text import whole_number
 from common.web import cached_reverse
 from search.filters import And, FilterError, Node, read_filter, to_text
 from search.query_options import SearchQuery
@@ -75,8 +76,6 @@ class SearchState:
         # PostgreSQL's text holds no NUL.
         clean = {name: [v.replace("\x00", "") for v in params.getlist(name)] for name in params}
         last = {name: values[-1] for name, values in clean.items() if values}
-        number = last.get("page", "")
-        is_number = number.isascii() and number.isdigit() and len(number) < 9
         return cls(
             q=last.get("q", "").strip(),
             mode=_choice("mode", last, MODES),
@@ -90,7 +89,7 @@ class SearchState:
             collections=tuple(dict.fromkeys(filter(None, clean.get("collection", ())))),
             types=tuple(dict.fromkeys(filter(None, clean.get("type", ())))),
             filter=last.get("filter", "").strip(),
-            page=min(max(int(number), 1), MAX_PAGE) if is_number else 1,
+            page=min(whole_number(last.get("page", "")) or 1, MAX_PAGE),
             explain=_switch("explain", last) or False,
             group=_switch("group", last) is not False,
             unknown=tuple(sorted(clean.keys() - PARAMETERS)[:MAX_UNKNOWN]),
