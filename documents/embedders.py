@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from documents.models import EmbeddingSpace
 from inference.interfaces import DimensionMismatch, Embedder, InferenceError
 from inference.model_registry import embedders
-from inference.query_cache import embed_query_cached
+from inference.query_cache import embed_documents_cached, embed_query_cached
 
 
 class ModelMismatch(InferenceError):
@@ -40,6 +40,13 @@ def embed_question(space: EmbeddingSpace, text: str) -> NDArray[np.float32]:
     """The question's vector in `space`, shape (dimensions,), cached. Raises InferenceError."""
     embedder_for(space)
     return embed_query_cached(space.embedder, text, space.query_instruction or None)
+
+
+def embed_titles(space: EmbeddingSpace, titles: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of titles in `space`, shape (len(titles), dimensions), cached: they come again,
+    question after question. Raises InferenceError."""
+    embedder_for(space)
+    return embed_documents_cached(space.embedder, titles)
 
 
 logger = logging.getLogger(__name__)

@@ -1,7 +1,10 @@
-"""Query vectors in Django's cache, and the last success or failure of each embedder."""
+"""Vectors of questions and titles in Django's cache, and the last success or failure of each
+embedder.
+"""
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from time import monotonic
 
 import numpy as np
@@ -54,30 +57,63 @@ def embed_query_cached(
 
     Raises whatever the embedder raises.
     """
+    key = _cache_key("query", alias, text, instruction or "")
+    vector = _read_cache(alias, [key]).get(key)
+    if vector is None:
+        vector = embed_query_uncached(alias, text, instruction)
+        _write_cache({key: vector})
+    return vector
+
+
+def embed_documents_cached(alias: str, texts: Sequence[str]) -> NDArray[np.float32]:
+    """The same for short texts that come again, such as titles: shape (len(texts), dimensions)."""
+    keys = [_cache_key("document", alias, text) for text in texts]
+    vectors = _read_cache(alias, keys)
+    missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
+    if missing:
+        made = embedders[alias].embed_documents(list(missing.values()))
+        new = dict(zip(missing, made, strict=True))
+        _write_cache(new)
+        vectors |= new
+    return np.stack([vectors[key] for key in keys])
+
+
+def _cache_key(kind: str, alias: str, text: str, instruction: str = "") -> str:
     embedder = embedders[alias]
     # One model gives different vectors at different dimensions, so they are part of its name.
-    space = f"{embedder.model_name}\0{embedder.dimensions}\0{instruction or ''}\0"
-    key = "query-vector:" + hashlib.sha256((space + text).encode(errors="replace")).hexdigest()
+    identity = f"{embedder.model_name}\0{embedder.dimensions}\0{instruction}\0{text}"
+    return f"{kind}-vector:" + hashlib.sha256(identity.encode(errors="replace")).hexdigest()
+
+
+def _read_cache(alias: str, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    """The vectors that are there, by key."""
+    vectors: dict[str, NDArray[np.float32]] = {}
     try:
-        if (stored := caches["default"].get(key)) is not None:
-            kept = np.frombuffer(stored, dtype=STORED_DTYPE).copy()
-            return check_vectors(kept, dimensions=embedder.dimensions)
-    except InferenceError as error:
-        logger.warning("cached query vector is unusable, embedding again: %s", error)
+        stored = caches["default"].get_many(keys)
     except Exception as error:  # each cache backend has errors of its own
-        logger.warning("query cache cannot be read, embedding without it: %s", error)
-    vector = embed_query_uncached(alias, text, instruction)
+        logger.warning("vectors cannot be read from the cache, embedding without it: %s", error)
+        return vectors
+    for key, each in stored.items():
+        try:
+            vector = np.frombuffer(each, dtype=STORED_DTYPE).copy()
+            vectors[key] = check_vectors(vector, dimensions=embedders[alias].dimensions)
+        except (InferenceError, TypeError, ValueError) as error:
+            logger.warning("a cached vector is unusable, embedding again: %s", error)
+    return vectors
+
+
+def _write_cache(vectors: dict[str, NDArray[np.float32]]) -> None:
+    stored = {key: vector.astype(STORED_DTYPE).tobytes() for key, vector in vectors.items()}
     try:
-        caches["default"].set(key, vector.astype(STORED_DTYPE).tobytes(), timeout=CACHE_SECONDS)
+        caches["default"].set_many(stored, timeout=CACHE_SECONDS)
     except Exception as error:
-        logger.warning("query cache cannot be written: %s", error)
-    return vector
+        logger.warning("vectors cannot be written to the cache: %s", error)
 
 
 def embed_query_uncached(
     alias: str, text: str, instruction: str | None = None
 ) -> NDArray[np.float32]:
-    """The same without the cache; success or failure is recorded."""
+    """`embed_query_cached` without the cache; success or failure is recorded."""
     try:
         vector = embedders[alias].embed_query(text, instruction)
     except EmptyText:

@@ -1,4 +1,4 @@
-"""Query vectors in the cache."""
+"""Vectors of questions and titles in the cache."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from django.test.utils import override_settings
 
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import EmptyText
-from inference.query_cache import embed_query_cached
+from inference.query_cache import embed_documents_cached, embed_query_cached
 
 BACKEND = "inference.tests.test_query_cache.Listening"
 IN_MEMORY = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
@@ -73,12 +73,31 @@ def test_no_instruction_and_an_empty_one_are_the_same(asked):
     assert len(asked) == 1
 
 
+def test_titles_are_embedded_once_in_any_company(asked, monkeypatch):
+    made = []
+    embed = HashingEmbedder.embed_documents
+
+    def embed_documents(self, texts):
+        made.extend(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(Listening, "embed_documents", embed_documents)
+    embed_documents_cached("default", ["Handbook", "Travel"])
+    again = embed_documents_cached("default", ["Prices", "Travel", "Prices", "Handbook"])
+    assert made == ["Handbook", "Travel", "Prices"]
+    expected = embed(HashingEmbedder(), ["Prices", "Travel", "Prices", "Handbook"])
+    np.testing.assert_array_equal(again, expected)
+    # what a text is as a question is another vector
+    embed_query_cached("default", "Travel")
+    assert asked == [("Travel", None)]
+
+
 def test_a_cache_that_is_down_fails_no_query(asked, caplog):
     with override_settings(CACHES=DOWN):
         vector = embed_query_cached("default", "side effects")
     np.testing.assert_array_equal(vector, HashingEmbedder().embed_query("side effects"))
-    assert "query cache cannot be read" in caplog.text
-    assert "query cache cannot be written" in caplog.text
+    assert "vectors cannot be read from the cache" in caplog.text
+    assert "vectors cannot be written to the cache" in caplog.text
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"abc", bytes(384 * 4), bytes(8 * 4), "text", [1, 2]])

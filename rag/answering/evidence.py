@@ -13,10 +13,9 @@ import numpy as np
 from django.db import connection
 from django.urls import reverse
 from django.utils.functional import lazy
-from numpy.typing import NDArray
 
 from common.sql import release_connection
-from documents.embedders import compare_sentences, embed_question, embedder_for, scale_of
+from documents.embedders import compare_sentences, embed_question, embed_titles, scale_of
 from documents.lexical_search import find_terms
 from documents.location import PAGE_LABEL
 from documents.models import Chunk, EmbeddingSpace
@@ -224,12 +223,6 @@ def _question_terms(
         ]
 
 
-#: Vectors of titles by embedder, model, dimensions and title. Titles come again, question after
-#: question.
-_title_vectors: dict[tuple[str, str, int, str], NDArray[np.float32]] = {}
-MAX_TITLE_VECTORS = 8192
-
-
 def _nearness(
     question: str, passages: Sequence[Passage], space: EmbeddingSpace | None
 ) -> tuple[list[float] | None, list[float] | None]:
@@ -242,27 +235,14 @@ def _nearness(
         0.0 if passage.similarity is None else scale.nearness(passage.similarity)
         for passage in passages
     ]
-    model = (space.embedder, space.model_name, space.dimensions)
-    keys = {passage.title: (*model, passage.title) for passage in passages}
-    vectors = {
-        title: vector
-        for title, key in keys.items()
-        if (vector := _title_vectors.get(key)) is not None
-    }
-    missing = [title for title in keys if title not in vectors]
+    titles = list(dict.fromkeys(passage.title for passage in passages))
     try:
-        query_vector = embed_question(space, question)
-        if missing:
-            made = dict(zip(missing, embedder_for(space).embed_documents(missing), strict=True))
-            if len(_title_vectors) > MAX_TITLE_VECTORS:
-                _title_vectors.clear()
-            _title_vectors.update((keys[title], vector) for title, vector in made.items())
-            vectors |= made
+        similarities = embed_titles(space, titles) @ embed_question(space, question)
     except InferenceError as error:
         logger.warning("the embedding model failed, titles are not compared: %s", error)
         return nearness, None
-    titles = [scale.nearness(float(vectors[passage.title] @ query_vector)) for passage in passages]
-    return nearness, titles
+    of_title = dict(zip(titles, scale.nearness(similarities.astype(np.float64)), strict=True))
+    return nearness, [float(of_title[passage.title]) for passage in passages]
 
 
 def _main_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
