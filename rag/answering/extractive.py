@@ -39,7 +39,7 @@ MAX_SEGMENTS_PER_PASSAGE = 40
 #: Segments compared by embedding, which takes some milliseconds each: those with the most words of
 #: the question. Where passages are in another language words tell nothing: there all segments of
 #: the first passages are compared, up to so many.
-MAX_COMPARED = 12
+MAX_COMPARED = 8
 MAX_FOREIGN_PASSAGES, MAX_FOREIGN_COMPARED = 5, 64
 MAX_COMPARED_CHARACTERS = 400
 

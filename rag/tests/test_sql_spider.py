@@ -32,7 +32,7 @@ ALL_SHOWN = 0.98
 #: Of the questions, so many are enough to change something in.
 EVERY = 4
 #: And so many to look for the tables of, each of which is embedded and searched for.
-ASKED = 3
+ASKED = 5
 #: A name that means something else where it stands is no fault that could be seen.
 CAUGHT = 0.995
 
