@@ -1,18 +1,20 @@
 """What tests/test_shards.py has the site do, in a process with the shards in its settings.
 
-python -m tests.shard_site fill | answers | load NAME FOLDER | facts NAME | times COUNT |
-        leave USERNAME SLUG
+python -m tests.shard_site fill | begin | answers | load NAME FOLDER | facts NAME | times COUNT |
+        leave USERNAME SLUG | serve
 """
 
 import json
 import os
+import runpy
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 from statistics import median
 from threading import Thread
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, NoReturn
 
 import django
 
@@ -31,8 +33,9 @@ from scripts.keep_release import answers, fill  # noqa: E402
 SLUGS = {"alpha": "", "beta": "east", "gamma": "west"}
 
 
-#: Seconds between requests of a thread of the load.
-PAUSE = 0.05
+#: Seconds between requests of a thread of the load: of the workspace that something befalls, and of
+#: the others.
+PAUSES = {"alpha": 0.3, "beta": 0.05, "gamma": 0.3}
 
 
 class Statements:
@@ -70,6 +73,11 @@ def answer_all() -> dict[str, Any]:
     return found
 
 
+def begin() -> dict[str, Any]:
+    fill_all()
+    return answer_all()
+
+
 def load(name: str, folder: Path) -> dict[str, Any]:
     """Search and write in each workspace until there is a file `stop` in `folder`: statuses by
     workspace, and how many facts were stored. Once all were answered there is a file `started`."""
@@ -88,7 +96,7 @@ def load(name: str, folder: Path) -> dict[str, Any]:
             answer = asking.get("/api/v1/search/", {"q": "scopes", "mode": "lexical"})
             is_empty = answer.status_code == 200 and not answer.json()["hits"]
             statuses[slug]["empty" if is_empty else f"read {answer.status_code}"] += 1
-            sleep(PAUSE)
+            sleep(PAUSES[slug])
         connections.close_all()
 
     def write(slug: str) -> None:
@@ -102,7 +110,7 @@ def load(name: str, folder: Path) -> dict[str, Any]:
             )
             statuses[slug][f"write {answer.status_code}"] += 1
             stored[slug] += answer.status_code in (200, 201)
-            sleep(PAUSE)
+            sleep(PAUSES[slug])
         connections.close_all()
 
     threads = [Thread(target=work, args=[slug]) for slug in SLUGS for work in (search, write)]
@@ -155,13 +163,54 @@ def leave(username: str, slug: str) -> int:
     return int(status)
 
 
+def serve() -> NoReturn:
+    """Run what each line asks for, its `words` as after `python`, in a process of its own that need
+    not import anything any more. Answers are exit codes; `out` and `err` are files."""
+    import ragsite.urls  # noqa: F401 (with all that it imports)
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        if (pid := os.fork()) == 0:
+            for name, number in (("out", 1), ("err", 2)):
+                os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT), number)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            _become(*request["words"])
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)  # noqa: T201
+    sys.exit()
+
+
+def _become(*words: str) -> NoReturn:
+    code: Any = 1
+    try:
+        if words[0] == "manage.py":
+            sys.argv = [*words]
+            runpy.run_path(words[0], run_name="__main__")
+        else:
+            main(*words[2:])
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)  # noqa: T201
+            code = 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
 def main(what: str, *words: str) -> None:
     from ragsite.celery import app
 
+    if what == "serve":
+        serve()
     settings.ALLOWED_HOSTS = ["*"]
     app.conf.task_always_eager = True  # what is queued is done before the request is answered
     actions: dict[str, Any] = {
         "fill": fill_all,
+        "begin": begin,
         "answers": answer_all,
         "load": lambda: load(words[0], Path(words[1])),
         "times": lambda: times(int(words[0])),
