@@ -79,17 +79,28 @@ class Cluster:
         """Has the site imported, and forks itself for each command."""
         return self.start("-m", "tests.shard_site", "serve", stdin=subprocess.PIPE, stderr=None)
 
-    def asked(self, *words: str) -> tuple[int, str, str]:
-        """The exit code, and what was written to both outputs."""
+    def _ask(self, *words: str, files: dict[str, Path]) -> int:
         assert self.server.stdin
         assert self.server.stdout
-        number = next(_NUMBERS)
-        files = {name: self.media.with_name(f"{number}.{name}") for name in ("out", "err")}
         request = {"words": words} | {name: str(path) for name, path in files.items()}
         self.server.stdin.write(json.dumps(request) + "\n")
         self.server.stdin.flush()
-        answer = self.server.stdout.readline()
-        return int(answer), files["out"].read_text(), files["err"].read_text()
+        return int(self.server.stdout.readline())
+
+    def _files(self, *names: str) -> dict[str, Path]:
+        number = next(_NUMBERS)
+        return {name: self.media.with_name(f"{number}.{name}") for name in names}
+
+    def begin(self, *words: str) -> tuple[int, dict[str, Path]]:
+        """The process that does it, and files with what it writes, and in the end its code."""
+        files = self._files("out", "err", "ended")
+        return self._ask(*words, files=files), files
+
+    def asked(self, *words: str) -> tuple[int, str, str]:
+        """The exit code, and what was written to both outputs."""
+        files = self._files("out", "err")
+        code = self._ask(*words, files=files)
+        return code, files["out"].read_text(), files["err"].read_text()
 
     def run(self, *words: str, code: int = 0) -> str:
         ended, written, complained = self.asked(*words)
@@ -100,26 +111,19 @@ class Cluster:
         return self.run("manage.py", *words, code=code)
 
     def site(self, *words: str) -> Any:
-        return json.loads(self.run("-m", "tests.shard_site", *words))
+        return json.loads(self.run(*words))
 
     @contextmanager
     def load(self, name: str, folder: Path) -> Iterator[dict[str, Any]]:
         """Searches and writes within the block; what became of them is filled in at its end."""
         result: dict[str, Any] = {}
-        with (folder / "log").open("w") as log, (folder / "result").open("w") as written:
-            process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "tests.shard_site", "load", name, folder],
-                cwd=REPOSITORY,
-                env=self.environment,
-                stdout=written,
-                stderr=log,
-            )
-            wait_until((folder / "started").exists, what="all workspaces are answered")
-            yield result
-            (folder / "stop").touch()
-            code = process.wait(timeout=120)
-        assert code == 0, (folder / "log").read_text()[-2000:]
-        result |= json.loads((folder / "result").read_text())
+        _, files = self.begin("load", name, str(folder))
+        wait_until((folder / "started").exists, what="all workspaces are answered")
+        yield result
+        (folder / "stop").touch()
+        wait_until(files["ended"].exists, what="the load has ended")
+        assert files["ended"].read_text() == "0", files["err"].read_text()[-2000:]
+        result |= json.loads(files["out"].read_text())
 
     def end(self) -> None:
         assert self.server.stdin
@@ -232,12 +236,15 @@ def test_a_workspace_moves_while_it_is_read_and_written(
     cluster: Cluster, answers: Any, tmp_path: Path
 ) -> None:
     with cluster.load("moving", tmp_path) as said:
-        interrupted = cluster.start("manage.py", "shards", "move", "beta", "west", "--wait", "1")
-        assert interrupted.stderr is not None
-        while "tables copied" not in (line := interrupted.stderr.readline()):
-            assert line, "the move ended before it copied a table"
-        interrupted.send_signal(signal.SIGKILL)
-        interrupted.communicate()
+        interrupted, files = cluster.begin(
+            *("manage.py", "shards", "move", "beta", "west", "--wait", "1")
+        )
+        wait_until(
+            lambda: files["err"].exists() and "tables copied" in files["err"].read_text(),
+            what="the tables are copied",
+        )
+        os.kill(interrupted, signal.SIGKILL)
+        assert not files["ended"].exists()
 
         cluster.manage("shards", "move", "beta", "west", "--wait", "1")
         cluster.manage("shards", "move", "beta", "main", "--wait", "1")
