@@ -152,7 +152,7 @@ def own_cluster(top: Path, media: Path) -> Cluster:
     backup.restore_backup(
         folder=top / "empty",
         noted=backup.checked_manifest(top / "empty", say=quiet),
-        server=backup.Server(conninfo_to_dict(libpq_url(main))),
+        server=backup.Server({k: str(v) for k, v in conninfo_to_dict(libpq_url(main)).items()}),
         media_root=media,
         replace=False,
         say=quiet,
