@@ -21,13 +21,12 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from psycopg.conninfo import conninfo_to_dict
 
-from ragsite import backup, embedded
+from ragsite import embedded
 from ragsite.embedded.service import libpq_url
 from ragsite.environment import shard_urls
 from ragsite.shards import IDS_OF_SHARD
-from tests.backups import make_backup, quiet
+from tests.backups import copy_database
 from tests.instances import instance_dir
 from tests.plugin import wait_until
 from tests.test_backup import REPOSITORY
@@ -147,16 +146,7 @@ def own_cluster(top: Path, media: Path) -> Cluster:
     migrations."""
     folders = {name: top / name for name in NAMES}
     main = folders["main"]
-    start(main)
-    make_backup(top / "empty", media_root=media)
-    backup.restore_backup(
-        folder=top / "empty",
-        noted=backup.checked_manifest(top / "empty", say=quiet),
-        server=backup.Server({k: str(v) for k, v in conninfo_to_dict(libpq_url(main)).items()}),
-        media_root=media,
-        replace=False,
-        say=quiet,
-    )
+    copy_database(main, durable=False)
     with psycopg.connect(libpq_url(main), autocommit=True) as database:
         # Of the sequences of the test's database, which begin as those of a shard do.
         database.execute(

@@ -5,12 +5,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
+from tests.backups import copy_database
+from tests.instances import instance_dir
 from tests.schedules.plan import schedule
+
+#: The test's own database, of which theirs are copies.
+pytestmark = pytest.mark.django_db
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Seeds in which every kind of fault but the rarest comes; two at once: the other tests want the
@@ -25,7 +31,9 @@ Running = dict[str, tuple["subprocess.Popen[bytes]", IO[bytes]]]
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def running(
+    tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[Running]:
     """Both, from the beginning, and what they print."""
     commands = {
         "faults": [
@@ -36,21 +44,23 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     }
     folder = tmp_path_factory.mktemp("under-faults")
     started: Running = {}
-    for name, arguments in commands.items():
-        output = (folder / name).open("w+b")
-        process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=ROOT,
-            env=dict(os.environ),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        started[name] = process, output
-    yield started
-    for process, output in started.values():
-        process.terminate()
-        process.wait()
-        output.close()
+    with ExitStack() as stack:
+        for name, arguments in commands.items():
+            output = stack.enter_context((folder / name).open("w+b"))
+            var = stack.enter_context(instance_dir())
+            with django_db_blocker.unblock():
+                copy_database(var)
+            process = subprocess.Popen(
+                [sys.executable, *arguments, "--var", str(var)],
+                cwd=ROOT,
+                env=dict(os.environ),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            started[name] = process, output
+        yield started
 
 
 def ended(running: Running, name: str) -> str:
