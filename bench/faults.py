@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -43,7 +44,7 @@ _UNSET = ("DATABASE_URL", "REDIS_URL", "EMBEDDERS", "EMBEDDER_OPTIONS")
 
 def main() -> int:
     options = _options()
-    with instance_dir() as var:
+    with nullcontext(options.var) if options.var else instance_dir() as var:
         _set_up(var)
         if _run(var, options):
             return 1
@@ -56,6 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--schedules", type=int, default=SCHEDULES)
     parser.add_argument("--seed", type=int, default=1, help="of the first; the next has one more")
     parser.add_argument("--at-once", type=int, default=AT_ONCE)
+    parser.add_argument("--var", type=Path, help="a folder whose servers have a database already")
     return parser.parse_args()
 
 

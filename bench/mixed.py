@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -48,7 +48,7 @@ SCOPES = "read", "write", "memory", "chat"
 
 def main() -> int:
     options = _options()
-    with instance_dir() as var:
+    with nullcontext(options.var) if options.var else instance_dir() as var:
         key = set_up(var)
         with running_site(var) as (pid, port):
             return _measure(options, pid, port, key)
@@ -59,6 +59,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--clients", type=int, default=2, help="of each kind")
     parser.add_argument("--cores", default="", help="for the site, such as 0,1; else all")
+    parser.add_argument("--var", type=Path, help="a folder whose servers have a database already")
     return parser.parse_args()
 
 

@@ -11,8 +11,9 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
-from ragsite import backup
+from ragsite import backup, embedded
 from ragsite.backup.manifest import NAME, Manifest
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
@@ -31,6 +32,24 @@ def make_backup(path: Path, **given: Any) -> Manifest:
         "say": quiet,
     }
     return backup.create_backup(path=path, **{**options, **given})
+
+
+def copy_database(var: Path, *, durable: bool = True) -> None:
+    """Start PostgreSQL in `var`, which does not exist yet, with a copy of the test's database:
+    quicker than migrations."""
+    media, folder = var.with_name("nothing"), var.with_name("copied")
+    media.mkdir()
+    embedded.start(var, only=["postgresql"], durable=durable)
+    noted = make_backup(folder, media_root=media)
+    address = conninfo_to_dict(embedded.libpq_url(var))
+    backup.restore_backup(
+        folder=folder,
+        noted=noted,
+        server=backup.Server({name: str(value) for name, value in address.items()}),
+        media_root=media,
+        replace=False,
+        say=quiet,
+    )
 
 
 def rewrite(folder: Path, **changes: Any) -> Manifest:

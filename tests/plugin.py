@@ -358,8 +358,10 @@ def unstarted_worker_process(
             "REDIS_URL": "",
             "MEDIA_ROOT": str(media_root),
             "SCHEDULE": str(tmp_path / "beat"),
-            "RAGSITE_INGESTION_LEASE_SECONDS": "2",
-            "RAGSITE_RECOVERY_SECONDS": "1",
+            "RAGSITE_INGESTION_LEASE_SECONDS": "1",
+            # A busy machine may take the living for dead.
+            "RAGSITE_INGESTION_MAX_ATTEMPTS": "50",
+            "RAGSITE_RECOVERY_SECONDS": "0.5",
         }
     )
     yield worker

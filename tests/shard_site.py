@@ -1,18 +1,20 @@
 """What tests/test_shards.py has the site do, in a process with the shards in its settings.
 
-python -m tests.shard_site fill | answers | load NAME FOLDER | facts NAME | times COUNT |
-        leave USERNAME SLUG
+python -m tests.shard_site fill | begin | answers | load NAME FOLDER | facts NAME | times COUNT |
+        leave USERNAME SLUG | serve
 """
 
 import json
 import os
+import runpy
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 from statistics import median
 from threading import Thread
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, NoReturn
 
 import django
 
@@ -25,14 +27,17 @@ from django.test import Client  # noqa: E402
 
 from accounts.models import Membership, User, Workspace  # noqa: E402
 from common.shards import on_shard  # noqa: E402
-from scripts.keep_release import answers, fill  # noqa: E402
+from scripts.keep_release import QUESTIONS, answers, fill  # noqa: E402
 
 #: Workspaces by the shard that they begin on, as far as there are shards.
 SLUGS = {"alpha": "", "beta": "east", "gamma": "west"}
+#: As many as it takes to tell the servers apart: one is about what not everybody may see.
+ASKED = QUESTIONS[::4]
 
 
-#: Seconds between requests of a thread of the load.
-PAUSE = 0.05
+#: Seconds between requests of a thread of the load: of the workspace that something befalls, and of
+#: the others.
+PAUSES = {"alpha": 0.3, "beta": 0.05, "gamma": 0.3}
 
 
 class Statements:
@@ -66,8 +71,16 @@ def answer_all() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for slug in SLUGS:
         statements = Statements()
-        found[slug] = {"answers": answers(slug), "statements": dict(statements.counts)}
+        found[slug] = {
+            "answers": answers(slug, questions=ASKED),
+            "statements": dict(statements.counts),
+        }
     return found
+
+
+def begin() -> dict[str, Any]:
+    fill_all()
+    return answer_all()
 
 
 def load(name: str, folder: Path) -> dict[str, Any]:
@@ -88,7 +101,7 @@ def load(name: str, folder: Path) -> dict[str, Any]:
             answer = asking.get("/api/v1/search/", {"q": "scopes", "mode": "lexical"})
             is_empty = answer.status_code == 200 and not answer.json()["hits"]
             statuses[slug]["empty" if is_empty else f"read {answer.status_code}"] += 1
-            sleep(PAUSE)
+            sleep(PAUSES[slug])
         connections.close_all()
 
     def write(slug: str) -> None:
@@ -102,7 +115,7 @@ def load(name: str, folder: Path) -> dict[str, Any]:
             )
             statuses[slug][f"write {answer.status_code}"] += 1
             stored[slug] += answer.status_code in (200, 201)
-            sleep(PAUSE)
+            sleep(PAUSES[slug])
         connections.close_all()
 
     threads = [Thread(target=work, args=[slug]) for slug in SLUGS for work in (search, write)]
@@ -155,13 +168,56 @@ def leave(username: str, slug: str) -> int:
     return int(status)
 
 
+def serve() -> NoReturn:
+    """Run what each line asks for, its `words` as after `python`, in a process of its own that need
+    not import anything any more. Answers are exit codes, or, where `ended` names a file that is to
+    tell it at the end, process ids; `out` and `err` are files, too."""
+    import ragsite.urls  # noqa: F401 (with all that it imports)
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        if (pid := os.fork()) == 0:
+            for name, number in (("out", 1), ("err", 2)):
+                os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT), number)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            code = _run(*request["words"])
+            if "ended" in request:
+                Path(request["ended"]).write_text(str(code))
+            os._exit(code)
+        is_awaited = "ended" not in request
+        answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) if is_awaited else pid
+        print(answer, flush=True)  # noqa: T201
+    sys.exit()
+
+
+def _run(*words: str) -> int:
+    try:
+        if words[0] == "manage.py":
+            sys.argv = [*words]
+            runpy.run_path(words[0], run_name="__main__")
+        else:
+            main(*words)
+        return 0
+    except SystemExit as end:
+        return int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
 def main(what: str, *words: str) -> None:
     from ragsite.celery import app
 
+    if what == "serve":
+        serve()
     settings.ALLOWED_HOSTS = ["*"]
     app.conf.task_always_eager = True  # what is queued is done before the request is answered
     actions: dict[str, Any] = {
         "fill": fill_all,
+        "begin": begin,
         "answers": answer_all,
         "load": lambda: load(words[0], Path(words[1])),
         "times": lambda: times(int(words[0])),

@@ -16,6 +16,7 @@ import pytest
 
 from ragsite import embedded
 from ragsite.embedded.service import libpq_url
+from tests.backups import copy_database
 from tests.instances import instance_dir
 from tests.plugin import wait_until
 
@@ -87,8 +88,9 @@ class Site:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site(db: None) -> Iterator[Site]:
     with instance_dir() as var:
+        copy_database(var)
         site = Site(var)
         yield site
         site.stop()

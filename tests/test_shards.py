@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,17 @@ from django.core.exceptions import ImproperlyConfigured
 from ragsite import embedded
 from ragsite.embedded.service import libpq_url
 from ragsite.environment import shard_urls
+from ragsite.shards import IDS_OF_SHARD
+from tests.backups import copy_database
 from tests.instances import instance_dir
 from tests.plugin import wait_until
 from tests.test_backup import REPOSITORY
 
+#: The test's own database, of which the cluster is a copy.
+pytestmark = pytest.mark.django_db
+
 NAMES = ("main", "east", "west")
+_NUMBERS = count()
 #: What the load is answered where nothing is wrong.
 MADE = ("read 200", "write 200")
 GIVEN = os.environ.get("RAGSITE_TEST_CLUSTER", "")
@@ -55,47 +63,71 @@ class Cluster:
             "MEDIA_ROOT": str(self.media),
         }
 
-    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         return subprocess.Popen(
             [sys.executable, "-W", "ignore", *words],
             cwd=REPOSITORY,
-            env=self.environment | environment,
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             text=True,
+            **{"env": self.environment, **pipes, **options},
         )
 
-    def run(self, *words: str, code: int = 0, environment: dict[str, str] | None = None) -> str:
-        process = self.start(*words, **(environment or {}))
-        written, complained = process.communicate(timeout=300)
-        assert process.returncode == code, complained
+    @cached_property
+    def server(self) -> subprocess.Popen[str]:
+        """Has the site imported, and forks itself for each command."""
+        return self.start("-m", "tests.shard_site", "serve", stdin=subprocess.PIPE, stderr=None)
+
+    def _ask(self, *words: str, files: dict[str, Path]) -> int:
+        assert self.server.stdin
+        assert self.server.stdout
+        request = {"words": words} | {name: str(path) for name, path in files.items()}
+        self.server.stdin.write(json.dumps(request) + "\n")
+        self.server.stdin.flush()
+        return int(self.server.stdout.readline())
+
+    def _files(self, *names: str) -> dict[str, Path]:
+        number = next(_NUMBERS)
+        return {name: self.media.with_name(f"{number}.{name}") for name in names}
+
+    def begin(self, *words: str) -> tuple[int, dict[str, Path]]:
+        """The process that does it, and files with what it writes, and in the end its code."""
+        files = self._files("out", "err", "ended")
+        return self._ask(*words, files=files), files
+
+    def asked(self, *words: str) -> tuple[int, str, str]:
+        """The exit code, and what was written to both outputs."""
+        files = self._files("out", "err")
+        code = self._ask(*words, files=files)
+        return code, files["out"].read_text(), files["err"].read_text()
+
+    def run(self, *words: str, code: int = 0) -> str:
+        ended, written, complained = self.asked(*words)
+        assert ended == code, complained
         return written
 
     def manage(self, *words: str, code: int = 0) -> str:
         return self.run("manage.py", *words, code=code)
 
-    def site(self, *words: str, environment: dict[str, str] | None = None) -> Any:
-        return json.loads(self.run("-m", "tests.shard_site", *words, environment=environment))
+    def site(self, *words: str) -> Any:
+        return json.loads(self.run(*words))
 
     @contextmanager
     def load(self, name: str, folder: Path) -> Iterator[dict[str, Any]]:
         """Searches and writes within the block; what became of them is filled in at its end."""
         result: dict[str, Any] = {}
-        with (folder / "log").open("w") as log, (folder / "result").open("w") as written:
-            process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "tests.shard_site", "load", name, folder],
-                cwd=REPOSITORY,
-                env=self.environment,
-                stdout=written,
-                stderr=log,
-            )
-            wait_until((folder / "started").exists, what="all workspaces are answered")
-            yield result
-            (folder / "stop").touch()
-            code = process.wait(timeout=120)
-        assert code == 0, (folder / "log").read_text()[-2000:]
-        result |= json.loads((folder / "result").read_text())
+        _, files = self.begin("load", name, str(folder))
+        wait_until((folder / "started").exists, what="all workspaces are answered")
+        yield result
+        (folder / "stop").touch()
+        wait_until(files["ended"].exists, what="the load has ended")
+        assert files["ended"].read_text() == "0", files["err"].read_text()[-2000:]
+        result |= json.loads(files["out"].read_text())
+
+    def end(self) -> None:
+        assert self.server.stdin
+        self.server.stdin.close()
+        self.server.wait(timeout=30)
 
     def rows(self, name: str, statement: str) -> list[Any]:
         url = libpq_url(self.folders[name]) if self.folders else self.urls[name]
@@ -103,21 +135,25 @@ class Cluster:
             return [value for (value,) in asked.execute(statement.encode())]
 
     def is_in_order(self) -> bool:
-        process = self.start("manage.py", "shards", "list")
-        process.communicate()
-        return process.returncode == 0
+        return self.asked("manage.py", "shards", "list")[0] == 0
 
     def validate(self) -> None:
         assert self.manage("validate").count("clean") == len(NAMES)
 
 
 def own_cluster(top: Path, media: Path) -> Cluster:
-    """Migrated once and copied, which is quicker."""
+    """One is a copy of the test's own database, the others are copies of its files: quicker than
+    migrations."""
     folders = {name: top / name for name in NAMES}
     main = folders["main"]
-    embedded.start(main, only=["postgresql"])
-    single = Cluster({"main": embedded.database_url(main)}, folders, media)
-    single.run("manage.py", "migrate", "--verbosity=0")
+    copy_database(main, durable=False)
+    with psycopg.connect(libpq_url(main), autocommit=True) as database:
+        # Of the sequences of the test's database, which begin as those of a shard do.
+        database.execute(
+            "SELECT setval((schemaname || '.' || quote_ident(sequencename))::regclass, 1, false)"
+            " FROM pg_sequences WHERE last_value >= %s",
+            [IDS_OF_SHARD],
+        )
     with psycopg.connect(libpq_url(main, "postgres"), autocommit=True) as server:
         server.execute("CREATE DATABASE single TEMPLATE ragsite")
     embedded.stop(main, only=["postgresql"])
@@ -128,14 +164,21 @@ def own_cluster(top: Path, media: Path) -> Cluster:
             check=True,
         )
     for folder in folders.values():
-        embedded.start(folder, only=["postgresql"])
+        start(folder)
     urls = {name: embedded.database_url(folder) for name, folder in folders.items()}
     return Cluster({**urls, "single": embedded.database_url(main, "single")}, folders, media)
 
 
+def start(folder: Path) -> None:
+    embedded.start(folder, only=["postgresql"], durable=False)
+
+
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    media = tmp_path_factory.mktemp("media")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[Cluster]:
+    media = tmp_path_factory.mktemp("site") / "media"
+    media.mkdir()
     with ExitStack() as stack:
         if GIVEN:
             made = Cluster(dict(part.split("=", 1) for part in GIVEN.split(",")), {}, media)
@@ -143,42 +186,55 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         else:
             top = stack.enter_context(instance_dir("servers"))
             top.mkdir()
-            made = own_cluster(top, media)
+            with django_db_blocker.unblock():
+                made = own_cluster(top, media)
             for folder in made.folders.values():
                 stack.callback(embedded.stop, folder, only=["postgresql"])
+        stack.callback(made.end)
         made.manage("shards", "prepare")
         made.manage("shards", "prepare")  # which changes nothing
-        made.site("fill")
         yield made
 
 
-def test_a_cluster_answers_as_one_server_does(cluster: Cluster) -> None:
-    there = cluster.site("answers")
+@pytest.fixture(scope="module")
+def answers(cluster: Cluster) -> Any:
+    """What the cluster answers, as long as nothing was taken away."""
+    if "single" not in cluster.urls:
+        return cluster.site("begin")
+    environment = cluster.single(cluster.urls["single"]) | {"DATABASE_SHARD_URLS": ""}
+    single = cluster.start("-m", "tests.shard_site", "begin", env=environment)
+    there = cluster.site("begin")
+    written, complained = single.communicate(timeout=300)
+    assert single.returncode == 0, complained
+    for slug, found in json.loads(written).items():
+        assert there[slug]["answers"] == found["answers"]
+    return there
 
-    if "single" in cluster.urls:
-        single = {"DATABASE_URL": cluster.urls["single"], "DATABASE_SHARD_URLS": ""}
-        cluster.site("fill", environment=single)
-        alone = cluster.site("answers", environment=single)
-        for slug, found in alone.items():
-            assert there[slug]["answers"] == found["answers"]
+
+def test_a_cluster_answers_as_one_server_does(cluster: Cluster, answers: Any) -> None:
     for slug, shard in (("alpha", "main"), ("beta", "east"), ("gamma", "west")):
         # The main database knows who asks; everything else is of the workspace's own server.
-        assert there[slug]["statements"].keys() <= {"main", shard}
-        assert there[slug]["statements"][shard] > 100
+        assert answers[slug]["statements"].keys() <= {"main", shard}
+        assert answers[slug]["statements"][shard] > 100
         documents = "SELECT DISTINCT workspace.slug FROM documents_document AS document"
         joined = " JOIN accounts_workspace AS workspace ON workspace.id = document.workspace_id"
         assert cluster.rows(shard, documents + joined) == [slug]
     cluster.validate()
 
 
-def test_a_workspace_moves_while_it_is_read_and_written(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_workspace_moves_while_it_is_read_and_written(
+    cluster: Cluster, answers: Any, tmp_path: Path
+) -> None:
     with cluster.load("moving", tmp_path) as said:
-        interrupted = cluster.start("manage.py", "shards", "move", "beta", "west", "--wait", "1")
-        assert interrupted.stderr is not None
-        while "tables copied" not in (line := interrupted.stderr.readline()):
-            assert line, "the move ended before it copied a table"
-        interrupted.send_signal(signal.SIGKILL)
-        interrupted.communicate()
+        interrupted, files = cluster.begin(
+            *("manage.py", "shards", "move", "beta", "west", "--wait", "1")
+        )
+        wait_until(
+            lambda: files["err"].exists() and "tables copied" in files["err"].read_text(),
+            what="the tables are copied",
+        )
+        os.kill(interrupted, signal.SIGKILL)
+        assert not files["ended"].exists()
 
         cluster.manage("shards", "move", "beta", "west", "--wait", "1")
         cluster.manage("shards", "move", "beta", "main", "--wait", "1")
@@ -195,14 +251,16 @@ def test_a_workspace_moves_while_it_is_read_and_written(cluster: Cluster, tmp_pa
 
 
 @pytest.mark.skipif(bool(GIVEN), reason="servers of RAGSITE_TEST_CLUSTER are not stopped")
-def test_only_workspaces_of_a_server_that_is_down_wait(cluster: Cluster, tmp_path: Path) -> None:
+def test_only_workspaces_of_a_server_that_is_down_wait(
+    cluster: Cluster, answers: Any, tmp_path: Path
+) -> None:
     pid_file = cluster.folders["east"] / "postgres/data/postmaster.pid"
     with cluster.load("killed", tmp_path) as said:
         os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
         assert "east" in cluster.manage("shards", "list", code=1)
         # Rights are taken away also where the workspace cannot be reached.
         assert cluster.site("leave", "bob", "beta") == 404
-        embedded.start(cluster.folders["east"], only=["postgresql"])
+        start(cluster.folders["east"])
         wait_until(cluster.is_in_order, what="changes of accounts arrive in the shard again")
 
     for slug in ("alpha", "gamma"):
@@ -215,8 +273,9 @@ def test_only_workspaces_of_a_server_that_is_down_wait(cluster: Cluster, tmp_pat
     cluster.validate()
 
 
-def test_a_backup_of_all_servers_is_restored(cluster: Cluster, tmp_path: Path) -> None:
-    before = cluster.site("answers")
+def test_a_backup_of_all_servers_is_restored(
+    cluster: Cluster, answers: Any, tmp_path: Path
+) -> None:
     cluster.manage("backup", str(tmp_path / "backup"))
     with cluster.load("lost", tmp_path):
         pass
@@ -224,7 +283,7 @@ def test_a_backup_of_all_servers_is_restored(cluster: Cluster, tmp_path: Path) -
     cluster.manage("restore", str(tmp_path / "backup"), "--replace")
 
     after = cluster.site("answers")
-    for slug, found in before.items():
+    for slug, found in answers.items():
         assert after[slug]["answers"] == found["answers"]
     cluster.validate()
 

@@ -5,18 +5,25 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
+from tests.backups import copy_database
+from tests.instances import instance_dir
 from tests.schedules.plan import schedule
 
+#: The test's own database, of which theirs are copies.
+pytestmark = pytest.mark.django_db
+
 ROOT = Path(__file__).resolve().parent.parent
-#: Two at once: the other tests want the machine as well.
-SCHEDULES, AT_ONCE = 6, 2
-#: The least in which what fills at first can be told from what grows.
-MINUTES = 3
+#: Seeds in which every kind of fault but the rarest comes; two at once: the other tests want the
+#: machine as well.
+SEED, SCHEDULES, AT_ONCE = 3, 4, 2
+#: About a thousand requests, the least in which what fills at first can be told from what grows.
+MINUTES, CLIENTS = 1.5, 2
 #: Both are over long before; a hanging one is not to hang the rest.
 PATIENCE_SECONDS = 480
 
@@ -24,31 +31,36 @@ Running = dict[str, tuple["subprocess.Popen[bytes]", IO[bytes]]]
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def running(
+    tmp_path_factory: pytest.TempPathFactory, django_db_setup: None, django_db_blocker: Any
+) -> Iterator[Running]:
     """Both, from the beginning, and what they print."""
     commands = {
         "faults": [
-            *("-m", "bench.faults", "--schedules", str(SCHEDULES), "--at-once", str(AT_ONCE)),
+            *("-m", "bench.faults", "--seed", str(SEED)),
+            *("--schedules", str(SCHEDULES), "--at-once", str(AT_ONCE)),
         ],
-        "mixed": ["-m", "bench.mixed", "--minutes", str(MINUTES), "--clients", "1"],
+        "mixed": ["-m", "bench.mixed", "--minutes", str(MINUTES), "--clients", str(CLIENTS)],
     }
     folder = tmp_path_factory.mktemp("under-faults")
     started: Running = {}
-    for name, arguments in commands.items():
-        output = (folder / name).open("w+b")
-        process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=ROOT,
-            env=dict(os.environ),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        started[name] = process, output
-    yield started
-    for process, output in started.values():
-        process.terminate()
-        process.wait()
-        output.close()
+    with ExitStack() as stack:
+        for name, arguments in commands.items():
+            output = stack.enter_context((folder / name).open("w+b"))
+            var = stack.enter_context(instance_dir())
+            with django_db_blocker.unblock():
+                copy_database(var)
+            process = subprocess.Popen(
+                [sys.executable, *arguments, "--var", str(var)],
+                cwd=ROOT,
+                env=dict(os.environ),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            started[name] = process, output
+        yield started
 
 
 def ended(running: Running, name: str) -> str:

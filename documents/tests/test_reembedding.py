@@ -386,7 +386,7 @@ class Searcher(Thread):
     def run(self) -> None:
         modes = ("vector", "hybrid", "lexical")
         try:
-            while not self.done.is_set():
+            while not self.done.wait(0.02):
                 number = self.asked * 7 % MANY_DOCUMENTS
                 mode = modes[self.asked % 3]
                 found = self.ask(number, mode)
@@ -418,21 +418,21 @@ def ask(settings: Any) -> Callable[[Collection], Callable[[int, str], list[str]]
     return make
 
 
-def test_thousands_of_chunks_move_under_a_searcher_and_a_kill(
+def test_many_chunks_move_under_a_searcher_and_a_kill(
     wide: EmbeddingSpace, ask: Callable[..., Any]
 ) -> None:
-    total = 3510  # in batches of 64, 128 and so on: killed after 1,984 at least, with two to go
+    total = 1740  # in batches of 64, 128 and so on: killed after 448 at least, with two to go
     collection = large(CollectionFactory(slug="large"), total)
     searcher = Searcher(ask(collection))
     searcher.start()
     process = reembed()
     wait_until(
-        lambda: Chunk.objects.filter(space=wide).count() > total // 2, what="half of it has moved"
+        lambda: Chunk.objects.filter(space=wide).count() > total // 4, what="some of it has moved"
     )
     process.send_signal(signal.SIGKILL)
     process.communicate()
     moved = Chunk.objects.filter(space=wide).count()
-    assert total // 2 < moved < total
+    assert total // 4 < moved < total
     before = searcher.asked
     wait_until(lambda: searcher.asked >= before + 9, what="both spaces were searched")
     process = reembed()

@@ -1,10 +1,12 @@
 """A real worker is killed in the middle; nothing is lost and nothing is there twice."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from django.core.files.base import ContentFile
@@ -15,7 +17,6 @@ from documents.models import (
     Chunk,
     Collection,
     Document,
-    EmbeddingSpace,
     IngestionItem,
     IngestionRun,
     PendingChunk,
@@ -31,8 +32,6 @@ from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FILES = 24
-#: The real model, so that the kill meets work that takes time.
-MODEL = "inference.backends.transformers_local.TransformersEmbedder"
 
 
 def upload(collection: Collection) -> IngestionRun:
@@ -48,8 +47,15 @@ def upload(collection: Collection) -> IngestionRun:
     return ingest_uploads(collection=collection, uploads=uploads)
 
 
-def some_are_staged() -> bool:
-    return StagedDocument.objects.exists()
+@pytest.fixture
+def embedder(unstarted_worker_process: WorkerProcess, tmp_path: Path) -> Path:
+    """A file by which the worker's embedder is made slow, or taken away."""
+    state = tmp_path / "embedder"
+    unstarted_worker_process.environment |= {
+        "EMBEDDER_BACKEND": "tests.schedules.embedder.FaultyEmbedder",
+        "EMBEDDER_OPTIONS": json.dumps({"state": str(state)}),
+    }
+    return state
 
 
 def some_are_being_embedded() -> bool:
@@ -57,25 +63,23 @@ def some_are_being_embedded() -> bool:
     return embedding.exists() and StagedDocument.objects.count() >= FILES // 2
 
 
-@pytest.mark.model
-@pytest.mark.parametrize("in_the_middle", [some_are_staged, some_are_being_embedded])
 def test_every_document_is_ready_exactly_once_after_a_worker_was_killed(
-    unstarted_worker_process: WorkerProcess, in_the_middle: Callable[[], bool]
+    unstarted_worker_process: WorkerProcess, embedder: Path
 ) -> None:
     worker = unstarted_worker_process
-    worker.environment["EMBEDDER_BACKEND"] = MODEL
-    EmbeddingSpace.objects.update(model_name="all-MiniLM-L6-v2")
+    embedder.write_text("slow")
     run = upload(CollectionFactory())
     worker.start()
-    wait_until(in_the_middle, what="the worker is in the middle")
+    wait_until(some_are_being_embedded, what="the worker is in the middle")
     worker.kill()
     assert Document.objects.exclude(status="ready").exists()
+    embedder.unlink()
     worker.start()
     wait_until(lambda: has_ended(run), what="the run is finished", seconds=180)
     assert_each_once(run)
 
 
-#: Where the worker is when it waits for a lock on the table: about to hand over what it parsed, in
+#: Where a worker is when it waits for a lock on the table: about to hand over what it parsed, in
 #: the middle of loading chunks, about to say which are not in the index yet, and moving them there.
 STAGES = [
     "documents_stageddocument",
@@ -86,28 +90,31 @@ STAGES = [
 ]
 
 
-@pytest.mark.parametrize("table", STAGES)
-def test_a_worker_killed_inside_a_transaction_leaves_nothing_half_done(
-    celery_worker_process: WorkerProcess, table: str
+def test_a_worker_killed_inside_any_transaction_leaves_nothing_half_done(
+    unstarted_worker_process: WorkerProcess,
 ) -> None:
-    worker = celery_worker_process
-    with held_up(worker, table) as run:
-        worker.kill()
+    worker = unstarted_worker_process
+    run = upload(CollectionFactory())
+    for table in STAGES:
+        with held_up(worker, table):
+            worker.kill()
     worker.start()
+    wait_until(lambda: not PendingChunk.objects.exists(), what="all chunks are in the index")
     wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
     assert_each_once(run)
 
 
-@pytest.mark.parametrize("table", STAGES[:2])
 def test_a_worker_that_is_asked_to_end_ends_what_it_is_at_and_leaves_the_rest(
-    celery_worker_process: WorkerProcess, table: str
+    unstarted_worker_process: WorkerProcess,
 ) -> None:
-    worker = celery_worker_process
-    with held_up(worker, table) as run:
-        worker.ask_to_end()
-        assert not worker.has_ended_within(1.0)  # it does not leave what it began
-    assert worker.stop() == 0
-    assert not Document.objects.filter(claimed_by__isnull=False).exists()
+    worker = unstarted_worker_process
+    run = upload(CollectionFactory())
+    for table in STAGES[:2]:
+        with held_up(worker, table):
+            worker.ask_to_end()
+            assert not worker.has_ended_within(0.5)  # it does not leave what it began
+        assert worker.stop() == 0
+        assert not Document.objects.filter(claimed_by__isnull=False).exists()
     worker.start()
     wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
     assert_each_once(run)
@@ -129,11 +136,15 @@ def test_two_workers_share_the_work_and_do_none_of_it_twice(
     assert_each_once(run)
 
 
+#: The last table that each writes, after all others; and one in between that is copied into.
 @pytest.mark.parametrize(
-    "table",
-    [f"documents_{name}" for name in ("removedchunk", "lexicalsegment", "lexeme", "posting")],
+    ("work", "table"),
+    [
+        ("index_pending(pk)", "documents_posting"),
+        ("index_pending(pk)", "documents_removedchunk"),
+        ("merge_segments(pk, everything=True)", "documents_posting"),
+    ],
 )
-@pytest.mark.parametrize("work", ["index_pending(pk)", "merge_segments(pk, everything=True)"])
 def test_a_process_killed_while_it_writes_the_index_changes_nothing_that_is_found(
     work: str, table: str
 ) -> None:
@@ -186,14 +197,12 @@ def connected(processes: list[int]) -> bool:
 
 
 @contextmanager
-def held_up(worker: WorkerProcess, table: str) -> Iterator[IngestionRun]:
-    """A run whose worker is in the middle: it waits for the table."""
-    worker.stop()
-    run = upload(CollectionFactory())
+def held_up(worker: WorkerProcess, table: str) -> Iterator[None]:
+    """The worker is started, and in the middle: it waits for the table."""
     with locked(table):
         worker.start()
         wait_until(lambda: waiting(table), what=f"the worker waits for {table}")
-        yield run
+        yield
 
 
 @contextmanager
@@ -229,22 +238,15 @@ def assert_each_once(run: IngestionRun) -> None:
 
 
 def test_uploads_wait_for_a_model_that_is_away_and_say_so(
-    unstarted_worker_process: WorkerProcess,
+    unstarted_worker_process: WorkerProcess, embedder: Path
 ) -> None:
-    worker = unstarted_worker_process
-    present = dict(worker.environment)
-    worker.environment |= {
-        "EMBEDDER_BACKEND": MODEL,
-        "EMBEDDER_OPTIONS": '{"model": "nobody/has-fetched-this"}',
-    }
+    embedder.write_text("down")
     run = upload(CollectionFactory())
-    worker.start()
+    unstarted_worker_process.start()
     waiting = Document.objects.filter(error_code="model_unavailable")
     wait_until(waiting.exists, what="a document says that the model is away")
     assert not Document.objects.filter(status="failed").exists()
-    worker.stop()
-    worker.environment = present
-    worker.start()
+    embedder.unlink()
     wait_until(lambda: has_ended(run), what="the run is finished", seconds=120)
     assert (run.state, run.ready, run.failed) == ("succeeded", FILES, 0)
     assert not waiting.exists()

@@ -22,8 +22,12 @@ def state_file() -> Path:
 class FaultyEmbedder(HashingEmbedder):
     """The hashing embedder, as well as the file says."""
 
+    def __init__(self, dimensions: int = 384, *, state: str = "") -> None:
+        super().__init__(dimensions)
+        self._state = Path(state) if state else state_file()
+
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        state = state_file().read_text() if state_file().exists() else ""
+        state = self._state.read_text() if self._state.exists() else ""
         if state == "slow":
             Event().wait(SLOW_SECONDS)
         if state == "down":
