@@ -38,7 +38,6 @@ _LONGEST = (
     "tests/test_api_hostile.py",
     "tests/test_service_faults.py",
     "rag/tests/test_sql_spider.py",
-    "documents/tests/test_reembedding.py",
     "documents/tests/test_worker_faults.py",
     "tests/test_upgrades.py",
     "tests/test_api_fuzz.py",
