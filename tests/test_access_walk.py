@@ -1,4 +1,5 @@
-"""Every door of the site, tried by everybody: `tests/access/` says who may come in."""
+"""Every door of the site, tried by those who may just come in and those who just may not:
+`tests/access/` says who they are."""
 
 import logging
 import os
