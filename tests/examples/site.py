@@ -163,8 +163,9 @@ def _environment(var: Path) -> dict[str, str]:
         "EXAMPLES_SHOP": f"postgresql://ragsite@/shop?host={embedded.socket_dir(var)}&port=5432",
         # What a worker takes up by itself, it takes up soon.
         "RAGSITE_RECOVERY_SECONDS": "1",
-        # As `manage.py up` sets it: its programs and the examples share what is set up.
-        "RAGSITE_WORKER_PATIENCE_SECONDS": "30",
+        # `manage.py up` would set another: so its programs and the examples share what is set up.
+        # Nobody comes before the models are ready.
+        "RAGSITE_WORKER_PATIENCE_SECONDS": "0",
     }
 
 
