@@ -1,4 +1,5 @@
-"""Every door of the site, tried by everybody: `tests/access/` says who may come in."""
+"""Every door of the site, tried by those who may just come in and those who just may not:
+`tests/access/` says who they are."""
 
 import logging
 import os
@@ -19,7 +20,7 @@ from accounts.members import remove_member
 from accounts.models import Membership
 from tests.access import inventory
 from tests.access.policy import ACTORS, Actor, Door, Who, is_let_in
-from tests.access.report import DOORS, write
+from tests.access.report import DOORS, GROUPS, write
 from tests.access.walking import UNHURRIED, Case, Walker
 from tests.access.world import World, make_world
 from tests.plugin import committed_rows
@@ -28,10 +29,25 @@ pytestmark = pytest.mark.django_db
 
 
 #: Nobody of these is staff, and the admin asks nothing else: the owner stands for them there.
-NOT_STAFF = {"stranger", "outsider", "viewer", "unlisted", "editor"}
-#: Staff who are members of nothing and have fewer rights than the superuser, who stands for them
-#: outside the admin.
-LESSER_STAFF = {"staff", "looker", "curator"}
+NOT_STAFF = {"anonymous", "stranger", "outsider", "viewer", "unlisted", "editor"}
+#: Members of nothing with no more rights than the superuser, who stands for them outside the admin.
+LESSER = {"stranger", "staff", "looker", "curator"}
+#: Who has all rights of whom: where the first is refused, so is the second, and where the second is
+#: let in, so is the first.
+MORE_AND_LESS = [
+    *(("superuser", "curator"), ("curator", "looker"), ("looker", "staff")),
+    *(("key:all", f"key:{each}") for each in ("read", "write", "memory", "chat", "admin")),
+    *(("key:all", "key:viewer"), ("key:all", "key:unlisted")),
+    *(("editor", "viewer"), ("editor", "unlisted")),
+]
+#: An open door asks nobody who they are: a person, a key and nobody at all are enough.
+AT_OPEN_DOORS = {"anonymous", "owner", "key:all", "key:revoked"}
+NAMED = {actor.name: actor for actor in ACTORS}
+#: Keys whose scope is that of few doors: the keys that read and write are refused at all others.
+NARROW = {"key:memory", "key:chat", "key:admin"}
+#: Is looked up as the revoked one is.
+EXPIRED = "key:expired"
+FIRST_OF_GROUPS = {doors[0].name for doors in GROUPS.values()}
 LISTED = (Who.READER, Who.CORRECTOR)
 ADMIN = {door.path for door in DOORS if door.path.startswith("/admin/")}
 
@@ -142,16 +158,29 @@ def cases(world: World) -> Iterator[Case]:
             if not actor.is_listed and door.is_of_a_thing and door.who in LISTED:
                 note = " (of an open document)"
                 yield Case(door, replace(actor, is_listed=True), world.open, note=note)
-            if actor.has_home and not door.is_form:
+            if actor.has_home and not door.is_form and (door.is_for_keys or not actor.is_key):
                 yield Case(door, actor, world.ids, note=" (at home)", names_workspace=False)
 
 
 def is_represented(door: Door, actor: Actor) -> bool:
-    """Whether the site asks nothing of this actor that it does not ask of another who tries the
-    door. A superuser has the permissions that the curator was given one by one."""
-    if door.path in ADMIN:
-        return actor.name in NOT_STAFF or (actor.name == "superuser" and is_let_in(door, actor))
-    return actor.name in LESSER_STAFF and door.who is not Who.STAFF
+    """Whether another actor who tries the door proves what this one would."""
+    if door.who is Who.ANYBODY:
+        return actor.name not in AT_OPEN_DOORS
+    if door.is_for_keys and not actor.is_key:
+        return actor.name != "owner"  # whoever has no key is nobody
+    if door.path in ADMIN and actor.name in NOT_STAFF:
+        return True
+    if door.who is not Who.STAFF and not actor.is_key and actor.name in (*LESSER, "superuser"):
+        return actor.name in LESSER
+    is_in = is_let_in(door, actor)
+    if actor.name == EXPIRED or (actor.name in NARROW and not is_in):
+        return door.name not in FIRST_OF_GROUPS
+    others = [
+        less if is_in else more
+        for more, less in MORE_AND_LESS
+        if actor.name == (more if is_in else less)
+    ]
+    return any(is_let_in(door, NAMED[other]) == is_in for other in others)
 
 
 def test_everybody_gets_through_the_doors_that_are_theirs_and_no_others(walked: Walked) -> None:

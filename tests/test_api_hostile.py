@@ -2,7 +2,7 @@
 quickly, and never with a server error."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import override_settings
@@ -13,6 +13,7 @@ from tests.hostile import requests
 from tests.hostile.asking import Asker
 from tests.hostile.operations import Operation, operations
 from tests.hostile.requests import Hostile
+from tests.plugin import committed_rows
 from tests.test_access_walk import no_log
 
 KINDS: dict[str, Callable[[Operation], Iterator[Hostile]]] = {
@@ -23,13 +24,14 @@ KINDS: dict[str, Callable[[Operation], Iterator[Hostile]]] = {
 }
 
 
-@pytest.fixture
-def world(transactional_db: None, tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any) -> Iterator[World]:
     """Committed, because other threads make answers."""
-    (tmp_path / "empty").mkdir()
-    changed = {"MEDIA_ROOT": tmp_path, "INGEST_ROOTS": [str(tmp_path)], **UNHURRIED}
-    with override_settings(**changed), no_log():
-        yield make_world(directory=tmp_path / "empty")
+    media = tmp_path_factory.mktemp("media")
+    (media / "empty").mkdir()
+    changed = {"MEDIA_ROOT": media, "INGEST_ROOTS": [str(media)], **UNHURRIED}
+    with committed_rows(django_db_blocker), override_settings(**changed), no_log():
+        yield make_world(directory=media / "empty")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -46,7 +46,7 @@ def site() -> Iterator[Site]:
 def test_a_page_shows_what_happens(site: Site, page: Path) -> None:
     site.empty()
     name = str(page.relative_to(ROOT)).replace("/", "_").removesuffix(".md")
-    reader = Reader(site, name, site.key())
+    reader = Reader(site, name, site.key)
     try:
         reader.read(list(blocks(page)))
     finally:

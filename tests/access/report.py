@@ -37,7 +37,7 @@ def matrix(statuses: Mapping[tuple[str, str], str]) -> str:
 
 
 def summary(statuses: Mapping[tuple[str, str], str]) -> str:
-    """A line for each group: to how many of its doors each actor was let in."""
+    """A line for each group: to how many of the doors tried each actor was let in."""
     lines = []
     for group, doors in GROUPS.items():
         names = {door.name for door in doors}

@@ -12,9 +12,9 @@ _HEAD = """\
 # Who may do what
 
 Written by `python -m tests.access` out of what [tests/access/](../../tests/access/policy.py)
-declares. `tests/test_access_walk.py` goes to every address as everybody, from nobody to a superuser
-and with keys of every scope, and looks that it is so. The statuses that it met lie in
-`var/test/access-matrix.md`.
+declares. `tests/test_access_walk.py` goes to every address as those who may just come in and those
+who just may not, from nobody to a superuser and with keys of every scope, and looks that it is so.
+The statuses that it met lie in `var/test/access-matrix.md`.
 
 - **Members** are viewers, editors and owners of the workspace. Somebody else is answered 404,
   superusers included. Pages show one's own workspaces.

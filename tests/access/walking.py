@@ -60,10 +60,12 @@ class Walker:
         self.client = Client(raise_request_exception=bool(os.environ.get("RAISE")))
         self._hash_statement = _hash_statement(world.a.pk)
         self._before = self._hash()
+        self._is_stale = False
 
     def forget(self) -> None:
         """Take the rows as they are now."""
         self._before = self._hash()
+        self._is_stale = False
 
     def walk(self, case: Case) -> tuple[Answer, list[str]]:
         """The answer, and what is wrong with it. Whatever is written is taken back, but for what
@@ -84,9 +86,11 @@ class Walker:
         """The answer, and whether rows changed where nothing may change them."""
         is_refused = not is_let_in(case.door, case.actor)
         if case.door.is_threaded:
-            self.forget()
+            if is_refused and self._is_stale:
+                self.forget()
             answer = self._ask(case)
-            return answer, is_refused and self._has_changed(rolled_back=False)
+            self._is_stale |= not is_refused
+            return answer, is_refused and self._hash() != self._before
         with transaction.atomic():
             answer = self._ask(case)
             changed = is_refused and self._has_changed()
@@ -124,15 +128,15 @@ class Walker:
         key = case.door.body["params"]["arguments"]["id"]
         if not Document.objects.filter(collection=collection, key=key).exists():
             DocumentFactory(collection=collection, key=key)
+            self._is_stale = True
 
-    def _has_changed(self, *, rolled_back: bool = True) -> bool:
-        """Whether any row of A is other than before. A transaction without a number has written
-        nothing at all."""
-        if rolled_back:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_current_xact_id_if_assigned() IS NULL")
-                if cursor.fetchone()[0]:
-                    return False
+    def _has_changed(self) -> bool:
+        """Whether any row of A is other than before this transaction. One without a number has
+        written nothing at all."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_current_xact_id_if_assigned() IS NULL")
+            if cursor.fetchone()[0]:
+                return False
         return self._hash() != self._before
 
     def _hash(self) -> list[Any]:

@@ -29,8 +29,13 @@ def main(folder: str, before: list[str]) -> NoReturn:
         "executable": f"{folder}/python",
     }
     if not os.path.exists(server):  # noqa: PTH110
-        becomes = {"becomes": os.path.basename(server), **request}  # noqa: PTH119
-        _hand_over(f"{folder}/first", becomes).close()
+        try:
+            os.mkdir(f"{server}.asked")  # noqa: PTH102
+        except FileExistsError:
+            pass  # another command that began at the same time has asked for it
+        else:
+            becomes = {"becomes": os.path.basename(server), **request}  # noqa: PTH119
+            _hand_over(f"{folder}/first", becomes).close()
         _wait_for(server)
     asked = _hand_over(server, request)
     status = asked.recv(1)

@@ -44,7 +44,8 @@ def _set_up(environment: dict[str, str]) -> None:
     import django
 
     django.setup()
-    import ragsite.urls  # noqa: F401
+    if "EXAMPLES_HASHED" in environment:  # of the site itself: no command needs its pages
+        import ragsite.urls  # noqa: F401
     from inference.backends.transformers_local import TransformersEmbedder
     from inference.model_registry import embedders
 

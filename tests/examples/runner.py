@@ -42,7 +42,7 @@ class Reader:
     def read(self, blocks: Sequence[Block]) -> None:
         """Do what the blocks say, one after the other."""
         for block in blocks:
-            fault = static.fault(block) or (self._fault(block) if block.is_run else "")
+            fault = self._fault(block) if block.is_run else ""
             if fault:
                 self.faults.append(f"{block}: {fault}")
             if not block.is_run:

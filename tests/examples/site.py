@@ -23,7 +23,13 @@ from tests.instances import instance_dir
 WORLD = Path(__file__).parent / "world"
 DEADLOCKS = 5
 #: Rows that a page finds as the first one did; all others go between two pages.
-_KEPT = ("accounts_user", "accounts_workspace", "accounts_membership", "documents_embeddingspace")
+_KEPT = (
+    "accounts_user",
+    "accounts_workspace",
+    "accounts_membership",
+    "accounts_apikey",
+    "documents_embeddingspace",
+)
 _SPACE = "documents_embeddingspace"
 _INDEXES = (
     "SELECT indexname, indexdef FROM pg_indexes WHERE indexname ~ '^chunk_space_[0-9]+_index$'"
@@ -32,7 +38,7 @@ _INDEXES = (
 
 @dataclass(frozen=True)
 class Site:
-    """A running site. `started` is what `make run` printed.
+    """A running site. `started` is what `make run` printed, `key` one that may do everything.
 
     `space` is the first embedding space's row, and `index` the statement that makes its index.
     """
@@ -41,6 +47,7 @@ class Site:
     url: str
     environment: dict[str, str]
     started: str
+    key: str
     space: str
     index: str
 
@@ -58,18 +65,6 @@ class Site:
     def redis(self) -> str:
         return embedded.redis_url(Path(self.environment["RAGSITE_VAR_DIR"]), 0)
 
-    def key(self) -> str:
-        """A new API key of the demo user that may do everything."""
-        scopes = "".join(
-            f" --scope {name}" for name in ("read", "write", "memory", "chat", "admin")
-        )
-        made = _run(
-            self.top,
-            self.environment,
-            f"python manage.py apikeys create --user demo --name examples{scopes}",
-        )
-        return made.splitlines()[-1]
-
     def checkout(self, name: str) -> Path:
         """A folder like a clone's, for one page."""
         folder = self.top / "pages" / name
@@ -83,7 +78,7 @@ class Site:
         return folder
 
     def empty(self) -> None:
-        """Take what earlier pages made: all but the login and the first embedding space.
+        """Take what earlier pages made: all but the login, its key and the first embedding space.
 
         Sweeps of the site's own workers lock the tables in another order. Where this gives way to
         one of them it begins again.
@@ -98,22 +93,19 @@ class Site:
 
     def _empty(self) -> None:
         with psycopg.connect(self.environment["EXAMPLES_DATABASE"], autocommit=True) as connection:
-            tables = connection.execute(
-                "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-                " AND tablename !~ '^(django|auth)_' AND tablename <> ALL (%s)",
-                [list(_KEPT)],
-            ).fetchall()
-            connection.execute(
-                sql.SQL("TRUNCATE {} RESTART IDENTITY").format(
-                    sql.SQL(", ").join(sql.Identifier(name) for (name,) in tables)
-                )
-            )
+            _truncate(connection)
             connection.execute("DELETE FROM accounts_workspace WHERE slug <> 'default'")
+            connection.execute("DELETE FROM accounts_apikey WHERE id > 1")
+            connection.execute("ALTER SEQUENCE accounts_apikey_id_seq RESTART WITH 2")
             shutil.rmtree(Path(self.environment["RAGSITE_VAR_DIR"]) / "media", ignore_errors=True)
             self._first_space_only(connection)
 
     def _first_space_only(self, connection: psycopg.Connection) -> None:
-        for name, _ in connection.execute(_INDEXES).fetchall():
+        found = connection.execute(_INDEXES).fetchall()
+        row = connection.execute(f"SELECT to_jsonb(t)::text FROM {_SPACE} t").fetchall()
+        if [each[1] for each in found] == [self.index] and row == [(self.space,)]:
+            return
+        for name, _ in found:
             connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(name)))
         connection.execute(f"DELETE FROM {_SPACE}")
         connection.execute(
@@ -138,6 +130,10 @@ def running_site() -> Iterator[Site]:
         *lines, last = [line.replace(".venv/bin/", "") for line in _recipe(port)]
         hashed = environment | {"EXAMPLES_HASHED": "1"}
         started = "".join(_run(var.parent, hashed, line) for line in lines)
+        key = _key(var.parent, environment)
+        # No page finds it, and the workers would spend a minute on its scanned pages.
+        with psycopg.connect(environment["EXAMPLES_DATABASE"], autocommit=True) as connection:
+            _truncate(connection)
         up = subprocess.Popen(
             ["bash", "-c", f"exec {last}"],
             cwd=ROOT, env=environment, text=True,
@@ -147,7 +143,7 @@ def running_site() -> Iterator[Site]:
         (var.parent / "started").write_text(started)
         _make_shop(environment)
         url = f"http://127.0.0.1:{port}"
-        yield Site(var.parent, url, environment, started, *_first_space(environment))
+        yield Site(var.parent, url, environment, started, key, *_first_space(environment))
 
 
 def _environment(var: Path) -> dict[str, str]:
@@ -167,6 +163,9 @@ def _environment(var: Path) -> dict[str, str]:
         "EXAMPLES_SHOP": f"postgresql://ragsite@/shop?host={embedded.socket_dir(var)}&port=5432",
         # What a worker takes up by itself, it takes up soon.
         "RAGSITE_RECOVERY_SECONDS": "1",
+        # `manage.py up` would set another: so its programs and the examples share what is set up.
+        # Nobody comes before the models are ready.
+        "RAGSITE_WORKER_PATIENCE_SECONDS": "0",
     }
 
 
@@ -200,6 +199,30 @@ def _first_words(up: subprocess.Popen[str]) -> str:
             threading.Thread(target=up.stdout.read, daemon=True).start()
             return said
     raise AssertionError(f"the site did not start: {said}")
+
+
+def _key(folder: Path, environment: dict[str, str]) -> str:
+    """A new API key of the demo user that may do everything."""
+    scopes = "".join(f" --scope {name}" for name in ("read", "write", "memory", "chat", "admin"))
+    made = _run(
+        folder,
+        environment,
+        f"python manage.py apikeys create --user demo --name examples{scopes}",
+    )
+    return made.splitlines()[-1]
+
+
+def _truncate(connection: psycopg.Connection) -> None:
+    tables = connection.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        " AND tablename !~ '^(django|auth)_' AND tablename <> ALL (%s)",
+        [list(_KEPT)],
+    ).fetchall()
+    connection.execute(
+        sql.SQL("TRUNCATE {} RESTART IDENTITY").format(
+            sql.SQL(", ").join(sql.Identifier(name) for (name,) in tables)
+        )
+    )
 
 
 def _make_shop(environment: dict[str, str]) -> None:

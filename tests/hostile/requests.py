@@ -17,6 +17,12 @@ WRONG: tuple[Any, ...] = (
     *([None], [[]], {"": None}, ["x"] * 3000, "2024-02-31", "1e400", "%s'\"\\", 2**63, ["a", 1]),
 )
 LONG = "x" * 100_000
+#: Kinds of bodies that an operation gets to see. The others end in what all operations share.
+WELL_FORMED = {
+    *("wide as allowed", "long list", "huge integer", "infinite number", "NUL in every string"),
+    *("half a surrogate pair", "key twice", "a list", "unknown names", "null for all", "nothing"),
+    *("lines of junk", "form of junk", "byte order mark"),
+}
 _OPEN = '{"a":'
 _WIDE = "{" + ",".join(f'"k{at}":1' for at in range(100_000)) + "}"
 #: Of a query or a header, where whatever stands is text.
@@ -53,9 +59,14 @@ class Hostile:
 
 
 def bodies(operation: Operation) -> Iterator[Hostile]:
-    """Every kind of body, each once; those that take none get every eighth."""
+    """Every kind of body that is well-formed, and every fourth of those that all parsers refuse;
+    operations that take none get every eighth."""
     kinds = list(_bodies(operation))
-    return iter(kinds if operation.fields else kinds[_of(operation, "kinds") % 8 :: 8])
+    place = _of(operation, "kinds")
+    if not operation.fields:
+        return iter(kinds[place % 8 :: 8])
+    refused = [each for each in kinds if each.kind not in WELL_FORMED]
+    return iter([each for each in kinds if each.kind in WELL_FORMED] + refused[place % 4 :: 4])
 
 
 def _bodies(operation: Operation) -> Iterator[Hostile]:
