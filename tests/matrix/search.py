@@ -10,7 +10,7 @@ from tests.browser import hold
 from tests.matrix.states import State, World
 
 ASKED = "/?q=side+effects"
-LONG = f"<b>\"'& {'w' * 90}"
+LONG = f"<b>\"'& {'w' * 80}"
 
 
 def _many_authors(world: World) -> None:
