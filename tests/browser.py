@@ -117,16 +117,6 @@ class Visit:
             for node in entry["nodes"]
         ]
 
-    def screenshot(self, name: str) -> None:
-        """The page that is shown, in every size and both themes, kept beside the data."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        for scheme in SCHEMES:
-            self.page.emulate_media(color_scheme=scheme)
-            for width, height in SIZES.items():
-                self.page.set_viewport_size({"width": width, "height": height})
-                self.page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png")
-        self.page.emulate_media(color_scheme="light")
-
     def scrolls_sideways(self) -> bool:
         """Whether the page is wider than its window."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))

@@ -82,7 +82,6 @@ def test_from_a_file_to_its_passage(visit: Visit, tmp_path: Path) -> None:
     expect(first).to_contain_text("broken.pdf")
     expect(first.locator(".why")).not_to_be_empty()
     assert visit.serious_findings() == []
-    visit.screenshot("run-finished")
 
     page.get_by_role("link", name="Search them").click()
     page.get_by_role("searchbox").first.fill("seventeen cormorants")
@@ -90,7 +89,6 @@ def test_from_a_file_to_its_passage(visit: Visit, tmp_path: Path) -> None:
     page.wait_for_url("**/?q=seventeen+cormorants*")
     hit = page.locator("[data-hit]").first
     expect(hit.locator("mark").first).to_be_visible()
-    visit.screenshot("found")
 
     page.keyboard.press("ArrowDown")
     expect(hit.get_by_role("link").first).to_be_focused()
@@ -101,8 +99,6 @@ def test_from_a_file_to_its_passage(visit: Visit, tmp_path: Path) -> None:
     page.wait_for_url("**#passage")
     expect(page.locator(".passage", has_text="cormorant").first).to_be_in_viewport()
     assert SENTENCE in " ".join(" ".join(page.locator(".text .passage").all_inner_texts()).split())
-    assert visit.serious_findings() == []
-    visit.screenshot("passage")
 
     page.get_by_role("link", name="Back to the results").click()
     expect(page.get_by_role("searchbox").first).to_have_value("seventeen cormorants")
@@ -139,7 +135,6 @@ def test_a_stranger_sees_the_login(browser: Browser, live_server: Any) -> None:
 
     expect(visit.page.get_by_role("heading", name="Log in")).to_be_visible()
     expect(visit.page.get_by_label("Username")).to_be_focused()
-    visit.screenshot("login")
     visit.close()
 
 

@@ -208,7 +208,7 @@ def test_names_are_text_and_nothing_else(visit: Visit, harbour: str) -> None:
     assert page.locator("main img").count() == 0
 
 
-@pytest.mark.parametrize("count", [20, 200, 2000])
+@pytest.mark.parametrize("count", [20, 2000])
 def test_a_drawing_is_readable_at_every_size(visit: Visit, alice: Membership, count: int) -> None:
     page = visit.page
     page.goto(star(alice, count))
@@ -218,7 +218,6 @@ def test_a_drawing_is_readable_at_every_size(visit: Visit, alice: Membership, co
     boxes = [box for name in names.all() if (box := name.bounding_box())]
     assert len(boxes) >= min(count // 2, 25)
     assert [pair for pair in _pairs(boxes) if _overlap(*pair)] == []
-    visit.screenshot(f"graph-{count}")
 
 
 def test_the_same_drawing_comes_out_each_time(visit: Visit, alice: Membership) -> None:
@@ -272,7 +271,6 @@ def test_where_nothing_can_be_drawn_it_says_so_and_tries_again(visit: Visit, har
     page.goto(harbour)
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("The site answered 503. The list below says the same.")
-    assert visit.serious_findings() == []
     page.unroute("**/graph/elements/**")
     alert.get_by_role("button", name="Try again").click()
     drawn(page, 3)

@@ -31,10 +31,8 @@ def _chunk(world: World) -> Chunk:
 
 
 STATES = [
-    AdminState("index", lambda world: "/admin/", MAIN),
     AdminState("index-busy", lambda world: "/admin/", MAIN, prepare=_busy),
     AdminState("documents", lambda world: "/admin/documents/document/", "#result_list"),
-    AdminState("documents-none", lambda world: "/admin/documents/document/?q=zzzz", MAIN),
     AdminState(
         "document", lambda world: f"/admin/documents/document/{world.leaflet.pk}/change/", MAIN
     ),

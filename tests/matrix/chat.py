@@ -94,7 +94,6 @@ def _conversation(number: int) -> Callable[[World], str]:
 ANSWERED = ".turn[data-state=answered]"
 
 STATES = [
-    State("start", lambda world: "/chat/", "h1"),
     State("collections", lambda world: "/chat/", ".picker .sheet", act=_choose_collections),
     State("asking", lambda world: "/chat/", ".turn[data-state=asking]", act=_held),
     State(
@@ -146,8 +145,6 @@ STATES = [
     State("former", lambda world: "/chat/", ".former", prepare=_former),
     State("conversation", _conversation(0), ".source details[open]", act=_open_a_source),
     State("rename", lambda world: f"{_conversation(0)(world)}rename/", "text=Title"),
-    State("delete", lambda world: f"{_conversation(0)(world)}delete/", "text=Delete it"),
-    State("missing", lambda world: "/chat/999999/", "h1", status=404),
     State("connect", lambda world: "/chat/connect/", "h1"),
     State(
         "withheld",

@@ -43,9 +43,7 @@ def _none(world: World) -> None:
 
 
 STATES = [
-    State("listed", lambda world: "/documents/", "h1"),
     State("long-names", lambda world: "/documents/", "h1", prepare=_long),
-    State("read", _at, "h1"),
     State("filling", _at, "h1", prepare=_filling),
     State(
         "other-language",
@@ -56,7 +54,5 @@ STATES = [
     State("empty", lambda world: f"/documents/{world.empty.slug}/", "h1"),
     State("change", lambda world: _at(world, "change/"), "form"),
     State("delete", lambda world: _at(world, "delete/"), "form"),
-    State("document-delete", lambda world: _at(world, f"{world.leaflet.pk}/delete/"), "form"),
-    State("missing", lambda world: "/documents/nope/", "h1", status=404),
     State("none", lambda world: "/documents/", "h1", prepare=_none),
 ]

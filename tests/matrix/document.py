@@ -102,7 +102,6 @@ def _leaflet(world: World, rest: str = "") -> str:
 
 
 STATES = [
-    State("read", _leaflet, ".text"),
     State("gone-passage", lambda world: _leaflet(world, "?chunk=1"), ".note.warn"),
     State("unchanged", lambda world: _leaflet(world, "edits/"), ".blank"),
     State("versions", lambda world: _at(), "#versions", prepare=_versions),
@@ -116,7 +115,6 @@ STATES = [
     ),
     State("no-page", lambda _: _page("torn.pdf"), "#page .missing"),
     State("edit", _form, "textarea"),
-    State("describe", lambda world: _at("change/"), "#id_title"),
     State("compare", lambda world: _at("compare/"), "ins"),
     State("edits", lambda world: _at("edits/"), "del"),
     State("summary", lambda world: f"/summary/document/{_policy().pk}/", ".points"),
@@ -128,8 +126,6 @@ STATES = [
         ".note.bad",
         prepare=_failed,
     ),
-    State("missing", lambda world: f"/documents/{world.empty.slug}/999999999/", "h1", status=404),
-    State("upload", lambda world: f"/documents/{world.empty.slug}/upload/", ".drop"),
     State(
         "upload-for-some",
         lambda world: f"/documents/{world.empty.slug}/upload/",

@@ -52,7 +52,6 @@ STATES = [
     State("start", lambda world: "/graph/", ".tiles", prepare=_harbour),
     State("suggested", lambda world: "/graph/", "[role=option]", act=_typed),
     State("found", lambda world: "/graph/?find=tobias", "main"),
-    State("not-found", lambda world: "/graph/?find=zzz", "main"),
     State("missing", lambda world: "/graph/?id=nobody", "h1", status=404),
     State("drawn", lambda world: DRAWING, "#about h2", act=_drawn, light=False),
     State("loading", lambda world: DRAWING, "#about h2", act=_held, light=False),

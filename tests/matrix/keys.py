@@ -40,7 +40,6 @@ def _form(page: Page) -> None:
 
 
 STATES = [
-    State("none", lambda world: "/keys/", "text=No keys yet"),
     State(
         "refused",
         lambda world: "/keys/",

@@ -22,7 +22,6 @@ def _wrong_twice(page: Page) -> None:
 
 
 STATES = [
-    State("form", lambda world: "/login/", "#id_username", login=False),
     State("asked-for", lambda world: "/runs/", "#id_username", login=False),
     State("wrong", lambda world: "/login/", "[role=alert]", login=False, act=_wrong_password),
     State(

@@ -58,14 +58,10 @@ def _hostile(page: Page) -> None:
 STATES = [
     State("empty", lambda world: "/memory/", "text=Nothing is remembered yet"),
     State("contexts-empty", lambda world: "/memory/contexts/", ".blank"),
-    State("reading-empty", lambda world: "/memory/reading/", "main"),
     State("facts", lambda world: "/memory/", ".fact", prepare=_memory, act=_open_all),
     State("facts-ended", lambda world: "/memory/?shown=ended", ".fact"),
     State("facts-as-of", _as_of, ".fact"),
-    State("facts-not-found", lambda world: "/memory/?find=nothing", ".blank"),
     State("fact", lambda world: "/memory/facts/home_city/", "h2"),
-    State("fact-forget", lambda world: "/memory/facts/home_city/forget/", "text=Forget it"),
-    State("fact-missing", lambda world: "/memory/facts/nothing/", "h1", status=404),
     State("contexts", lambda world: "/memory/contexts/", ".turn"),
     State("found", lambda world: "/memory/contexts/?find=allotment+plums&all=1", ".turn"),
     State(

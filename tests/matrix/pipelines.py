@@ -59,9 +59,7 @@ def _trace(state: str) -> str:
 
 
 STATES = [
-    State("list", lambda world: "/pipelines/", ".pipe"),
     State("not-run", lambda world: "/pipelines/research/", "text=It has not run for you yet"),
-    State("missing", lambda world: "/pipelines/nothing/", "h1", status=404),
     State("traces-none", lambda world: "/traces/", ".blank"),
     State("new", lambda world: "/new-pipeline/?from=codegen", "textarea"),
     State(

@@ -10,7 +10,7 @@ from tests.browser import hold
 from tests.matrix.states import State, World
 
 ASKED = "/?q=side+effects"
-LONG = f"<b>\"'& {'w' * 90}"
+LONG = f"<b>\"'& {'w' * 80}"
 
 
 def _many_authors(world: World) -> None:
@@ -24,11 +24,6 @@ def _many_authors(world: World) -> None:
 def _reranked(world: World) -> None:
     backend = {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}
     world.settings.INFERENCE = {**world.settings.INFERENCE, "reranker": {"default": backend}}
-
-
-def _reranker_away(world: World) -> None:
-    away = {"default": {"BACKEND": "nowhere.Reranker"}}
-    world.settings.INFERENCE = {**world.settings.INFERENCE, "reranker": away}
 
 
 def _judged(world: World) -> None:
@@ -85,15 +80,12 @@ def _open_saved(page: Page) -> None:
 HITS = "[data-hit]"
 STATES = [
     State("start", lambda world: "/", ".tiles a"),
-    State("found", lambda world: ASKED, HITS),
     State("explained", lambda world: f"{ASKED}&group=0&explain=1&type=text/markdown", "table"),
     State("why", lambda world: ASKED, ".reasons[open]", act=_open_reasons),
     State("by-graph", lambda world: f"{ASKED}&mode=graph&sort=newest", HITS),
     State("further", lambda world: "/?q=nausea+storing", ".further .hit", act=_open_further),
     State("misspelt", lambda world: "/?q=side+efects&mode=lexical", "[role=status], .suggestion"),
     State("nothing", lambda world: "/?q=zzzz&mode=lexical&collection=leaflets", ".blank h2"),
-    State("behind-the-last", lambda world: f"{ASKED}&page=70", ".blank h2"),
-    State("no-question", lambda world: "/?q=%22%22", ".blank h2", status=400),
     State("no-filter", lambda world: f"{ASKED}&filter=year%3E", "#filter-error", status=400),
     State("waiting", lambda world: "/", "[aria-busy] .waiting", act=_search_that_waits),
     State(
@@ -104,7 +96,6 @@ STATES = [
         expected=("ERR_FAILED",),
     ),
     State("reranked", lambda world: ASKED, ".switch", prepare=_reranked),
-    State("not-reranked", lambda world: ASKED, ".note.warn", prepare=_reranker_away),
     State(
         "words-only", lambda world: f"{ASKED}+unheard", ".note.warn", prepare=World.without_embedder
     ),
@@ -121,7 +112,6 @@ STATES = [
     State("saved-menu", lambda world: ASKED, ".picks a", act=_open_saved),
     State("saved-gone", lambda world: "/saved/?name=Old&parameters=q%3Dx", ".note .button"),
     State("similar", _similar, HITS),
-    State("similar-gone", lambda world: "/similar/?chunk=0", "h1", status=404),
     State(
         "long-facet",
         lambda world: f"{ASKED}&collection=leaflets&filter=year!%3D1999#filters",

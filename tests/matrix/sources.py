@@ -65,9 +65,7 @@ STATES = [
     State("none", lambda world: "/sources/", "text=No sources yet"),
     State("web", _new("web"), "text=Links deep", act=_more),
     State("refused", _new("web"), ".errorlist", act=_wrong, expected=("status of 400",)),
-    State("feed", _new("feed"), "text=Read the page behind each entry"),
     State("ragsite", _new("ragsite"), "text=API key"),
     State("one", _address, "text=more than 1,000 pages", prepare=_source),
     State("some", lambda world: "/sources/", "text=Handbook of"),
-    State("change", lambda world: _address(world) + "change/", "text=Keep the changes", act=_more),
 ]
