@@ -22,6 +22,8 @@ _ROOT = Path(__file__).resolve().parent.parent
 _SAME_PROCESS = (
     "tests/test_under_faults.py",
     "tests/test_docs_examples.py",
+    "tests/test_bootstrap.py",
+    "tests/test_embedded_services.py",
     "tests/test_chat_streams.py",
     "tests/test_replicas.py",
     "tests/test_shards.py",
@@ -36,6 +38,8 @@ _LONGEST = (
     "tests/test_shards.py",
     "tests/test_reference_figures.py",
     "tests/test_browser_matrix.py",
+    "tests/test_bootstrap.py",
+    "tests/test_embedded_services.py",
     "tests/test_api_hostile.py",
     "tests/test_service_faults.py",
     "rag/tests/test_sql_spider.py",

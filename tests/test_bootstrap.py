@@ -262,13 +262,18 @@ def test_a_server_that_will_not_do_is_explained(
     assert cure in refused(manage(command, var_dir=var_dir, **environment))
 
 
-def test_a_database_of_ones_own_is_not_migrated_unasked(var_dir: Path, server: Path) -> None:
+def test_a_database_of_ones_own_is_migrated_when_asked_and_not_before(
+    var_dir: Path, server: Path
+) -> None:
     environment = {
         "DATABASE_URL": url(server, "fresh"),
         "REDIS_URL": embedded.redis_url(server),
     }
     said = refused(manage(*SHELL, "print('ran')", var_dir=var_dir, **environment))
     assert "run `manage.py migrate`" in said
+    assert manage("migrate", var_dir=var_dir, **environment).code == 0
+    said = manage(*SHELL, "print('ran')", var_dir=var_dir, **environment)
+    assert (said.code, said.out) == (0, "ran\n")
 
 
 # --- up ----------------------------------------------------------------------------------------
