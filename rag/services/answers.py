@@ -22,6 +22,7 @@ from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
+from memory.models import Context, Fact
 from rag.answering import answerability, coreference, prompt
 from rag.answering.citations import AnswerPiece, CitationScanner
 from rag.answering.evidence import find_passages, quote_passages
@@ -222,9 +223,11 @@ def recall(question: str, *, context: RagContext) -> InjectedMemory | None:
     something the user wrote; None if nothing fits."""
     if not FIRST_PERSON.search(question) or not context.allows("memory"):
         return None
-    from memory.services import get_fact, rank_facts, search_memory  # noqa: PLC0415
-
     scope = context.memory_scope
+    if not any(model.objects.of(scope).exists() for model in (Fact, Context)):
+        return None
+    from memory.services import get_fact, rank_facts, search_memory  # noqa: PLC0415 (as above)
+
     facts = [
         fact
         for fact, scores in rank_facts(scope=scope, query=question, limit=1)
