@@ -110,8 +110,9 @@ def account_id(user: Any) -> str:
 
 def account_pk(scope: UserScope) -> int | None:
     """The account's primary key; None for users named by programs."""
-    prefix, number = scope.user_id[: len(ACCOUNT_PREFIX)], scope.user_id[len(ACCOUNT_PREFIX) :]
-    return whole_number(number) if prefix == ACCOUNT_PREFIX else None
+    if not scope.user_id.startswith(ACCOUNT_PREFIX):
+        return None
+    return whole_number(scope.user_id.removeprefix(ACCOUNT_PREFIX))
 
 
 Eraser = Callable[[UserScope], None]

@@ -182,6 +182,8 @@ def _migrated_database() -> str:
     from django.conf import settings
     from django.db import connection
 
+    from ragsite import embedded
+
     name = f"migrated_{_digest_of_code()}"
     new = f"{name}_new"
     with connection._nodb_cursor() as cursor:  # type: ignore[attr-defined]
@@ -195,7 +197,7 @@ def _migrated_database() -> str:
             subprocess.run(
                 [sys.executable, "manage.py", "migrate", "--verbosity=0"],
                 cwd=_ROOT,
-                env=os.environ | {"DATABASE_URL": _database_url(settings.DATABASE_URL, new)},
+                env=os.environ | {"DATABASE_URL": embedded.database_url(settings.VAR_DIR, new)},
                 check=True,
             )
             cursor.execute(f'ALTER DATABASE "{new}" RENAME TO "{name}"')
@@ -387,14 +389,9 @@ def database_url_of_tests(**options: str) -> str:
     from django.conf import settings
     from django.db import connection
 
-    return _database_url(settings.DATABASE_URL, connection.settings_dict["NAME"], **options)
-
-
-def _database_url(url: str, name: str, **options: str) -> str:
-    """Of another database of the same server."""
-    base, _, query = url.partition("?")
-    base = f"{base.rsplit('/', 1)[0]}/{name}"
-    query = "&".join(filter(None, [query, *(f"{key}={each}" for key, each in options.items())]))
+    base, _, query = settings.DATABASE_URL.partition("?")
+    base = f"{base.rsplit('/', 1)[0]}/{connection.settings_dict['NAME']}"
+    query = "&".join(filter(None, [query, *(f"{name}={each}" for name, each in options.items())]))
     return f"{base}?{query}" if query else base
 
 

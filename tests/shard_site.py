@@ -1,6 +1,6 @@
 """What tests/test_shards.py has the site do, in a process with the shards in its settings.
 
-python -m tests.shard_site fill | begin | answers | load NAME FOLDER | facts NAME | times COUNT |
+python -m tests.shard_site begin | answers | load NAME FOLDER | facts NAME | times COUNT |
         leave USERNAME SLUG | serve
 """
 
@@ -216,7 +216,6 @@ def main(what: str, *words: str) -> None:
     settings.ALLOWED_HOSTS = ["*"]
     app.conf.task_always_eager = True  # what is queued is done before the request is answered
     actions: dict[str, Any] = {
-        "fill": fill_all,
         "begin": begin,
         "answers": answer_all,
         "load": lambda: load(words[0], Path(words[1])),

@@ -60,7 +60,7 @@ def log_out(visit: Visit) -> None:
     expect(visit.page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
-def check(visit: Visit, name: str) -> None:
+def check(visit: Visit) -> None:
     """The page that is shown is fit for every size and for axe."""
     assert visit.serious_findings() == []
     visit.page.set_viewport_size({"width": 390, "height": 844})
@@ -86,7 +86,7 @@ def test_a_firms_account_leads_in_and_the_security_page_names_it(
         settings.LOCAL_LOGIN = "owners"
         page = visit.page
         page.goto("/documents/")
-        check(visit, "login-firm")
+        check(visit)
         page.get_by_role("link", name="Sign in with Firm").click()
         page.get_by_role("link", name="Continue as Anna").click()
         expect(page.get_by_role("heading", name="Documents")).to_be_visible()
@@ -95,14 +95,14 @@ def test_a_firms_account_leads_in_and_the_security_page_names_it(
 
         page.goto("/account/security/")
         expect(page.get_by_text("OpenID Connect · 248289761001")).to_be_visible()
-        check(visit, "security-firm")
+        check(visit)
         log_out(visit)
 
         provider.tell(faults=["page"], token={"aud": "another client"})
         page.get_by_role("link", name="Sign in with Firm").click()
         page.get_by_role("link", name="Continue as Anna").click()
         expect(page.get_by_role("heading", name="Not signed in")).to_be_visible()
-        check(visit, "sign-in-failed")
+        check(visit)
         page.get_by_role("link", name="Log in with a password").click()
         page.get_by_label("Username").fill("alice")
         page.get_by_label("Password").fill(PASSWORD)
@@ -118,22 +118,22 @@ def test_an_app_is_set_up_and_asked_for(visit: Visit, alice: Membership) -> None
     page.wait_for_url(visit.site + "/")
     page.goto("/account/security/")
     page.get_by_role("link", name="Set up an app").click()
-    check(visit, "authenticator")
+    check(visit)
     expect(page.locator("svg.qr")).to_be_visible()
     secret = b32decode(re.sub(r"\s", "", page.locator(".typed-secret").inner_text()))
     code = TOTP(secret, 6, SHA1(), 30).generate(int(time())).decode()
     page.get_by_label("Code").fill(code)
     page.get_by_role("button", name="Set it up").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
-    check(visit, "recovery-codes")
+    check(visit)
     codes = page.locator(".codes li").all_inner_texts()
     page.get_by_role("link", name="I have kept them").click()
-    check(visit, "security")
+    check(visit)
     log_out(visit)
 
     fill_login(visit)
     expect(page.get_by_role("heading", name="Second step")).to_be_visible()
-    check(visit, "second-step")
+    check(visit)
     page.get_by_label("Code").fill(codes[0])
     page.get_by_role("button", name="Go on").click()
     page.wait_for_url(visit.site + "/")
@@ -161,7 +161,7 @@ def test_a_passkey_is_made_and_takes_the_place_of_the_password(
     fill_login(visit)
     page.wait_for_url(visit.site + "/")
     page.goto("/account/passkeys/new/")
-    check(visit, "passkey-new")
+    check(visit)
     page.get_by_label("Name").fill("laptop")
     page.get_by_role("button", name="Make it").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
@@ -170,7 +170,7 @@ def test_a_passkey_is_made_and_takes_the_place_of_the_password(
 
     # in place of the password
     page.goto("/login/?next=/documents/")
-    check(visit, "login-passkey")
+    check(visit)
     page.get_by_role("button", name="Use a passkey").click()
     page.wait_for_url(visit.site + "/documents/")
     log_out(visit)

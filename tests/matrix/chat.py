@@ -145,6 +145,7 @@ STATES = [
     State("former", lambda world: "/chat/", ".former", prepare=_former),
     State("conversation", _conversation(0), ".source details[open]", act=_open_a_source),
     State("rename", lambda world: f"{_conversation(0)(world)}rename/", "text=Title"),
+    State("delete", lambda world: f"{_conversation(0)(world)}delete/", "text=Delete it"),
     State("connect", lambda world: "/chat/connect/", "h1"),
     State(
         "withheld",

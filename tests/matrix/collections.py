@@ -54,5 +54,6 @@ STATES = [
     State("empty", lambda world: f"/documents/{world.empty.slug}/", "h1"),
     State("change", lambda world: _at(world, "change/"), "form"),
     State("delete", lambda world: _at(world, "delete/"), "form"),
+    State("document-delete", lambda world: _at(world, f"{world.leaflet.pk}/delete/"), "form"),
     State("none", lambda world: "/documents/", "h1", prepare=_none),
 ]

@@ -148,6 +148,7 @@ STATES = [
     State("week", lambda world: "/dashboard/", "#figures-searches[open] td", act=_open_figures),
     State("quality", lambda world: "/dashboard/quality/", ".measures"),
     State("quality-of", _quality, ".questions tbody tr"),
+    State("quality-none", lambda world: f"{_quality(world)}?show=new", ".questions p"),
     State("quality-running", _quality, ".pill.busy", prepare=_measuring),
     State("quality-failed", _quality, ".note.bad", prepare=_failed),
     State("viewer", lambda world: "/dashboard/?range=30d", ".unanswered p", prepare=_viewer),

@@ -7,4 +7,5 @@ STATES = [
     State("page", lambda world: "/docs/reference/models/", "article table", login=False),
     State("architecture", lambda world: "/docs/architecture/", "article img"),
     State("found", lambda world: "/docs/search/?q=parser", ".docsfound li", login=False),
+    State("nothing", lambda world: "/docs/search/?q=xylophone+quagga", "main p", login=False),
 ]

@@ -62,6 +62,7 @@ STATES = [
     State("facts-ended", lambda world: "/memory/?shown=ended", ".fact"),
     State("facts-as-of", _as_of, ".fact"),
     State("fact", lambda world: "/memory/facts/home_city/", "h2"),
+    State("fact-forget", lambda world: "/memory/facts/home_city/forget/", "text=Forget it"),
     State("contexts", lambda world: "/memory/contexts/", ".turn"),
     State("found", lambda world: "/memory/contexts/?find=allotment+plums&all=1", ".turn"),
     State(

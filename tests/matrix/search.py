@@ -86,6 +86,7 @@ STATES = [
     State("further", lambda world: "/?q=nausea+storing", ".further .hit", act=_open_further),
     State("misspelt", lambda world: "/?q=side+efects&mode=lexical", "[role=status], .suggestion"),
     State("nothing", lambda world: "/?q=zzzz&mode=lexical&collection=leaflets", ".blank h2"),
+    State("behind-the-last", lambda world: f"{ASKED}&page=70", ".blank h2"),
     State("no-filter", lambda world: f"{ASKED}&filter=year%3E", "#filter-error", status=400),
     State("waiting", lambda world: "/", "[aria-busy] .waiting", act=_search_that_waits),
     State(

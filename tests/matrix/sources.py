@@ -68,4 +68,5 @@ STATES = [
     State("ragsite", _new("ragsite"), "text=API key"),
     State("one", _address, "text=more than 1,000 pages", prepare=_source),
     State("some", lambda world: "/sources/", "text=Handbook of"),
+    State("change", lambda world: _address(world) + "change/", "text=Keep the changes", act=_more),
 ]
