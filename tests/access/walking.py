@@ -59,13 +59,12 @@ class Walker:
         self.world = world
         self.client = Client(raise_request_exception=bool(os.environ.get("RAISE")))
         self._hash_statement = _hash_statement(world.a.pk)
-        self._before = self._hash()
-        self._is_stale = False
+        #: The rows as they were last; None where they have changed since.
+        self._before: list[Any] | None = None
 
     def forget(self) -> None:
         """Take the rows as they are now."""
         self._before = self._hash()
-        self._is_stale = False
 
     def walk(self, case: Case) -> tuple[Answer, list[str]]:
         """The answer, and what is wrong with it. Whatever is written is taken back, but for what
@@ -85,11 +84,12 @@ class Walker:
     def _try(self, case: Case) -> tuple[Answer, bool]:
         """The answer, and whether rows changed where nothing may change them."""
         is_refused = not is_let_in(case.door, case.actor)
+        if is_refused and self._before is None:
+            self.forget()
         if case.door.is_threaded:
-            if is_refused and self._is_stale:
-                self.forget()
             answer = self._ask(case)
-            self._is_stale |= not is_refused
+            if not is_refused:
+                self._before = None
             return answer, is_refused and self._hash() != self._before
         with transaction.atomic():
             answer = self._ask(case)
@@ -128,7 +128,7 @@ class Walker:
         key = case.door.body["params"]["arguments"]["id"]
         if not Document.objects.filter(collection=collection, key=key).exists():
             DocumentFactory(collection=collection, key=key)
-            self._is_stale = True
+            self._before = None
 
     def _has_changed(self) -> bool:
         """Whether any row of A is other than before this transaction. One without a number has
