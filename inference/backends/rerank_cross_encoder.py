@@ -1,24 +1,24 @@
 """Any cross-encoder: a classifier that reads query and text together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
 from inference.interfaces import BackendUnavailable
+from inference.local.batches import Columns
 from inference.local.model_folder import read_json
-from inference.local.reranker import LocalReranker
-from inference.tokens import Window, load_tokenizer
+from inference.local.reranker import LocalReranker, S
+from inference.tokens import load_tokenizer
 
 if TYPE_CHECKING:
     from inference.local.torch_models import CrossEncoder
 
 
-class CrossEncoderReranker(LocalReranker):
-    """A sequence classifier with one label, or with two: not relevant and relevant.
-
-    A pair that is too long loses the end of the longer text. Instructions are ignored.
+class PairReranker(LocalReranker[S]):
+    """Reads query and text as one pair. A pair that is too long loses the end of the longer text.
+    Instructions are ignored.
     """
 
     @cached_property
@@ -40,14 +40,16 @@ class CrossEncoderReranker(LocalReranker):
         config = read_json(self._checkpoint.path / "tokenizer_config.json")
         return "token_type_ids" in config.get("model_input_names", ["token_type_ids"])
 
-    def _columns(
-        self, query: str, texts: Sequence[str], instruction: str | None
-    ) -> Mapping[str, Sequence[Window]]:
+    def _columns(self, query: str, texts: Sequence[str], instruction: str | None) -> Columns:
         encodings = self._tokenizer.encode_batch_fast([(query, text) for text in texts])
         columns = {"input_ids": [encoding.ids for encoding in encodings]}
         if self._has_types:
             columns["token_type_ids"] = [encoding.type_ids for encoding in encodings]
         return columns
+
+
+class CrossEncoderReranker(PairReranker["CrossEncoder"]):
+    """A sequence classifier with one label, or with two: not relevant and relevant."""
 
     def _load(self) -> "CrossEncoder":
         from inference.local.torch_models import CrossEncoder  # noqa: PLC0415  (imports torch)

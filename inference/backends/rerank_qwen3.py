@@ -25,7 +25,7 @@ SUFFIX = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
 
 
-class Qwen3Reranker(LocalReranker):
+class Qwen3Reranker(LocalReranker["YesNoScorer"]):
     """The probability of yes against no as the next token after query and text.
 
     A text that is too long is truncated. Nothing is downloaded unless `allow_download`.

@@ -1,19 +1,16 @@
 """Base of rerankers that run a model in this process."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inference.interfaces import InvalidScore, check_texts
+from inference.local.batches import Columns
 from inference.local.model_folder import LocalModel, ModelFolder, read_checkpoint
-from inference.tokens import Window
-
-if TYPE_CHECKING:
-    from inference.local.torch_models import ScoringModel  # noqa: F401 - named in a string
 
 
 def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
@@ -31,7 +28,17 @@ def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
     return [float(score) for score in np.exp(-np.logaddexp(0, -log_odds.astype(np.float64)))]
 
 
-class LocalReranker(LocalModel["ScoringModel"]):
+class ScoringModelProtocol(Protocol):
+    """A model in memory, of torch or of onnxruntime."""
+
+    def log_odds(self, columns: Columns) -> NDArray[np.float32]:
+        """Log-odds of relevance, shape (texts,), in the order given."""
+
+
+S = TypeVar("S", bound=ScoringModelProtocol)
+
+
+class LocalReranker(LocalModel[S]):
     """Scores texts with a model that reads each together with the query."""
 
     def score(
@@ -53,7 +60,5 @@ class LocalReranker(LocalModel["ScoringModel"]):
         return read_checkpoint(self._located[0], max_length=self._max_length)
 
     @abstractmethod
-    def _columns(
-        self, query: str, texts: Sequence[str], instruction: str | None
-    ) -> Mapping[str, Sequence[Window]]:
+    def _columns(self, query: str, texts: Sequence[str], instruction: str | None) -> Columns:
         """The model's inputs for each text, by argument name."""

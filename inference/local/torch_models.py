@@ -9,7 +9,7 @@ import os
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
@@ -24,48 +24,13 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceCl
 from transformers.utils import logging as transformers_logging
 
 from inference.interfaces import BackendUnavailable, InferenceError
+from inference.local.batches import Columns, pad_windows, run_in_batches
 from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling
 from inference.local.packed_encoder import PackedEncoder
 from inference.local.packed_model import PackedModel
 from inference.tokens import Window
 
 logger = logging.getLogger(__name__)
-
-
-def run_in_batches(
-    lengths: Sequence[int],
-    run: Callable[[list[int]], None],
-    *,
-    budget: int,
-    is_out_of_memory: Callable[[Exception], bool],
-) -> int:
-    """Call `run` with row indices until each row was run once; returns the token budget that
-    worked.
-
-    Rows of similar length go together, and rows times the longest stays within `budget` tokens
-    unless one row alone is longer. Out of memory halves the batch and all that follow. The longest
-    go first, so that memory runs out at the start or not at all.
-    """
-    order = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True)
-    start = 0
-    while start < len(order):
-        longest = lengths[order[start]]
-        rows = order[start : start + max(1, budget // longest)]
-        try:
-            run(rows)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            if len(rows) == 1:
-                raise InferenceError(
-                    f"one text of {longest} tokens does not fit in memory: set a smaller"
-                    " max_length, or run the model on another device."
-                ) from error
-            budget = longest * (len(rows) // 2)
-            logger.warning("out of memory: %d tokens in a batch from now on", budget)
-        else:
-            start += len(rows)
-    return budget
 
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -222,7 +187,6 @@ def pool(hidden: torch.Tensor, mask: torch.Tensor, how: Pooling) -> torch.Tensor
     return hidden[torch.arange(len(hidden), device=hidden.device), chosen].float()
 
 
-Columns = Mapping[str, Sequence[Window]]  # by the names of a model's arguments; "input_ids" is one
 Batch = dict[str, torch.Tensor]
 
 
@@ -261,21 +225,6 @@ class BatchRunner:
         )
         self.batch_tokens = min(self.batch_tokens, held)
         return results
-
-
-def pad_windows(
-    windows: Sequence[Window], *, pad_id: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token ids and mask, each of shape (rows, longest), padded on the right.
-
-    On the right for decoders too: a causal model never looks at what comes after a token, and
-    positions count from 0 in every row. Left padding is for generating text.
-    """
-    lengths = np.array([len(window) for window in windows])
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    ids = np.full(mask.shape, pad_id, dtype=np.int64)
-    ids[mask] = np.concatenate(windows)
-    return ids, mask.astype(np.int64)
 
 
 # Checkpoints trained for other tasks come without it; vectors are pooled from the hidden states.
@@ -326,12 +275,7 @@ class Encoder:
         query_frame: tuple[int, int],
         frame: tuple[int, int],
     ) -> NDArray[np.float32]:
-        """Shape (len(windows), 2): the cosine of pooled vectors, of their first `dimensions`, and
-        MaxSim: the mean, over the query's tokens, of the best cosine with a token of the window.
-
-        The frames say how many tokens before and after are no part of the text: prompt and special
-        tokens.
-        """
+        """As `EncoderProtocol.compare`."""
         read: list[tuple[torch.Tensor, torch.Tensor]] = []
 
         def pooled(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.interfaces import InferenceError
-from inference.local.torch_models import run_in_batches
+from inference.local.batches import run_in_batches
 
 LENGTHS = st.lists(st.integers(1, 300), max_size=40)
 

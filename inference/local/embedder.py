@@ -1,0 +1,131 @@
+"""Base of embedders that run a model in this process: prompts, windows of long texts, vectors."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from inference.interfaces import InferenceError, check_texts
+from inference.local.model_folder import LocalModel, ModelFolder
+
+if TYPE_CHECKING:  # settings are checked at each start, and need none of these
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from inference.tokens import Window, WindowTokenizer
+
+
+class EncoderProtocol(Protocol):
+    """A model in memory, of torch or of onnxruntime."""
+
+    def encode(self, windows: "Sequence[Window]") -> "NDArray[np.float32]":
+        """Shape (len(windows), hidden size), in the order given, not normalised."""
+
+    def compare(
+        self,
+        query: "Window",
+        windows: "Sequence[Window]",
+        *,
+        dimensions: int,
+        query_frame: tuple[int, int],
+        frame: tuple[int, int],
+    ) -> "NDArray[np.float32]":
+        """Shape (len(windows), 2): the cosine of pooled vectors, of their first `dimensions`, and
+        MaxSim: the mean, over the query's tokens, of the best cosine with a token of the window.
+
+        The frames say how many tokens before and after are no part of the text: prompt and special
+        tokens.
+        """
+
+
+E = TypeVar("E", bound=EncoderProtocol)
+
+
+class LocalEmbedder(LocalModel[E]):
+    """Embeds with a model of this machine, as its folder or its card says.
+
+    A text longer than the model's window is not truncated. It is embedded in consecutive windows of
+    `max_tokens`, and its vector is their mean, weighted by tokens and normalised again.
+    """
+
+    _dimensions: int | None
+
+    @property
+    @abstractmethod
+    def _folder(self) -> ModelFolder: ...
+
+    @property
+    @abstractmethod
+    def _tokenizer(self) -> "WindowTokenizer": ...
+
+    @property
+    def dimensions(self) -> int:
+        whole = self._folder.hidden_size
+        kept = self._dimensions or whole
+        if kept > whole:
+            raise InferenceError(
+                f"{self.model_name} has {whole} dimensions: OPTIONS['dimensions'] cannot be {kept}."
+            )
+        return kept
+
+    @property
+    def max_tokens(self) -> int:
+        return self._tokenizer.max_tokens
+
+    def token_counter(self) -> "WindowTokenizer":
+        return self._tokenizer
+
+    def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Shape (len(texts), dimensions), L2-normalised. Raises InferenceError."""
+        return self._embed(self._folder.prompts.document, texts)
+
+    def embed_query(self, text: str, instruction: str | None = None) -> "NDArray[np.float32]":
+        """Shape (dimensions,). `instruction` takes the place of the folder's own."""
+        vector: NDArray[np.float32] = self.embed_queries([text], instruction)[0]
+        return vector
+
+    def embed_queries(
+        self, texts: Sequence[str], instruction: str | None = None
+    ) -> "NDArray[np.float32]":
+        """Shape (len(texts), dimensions): several queries under one instruction, in one pass."""
+        return self._embed(self._folder.prompts.for_query(instruction), texts)
+
+    @property
+    def compares_tokens(self) -> bool:
+        """Whether `compare` can be asked: the states of single tokens lie in the space of the whole
+        text's vector where that is their mean."""
+        return self._folder.pooling == "mean"
+
+    def compare(
+        self, query: str, texts: Sequence[str], instruction: str | None = None
+    ) -> "NDArray[np.float32]":
+        """Shape (len(texts), 2): the cosine of each text's vector with the query's, and their late
+        interaction: the mean, over the query's tokens, of the best cosine with a token of the text
+        (MaxSim, https://arxiv.org/abs/2004.12832). Of a text that is longer than the model's window
+        the beginning is compared. Raises InferenceError."""
+        if not self.compares_tokens:
+            raise InferenceError(f"{self.model_name} does not compare texts token by token.")
+        check_texts([query, *texts])
+        prompts = self._folder.prompts.for_query(instruction), self._folder.prompts.document
+        [[asked, *_]] = self._tokenizer.windows([prompts[0] + query])
+        windows = [first for first, *_ in self._tokenizer.windows([prompts[1] + t for t in texts])]
+        before, after = self._tokenizer.special_tokens
+        frames = [(before + self._tokenizer.count(prompt.rstrip()), after) for prompt in prompts]
+        return self._loaded().compare(
+            asked, windows, dimensions=self.dimensions, query_frame=frames[0], frame=frames[1]
+        )
+
+    def _embed(self, prompt: str, texts: Sequence[str]) -> "NDArray[np.float32]":
+        import numpy as np  # noqa: PLC0415
+
+        from inference.vectors import check_vectors, normalized, weighted_means  # noqa: PLC0415
+
+        check_texts(texts)
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        windows = self._tokenizer.windows([prompt + text for text in texts])
+        flat = [window for of_text in windows for window in of_text]
+        vectors = normalized(self._loaded().encode(flat)[:, : self.dimensions])
+        if len(flat) > len(texts):
+            weights = [self._tokenizer.content_tokens(window) for window in flat]
+            vectors = weighted_means(vectors, weights, [len(of_text) for of_text in windows])
+        return check_vectors(vectors, dimensions=self.dimensions)

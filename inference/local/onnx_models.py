@@ -1,0 +1,176 @@
+"""Models in memory, run by onnxruntime on the CPU. Import it on first use only.
+
+Begin with `OnnxEncoder` and `OnnxCrossEncoder`.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from inference.interfaces import BackendUnavailable
+from inference.local.batches import Columns, pad_windows, run_in_batches
+from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling
+from inference.tokens import Window
+from inference.vectors import normalized
+
+#: Measured with models of 384 dimensions on two cores: 500 to 2,000 alike, 4,000 a tenth slower,
+#: because what one layer makes of a batch no longer fits in the cache.
+BATCH_TOKENS = 1024
+
+Array = NDArray[Any]
+
+
+class OnnxRunner:
+    """Runs a model over many texts in padded batches; thread-safe."""
+
+    def __init__(self, model: Path | bytes, placement: DeviceOptions, *, pad_id: int) -> None:
+        """`model` is a file, or its content. Raises BackendUnavailable."""
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = placement.threads or len(os.sched_getaffinity(0))
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        # Threads that wait by spinning take the cores from other processes.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # What the largest batch took is given back.
+        options.enable_cpu_mem_arena = False
+        source = model if isinstance(model, bytes) else str(model)
+        try:
+            self._session = onnxruntime.InferenceSession(
+                source, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime has a class for each kind of fault
+            named = "a bundled model" if isinstance(model, bytes) else str(model)
+            raise BackendUnavailable(
+                f"{named} cannot be loaded: {error}. Is it a whole ONNX model?"
+            ) from error
+        self._inputs = {each.name for each in self._session.get_inputs()}
+        self._pad_id = pad_id
+        self.batch_tokens = placement.batch_tokens or BATCH_TOKENS
+
+    def run(
+        self, columns: Columns, read: Callable[[Array, Array], Array], *, width: int
+    ) -> NDArray[np.float32]:
+        """`read` of the model's first output and the mask of each batch, in the order of the
+        texts: shape (texts, width)."""
+        lengths = [len(window) for window in columns["input_ids"]]
+        results = np.empty((len(lengths), width), dtype=np.float32)
+
+        def run(rows: list[int]) -> None:
+            ids, mask = pad_windows(
+                [columns["input_ids"][row] for row in rows], pad_id=self._pad_id
+            )
+            types = np.zeros_like(ids)
+            if "token_type_ids" in columns:
+                types, _ = pad_windows([columns["token_type_ids"][row] for row in rows], pad_id=0)
+            given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+            feed = {name: value for name, value in given.items() if name in self._inputs}
+            results[rows] = read(self._session.run(None, feed)[0], mask)
+
+        held = run_in_batches(
+            lengths, run, budget=self.batch_tokens, is_out_of_memory=_is_out_of_memory
+        )
+        self.batch_tokens = min(self.batch_tokens, held)
+        return results
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "allocate memory" in str(error).lower()
+
+
+def onnx_file(folder: Path) -> Path:
+    """The model of a folder. Raises BackendUnavailable."""
+    for path in (folder / "model.onnx", folder / "onnx" / "model.onnx"):
+        if path.is_file():
+            return path
+    raise BackendUnavailable(
+        f"{folder} has neither model.onnx nor onnx/model.onnx: export the model there, or use the"
+        " backend for transformers."
+    )
+
+
+def pool(hidden: Array, mask: Array, how: Pooling) -> NDArray[np.float32]:
+    """`hidden` (n, tokens, d), `mask` (n, tokens) with 1 on real tokens → float32 (n, d)."""
+    if how == "mean":
+        sums = np.einsum("ntd,nt->nd", hidden, mask.astype(np.float32))
+        means: NDArray[np.float32] = sums / mask.sum(axis=1, keepdims=True).astype(np.float32)
+        return means
+    # Padding is on the right.
+    places = 0 if how == "cls" else mask.sum(axis=1) - 1
+    chosen: NDArray[np.float32] = hidden[np.arange(len(hidden)), places]
+    return chosen
+
+
+class OnnxEncoder:
+    """An embedding model in memory, loaded on construction; thread-safe."""
+
+    def __init__(
+        self, folder: ModelFolder, placement: DeviceOptions, *, model: bytes | None = None
+    ) -> None:
+        """Load the folder's file, or the content `model`. Raises BackendUnavailable."""
+        self.folder = folder
+        self._runner = OnnxRunner(model or onnx_file(folder.path), placement, pad_id=folder.pad_id)
+
+    def encode(self, windows: Sequence[Window]) -> NDArray[np.float32]:
+        """Shape (len(windows), hidden size), in the order given, not normalised."""
+        return self._runner.run(
+            {"input_ids": windows},
+            lambda hidden, mask: pool(hidden, mask, self.folder.pooling),
+            width=self.folder.hidden_size,
+        )
+
+    def compare(
+        self,
+        query: Window,
+        windows: Sequence[Window],
+        *,
+        dimensions: int,
+        query_frame: tuple[int, int],
+        frame: tuple[int, int],
+    ) -> NDArray[np.float32]:
+        """As `EncoderProtocol.compare`."""
+        pooling = self.folder.pooling
+        found: list[tuple[Array, Array]] = []
+
+        def read_query(hidden: Array, mask: Array) -> Array:
+            tokens = hidden[0, query_frame[0] : hidden.shape[1] - query_frame[1]]
+            vector = normalized(pool(hidden, mask, pooling)[:, :dimensions])[0]
+            found.append((vector, normalized(tokens)))
+            return np.zeros((1, 1), np.float32)
+
+        self._runner.run({"input_ids": [query]}, read_query, width=1)
+        [(vector, tokens)] = found
+
+        def compared(hidden: Array, mask: Array) -> Array:
+            vectors = normalized(pool(hidden, mask, pooling)[:, :dimensions])
+            lengths = np.maximum(np.linalg.norm(hidden, axis=-1), np.finfo(np.float32).tiny)
+            similarities = (hidden @ tokens.T) / lengths[..., None]  # (n, tokens, query's tokens)
+            places = np.arange(mask.shape[1])
+            ends = mask.sum(axis=1, keepdims=True) - frame[1]
+            is_text = (places >= frame[0]) & (places < ends)
+            best = np.where(is_text[..., None], similarities, -1.0).max(axis=1).mean(axis=1)
+            return np.stack([vectors @ vector, best], axis=1)
+
+        return self._runner.run({"input_ids": windows}, compared, width=2)
+
+
+class OnnxCrossEncoder:
+    """A sequence classifier that reads query and text as a pair, loaded on construction."""
+
+    def __init__(self, checkpoint: ModelFolder, placement: DeviceOptions) -> None:
+        """Load the folder's file. Raises BackendUnavailable."""
+        self._runner = OnnxRunner(onnx_file(checkpoint.path), placement, pad_id=checkpoint.pad_id)
+
+    def log_odds(self, columns: Columns) -> NDArray[np.float32]:
+        """Log-odds of relevance, shape (texts,), in the order given."""
+
+        def read(logits: Array, mask: Array) -> Array:
+            # Two labels are (not relevant, relevant): the odds of the second.
+            return logits[:, -1:] - logits[:, :1] if logits.shape[1] == 2 else logits
+
+        column: NDArray[np.float32] = self._runner.run(columns, read, width=1)[:, 0]
+        return column
