@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from documents.models import EmbeddingSpace
 from inference.interfaces import DimensionMismatch, Embedder, InferenceError
-from inference.model_registry import embedders
+from inference.model_registry import alias_of, embedders
 from inference.query_cache import embed_documents_cached, embed_query_cached
 
 
@@ -22,16 +22,16 @@ class ModelMismatch(InferenceError):
 
 
 def embedder_for(space: EmbeddingSpace) -> Embedder:
-    """The embedder of a space. Raises InferenceError, also where the configuration was changed to
-    another model."""
-    embedder = embedders[space.embedder]
+    """The embedder of a space: of its alias, or of another where the configuration was changed
+    and that model is there under it. Raises InferenceError where it is not."""
+    embedder = embedders[alias_of(space.embedder, space.model_name)]
     if embedder.dimensions != space.dimensions:
         raise DimensionMismatch(space.dimensions, embedder.dimensions)
     if embedder.model_name != space.model_name:
         raise ModelMismatch(
-            f"the vectors of space {space.name} are from {space.model_name}, and its embedder"
-            f" {space.embedder!r} is now {embedder.model_name}: configure the old model again, and"
-            " add a space for the new one (`manage.py spaces add`)."
+            f"the vectors of space {space.name} are from {space.model_name}, its embedder"
+            f" {space.embedder!r} is now {embedder.model_name}, and no other is that model:"
+            " configure the old model under another alias."
         )
     return embedder
 
@@ -39,14 +39,15 @@ def embedder_for(space: EmbeddingSpace) -> Embedder:
 def embed_question(space: EmbeddingSpace, text: str) -> NDArray[np.float32]:
     """The question's vector in `space`, shape (dimensions,), cached. Raises InferenceError."""
     embedder_for(space)
-    return embed_query_cached(space.embedder, text, space.query_instruction or None)
+    alias = alias_of(space.embedder, space.model_name)
+    return embed_query_cached(alias, text, space.query_instruction or None)
 
 
 def embed_titles(space: EmbeddingSpace, titles: Sequence[str]) -> NDArray[np.float32]:
     """The vectors of titles in `space`, shape (len(titles), dimensions), cached: they come again,
     question after question. Raises InferenceError."""
     embedder_for(space)
-    return embed_documents_cached(space.embedder, titles)
+    return embed_documents_cached(alias_of(space.embedder, space.model_name), titles)
 
 
 logger = logging.getLogger(__name__)

@@ -83,6 +83,19 @@ rerankers: ModelRegistry[Reranker] = ModelRegistry("reranker")
 chats: ModelRegistry[ChatModel] = ModelRegistry("chat")
 
 
+def alias_of(alias: str, model_name: str) -> str:
+    """The alias of the embedder `model_name`: the given one, unless its entry is another model by
+    now and one of the other entries is this model. Loads no model."""
+    for each in (alias, *(other for other in embedders if other != alias)):
+        try:
+            if embedders[each].model_name == model_name:
+                return each
+        except InferenceError:
+            if each == alias:  # what is wrong with it is said where it is used
+                return alias
+    return alias
+
+
 def has_chat(alias: str = "default") -> bool:
     """Whether there is a chat model to ask, without asking it.
 

@@ -9,6 +9,7 @@ from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
 from documents.spaces import SpaceSql
 from inference.model_languages import model_languages
+from inference.model_registry import alias_of
 
 
 class EmbeddingSpace(TimestampedModel):
@@ -76,7 +77,7 @@ class EmbeddingSpace(TimestampedModel):
     @property
     def languages(self) -> frozenset[str]:
         """ISO codes that its model was made for; `EVERY` for many, empty where unknown."""
-        return model_languages(self.embedder, self.model_name)
+        return model_languages(alias_of(self.embedder, self.model_name), self.model_name)
 
     @property
     def sql(self) -> SpaceSql:

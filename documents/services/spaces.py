@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
@@ -26,7 +27,7 @@ from documents.spaces import (
     resolve_metric,
 )
 from inference.interfaces import InferenceError
-from inference.model_registry import embedders
+from inference.model_registry import alias_of, embedders
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,46 +59,53 @@ def live_embedders() -> list[str]:
     for _ in each_shard():
         live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)
         spaces = live.filter(Q(is_default=True) | Q(collections__isnull=False))
-        used.update(spaces.values_list("embedder", flat=True))
+        used.update(alias_of(*each) for each in spaces.values_list("embedder", "model_name"))
     return sorted(used)
 
 
 def default_space() -> EmbeddingSpace:
     """The space of new collections.
 
-    On a site without chunks, and without workspaces on shards, it follows the configured default
-    embedder: whoever configures another model before the first document need not know about spaces.
+    It follows the configured default embedder where that loses nothing: on a site without chunks,
+    so that whoever configures another model before the first document need not know about spaces,
+    and where the former model is still configured under another alias, as that of the release
+    before is: then its space stays for what is in it. On shards spaces are the same everywhere, and
+    nothing follows by itself.
     """
     space = EmbeddingSpace.objects.filter(is_default=True).first()
     if space is None:
         raise NotFound(gettext("There is no default embedding space. Run `manage.py migrate`."))
     is_spread = current_shard() or Workspace.objects.exclude(shard=MAIN).exists()
-    if is_spread or Chunk.objects.exists():
+    if is_spread:
         return space
     try:
         embedder = embedders[space.embedder]
         fits = (embedder.dimensions, embedder.model_name) == (space.dimensions, space.model_name)
     except InferenceError:
         return space  # embedding will report the error
-    if fits:
+    is_used = Chunk.objects.exists()
+    if fits or (is_used and alias_of(space.embedder, space.model_name) == space.embedder):
         return space
     with transaction.atomic():
         is_still = EmbeddingSpace.objects.select_for_update().filter(pk=space.pk, is_default=True)
         if not is_still.exists():  # changed concurrently
             return EmbeddingSpace.objects.get(is_default=True)
         EmbeddingSpace.objects.filter(pk=space.pk).update(
-            is_default=False, state=EmbeddingSpace.State.RETIRED
+            is_default=False, state=space.state if is_used else EmbeddingSpace.State.RETIRED
         )
         name = slugify(f"{embedder.model_name.rpartition('/')[2]}-{embedder.dimensions}")[-60:]
         taken = EmbeddingSpace.objects.filter(name=name).exists()
         new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
         EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)
+        new.is_default = True
+        if is_used:
+            transaction.on_commit(partial(queue_space_index, space=new), robust=True)
+            return new
         Collection.objects.filter(space=space).update(space=new)
         with connection.cursor() as cursor:  # without a chunk both take no time
             cursor.execute(space.sql.drop_index())
             if new.index_type == EmbeddingSpace.IndexType.HNSW:
                 cursor.execute(new.sql.create_index())
-        new.is_default = True
         return new
 
 

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from documents import services
+from documents.embedders import embedder_for
 from documents.ingestion.vector_indexes import build_index, index_states
 from documents.models import EmbeddingSpace
 from documents.spaces import INDEX_TYPES, MAX_DIMENSIONS, PRECISIONS, checked_index
+from documents.tests.factories import ChunkFactory
+from inference.interfaces import DimensionMismatch
 
 HASHING = "inference.backends.hashing.HashingEmbedder"
 DIMENSIONS = {"default": 384, "wide": 768, "huge": 3072, "vast": 5000}
@@ -164,6 +167,30 @@ def test_a_site_without_documents_follows_the_configured_model(settings: Any) ->
     old = EmbeddingSpace.objects.get(name="minilm-384")
     assert old.state == "retired"
     assert index_states([old, space]).keys() == {space.pk}
+
+
+@pytest.mark.django_db
+def test_a_site_with_documents_follows_it_where_the_former_model_has_another_alias(
+    settings: Any,
+) -> None:
+    chunk = ChunkFactory.create()
+    former = chunk.space
+    another = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 96}}
+    settings.INFERENCE = {"embedder": {"default": another}, "reranker": {}}
+    assert services.default_space() == former  # the model of its documents is gone: it is said
+    with pytest.raises(DimensionMismatch):
+        embedder_for(former)
+
+    known = {"BACKEND": HASHING, "OPTIONS": {"dimensions": former.dimensions}}
+    settings.INFERENCE = {"embedder": {"default": another, "former": known}, "reranker": {}}
+    assert embedder_for(former).model_name == former.model_name
+    space = services.default_space()
+    assert (space.model_name, space.is_default) == ("hashing-96", True)
+    former.refresh_from_db()
+    assert (former.state, former.is_default) == ("live", False)
+    chunk.document.collection.refresh_from_db()
+    assert chunk.document.collection.space == former
+    assert services.live_embedders() == ["default", "former"]
 
 
 @pytest.mark.django_db

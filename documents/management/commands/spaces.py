@@ -10,6 +10,7 @@ from common.errors import InvalidInput
 from documents import services
 from documents.services import SpaceReport
 from documents.spaces import INDEX_TYPES, METRICS, PRECISIONS, SEARCH_OPTIONS
+from inference.model_registry import alias_of
 
 AUTO = "auto"
 EF_SEARCH = "candidates at searching, 1 to 1000 (auto: the root of the chunks, 64 at least)"
@@ -156,7 +157,7 @@ def space_report(report: SpaceReport) -> dict[str, Any]:
         index_state = "valid" if report.index.valid else "broken"
     return {
         "name": space.name,
-        "embedder": space.embedder,
+        "embedder": alias_of(space.embedder, space.model_name),
         "model": space.model_name,
         "dimensions": space.dimensions,
         "metric": space.metric,
