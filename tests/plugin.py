@@ -15,6 +15,11 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Whether inputs are generated quickly says how busy the machine is.
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
@@ -64,6 +69,7 @@ _MIGRATED_LOCK = 7_245_552
 os.environ["RAGSITE_ENV_FILE"] = ""  # a developer's own
 os.environ.setdefault("RAGSITE_VAR_DIR", str(_ROOT / "var" / "test"))
 os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmbedder")
+os.environ.setdefault("RERANKER_BACKEND", "inference.backends.rerank_basic.NoReranker")
 # A thread a process for models: tests run side by side, and threads that wait for each other burn
 # the time of the rest.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
