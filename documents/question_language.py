@@ -1,5 +1,6 @@
 """The language of a question, also of one that is too short for `detect_language`: by its script
-and its small words, which are in `question_words.toml`.
+and its small words, which are in `question_words.toml`. They also correct what the letters of a
+document's text seem to say (`text_language`).
 """
 
 import re
@@ -9,7 +10,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from common.text import HAN, KANA
-from documents.languages import SCRIPTS, detect_language
+from documents.languages import SAMPLE_CHARACTERS, SCRIPTS, detect_language
 
 with (Path(__file__).parent / "question_words.toml").open("rb") as _file:
     _WORDS: dict[str, dict[str, str]] = tomllib.load(_file)
@@ -26,6 +27,15 @@ MIN_EVIDENCE, MIN_LEAD = 0.9, 0.3
 def question_language(question: str, *, default: str = "") -> str:
     """ISO code of the question's language, `default` where nothing tells, as for a few nouns."""
     return _language_of(question) or default
+
+
+def text_language(text: str, *, default: str = "") -> str:
+    """ISO code of the language of a document's text. `default`, the usual language, where nothing
+    tells or where the small words are of that one: names mislead the statistics of letters."""
+    code = detect_language(text, default=default)
+    if code != default and language_of_small_words(text[:SAMPLE_CHARACTERS]) == default:
+        return default
+    return code
 
 
 @lru_cache(maxsize=256)  # the search, the answer and the prompt ask for that of one question

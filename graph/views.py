@@ -3,7 +3,6 @@ Begin with `index`.
 """
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
@@ -48,9 +47,6 @@ def graph_page(view: Callable[..., HttpResponseBase]) -> View:
 
 MAX_FOUND = 40
 MAX_OPTIONS = 8
-MAX_MOST_MENTIONED = 15
-#: Mentions sampled for the most mentioned nodes.
-MAX_SAMPLED_MENTIONS = 20_000
 
 
 @require_safe
@@ -71,15 +67,6 @@ def find_views(scope: GraphScope, name: str, *, limit: int = MAX_FOUND) -> Seque
     """Nodes that match `name`, best first."""
     found = services.find_nodes(scope=scope, text=name, limit=limit)
     return [node_view(vertex, GraphState()) for vertex in found]
-
-
-def most_mentioned(scope: GraphScope) -> Sequence[NodeView]:
-    """Nodes mentioned by the most documents, with the number of these documents."""
-    chunks = Chunk.objects.filter(workspace=scope.workspace_id, is_current=True)
-    readable = chunks.visible_to(scope.user) if scope.user else chunks
-    named = Mention.objects.filter(chunk__in=readable).values_list("node", "chunk__document")
-    documents = Counter(node for node, _ in set(named[:MAX_SAMPLED_MENTIONS]))
-    return most_counted(scope, documents, limit=MAX_MOST_MENTIONED)
 
 
 def most_counted(scope: GraphScope, counts: Mapping[int, int], *, limit: int) -> list[NodeView]:
@@ -178,7 +165,15 @@ def index(request: HttpRequest, scope: GraphScope) -> HttpResponse:
             node_view(each.vertex, GraphState(), degree=each.degree)
             for each in counts.best_connected
         ],
-        "mentioned": most_mentioned(scope),
+        "named": [
+            {
+                "collection": of.collection,
+                "nodes": [
+                    node_view(each.vertex, GraphState(), degree=each.degree) for each in of.nodes
+                ],
+            }
+            for of in services.most_named(scope=scope)
+        ],
     }
     return render(request, "graph/start.html", context)
 

@@ -1,5 +1,5 @@
 """Which languages an embedding model was made for: as its entry of INFERENCE says in LANGUAGES, or
-known by its name. Begin with `is_made_for`.
+known by its name. Begin with `is_made_for`. `supersedes` knows the bundled models of old releases.
 """
 
 import re
@@ -29,13 +29,26 @@ _KNOWN: tuple[tuple[str, frozenset[str]], ...] = (
     (r"nomic-embed-text.*|mxbai-embed.*|snowflake-arctic-embed.*", _ENGLISH),
     (r"jina-embeddings-v[12].*|granite-embedding.*|static-retrieval-mrl-en.*", _ENGLISH),
 )  # fmt: skip
+#: Bundled models of earlier releases, and the one that finds more in the same languages
+#: (docs/decisions/0079).
+_SUPERSEDED_BY = {"all-minilm-l6-v2": "bge-small-en-v1.5"}
 _PATTERNS = tuple((re.compile(pattern), languages) for pattern, languages in _KNOWN)
 
 
 def known_languages(model_name: str) -> frozenset[str]:
     """ISO codes by the name of a model, `EVERY` for many; empty for an unknown model."""
-    name = model_name.rpartition("/")[2].partition(":")[0].lower()
+    name = _short_name(model_name)
     return next((found for pattern, found in _PATTERNS if pattern.fullmatch(name)), frozenset())
+
+
+def supersedes(new: str, old: str) -> bool:
+    """Whether the bundled model `new` finds more than `old`, which an earlier release came with."""
+    return _SUPERSEDED_BY.get(_short_name(old)) == _short_name(new)
+
+
+def _short_name(model_name: str) -> str:
+    """Without its maker and its tag."""
+    return model_name.rpartition("/")[2].partition(":")[0].lower()
 
 
 def model_languages(alias: str, model_name: str) -> frozenset[str]:

@@ -111,8 +111,8 @@ def _language_note(results: RankedResults) -> str:
     ]
     if not lacking:
         return ""
+    from documents.fitting_models import fitting_model  # noqa: PLC0415
     from documents.services.model_languages import (  # noqa: PLC0415 (loads parsers and the broker)
-        fitting_model,
         move_advice,
     )
 

@@ -193,6 +193,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
             "slug",
             "description",
             "default_language",
+            "automatic_model",
             "chunker",
             "chunker_options",
             "graph",
@@ -230,7 +231,7 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
     autocomplete_fields = ["workspace"]
     prepopulated_fields = {"slug": ["name"]}
     actions = ["read_again", "embed_again", "export"]
-    reading = ("default_language", "chunker", "chunker_options", "graph")
+    reading = ("default_language", "automatic_model", "chunker", "chunker_options", "graph")
     searching = ("reranker", "rerank_instruction", "fusion", "facets")
     fields = ["workspace", "name", "slug", "description", *reading]
     fixed_fields = [

@@ -327,6 +327,6 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
         with errors_as_messages(request):
             services.queue_reembedding(
-                target=obj.target, collection=obj.collection, user=request.user
+                target=obj.target, collection=obj.collection, by_hand=False, user=request.user
             )
             messages.success(request, gettext("The embedding workers go on with it."))

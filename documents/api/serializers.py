@@ -27,7 +27,7 @@ from documents.page_images import DEFAULT_WIDTH, WIDTHS
 from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
 from documents.services.collections import MAX_FACET_CHARACTERS, MAX_FACETS
-from documents.services.model_languages import run_gap
+from documents.services.model_languages import run_notes
 
 
 class SpaceSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
@@ -98,6 +98,7 @@ class CollectionSerializer(ReadOnlyModelSerializer[Collection]):
             "chunker_options",
             "graph",
             "space",
+            "automatic_model",
             "reranker",
             "rerank_instruction",
             "fusion",
@@ -285,15 +286,15 @@ class RunDetailSerializer(RunSerializer):
 
     notes = serializers.SerializerMethodField(
         help_text="Sentences for people, once it has ended: on documents in a language that the"
-        " collection's model was not made for, with the cure."
+        " collection's model was not made for, with the cure, or on how far they are prepared for"
+        " another one."
     )
 
     class Meta(RunSerializer.Meta):
         fields = [*RunSerializer.Meta.fields, "notes", "items"]
 
     def get_notes(self, run: IngestionRun) -> list[str]:
-        gap = run_gap(run, self.context["request"].user)
-        return [f"{gap.sentence} {gap.cure}"] if gap else []
+        return run_notes(run, self.context["request"].user).sentences
 
 
 #: Keys are indexed, and PostgreSQL limits index rows to about 2,700 bytes.
@@ -448,6 +449,11 @@ class CollectionFields(StrictSerializer):
         max_length=MAX_FACETS,
         help_text="Fields of the metadata, such as `author` or `topic.area`, that searches with"
         " `facet=*` count. Empty: those that tell the found passages apart best.",
+    )
+    automatic_model = serializers.BooleanField(
+        required=False,
+        help_text="Whether the languages of its documents choose the model that they are embedded"
+        " with. Default true; false: it keeps the one that it has.",
     )
 
 

@@ -45,7 +45,9 @@ from documents.ingestion.sources import (
     Source,
     checked_metadata,
 )
+from documents.ingestion.space_choice import fit_space
 from documents.ingestion.stored_files import delete_files
+from documents.languages import detect_language
 from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending
 from documents.models import Collection, Document, EmbeddingSpace
 from documents.parsers import ParsedDocument, ParseError, content_sha256, normalise_text
@@ -319,7 +321,13 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
         }
         if not changed:
             return StoreResult((), unchanged=len(checked))
-        counter, texts = _prepare_texts(changed.values(), items, collection, recipe)
+        texts_alone = [item for item in changed.values() if item.vector is None]
+        # Whoever stores vectors has chosen their model (see also `fit_space`).
+        if len(texts_alone) == len(changed) and fit_space(
+            collection, _evident_languages(texts_alone, recipe)
+        ):
+            continue
+        counter, texts = _prepare_texts(texts_alone, items, collection, recipe)
         vectors = _embed_texts(texts, items, collection, concurrency)
         try:
             run_ids = _load_batch(
@@ -350,11 +358,20 @@ def _refreshed(collection: Collection) -> Collection:
     return current
 
 
+def _evident_languages(texts: Iterable[CheckedItem], recipe: Recipe) -> dict[str, str]:
+    """ISO codes by id, empty where a text does not tell its language."""
+    return {
+        item.id: document_language(item.text, item.declared, recipe)
+        if item.declared.get("language") or recipe.language or detect_language(item.text)
+        else ""
+        for item in texts
+    }
+
+
 def _prepare_texts(
-    changed: Iterable[CheckedItem], items: Sequence[Item], collection: Collection, recipe: Recipe
+    texts: Sequence[CheckedItem], items: Sequence[Item], collection: Collection, recipe: Recipe
 ) -> tuple[TokenCounter | None, dict[str, PreparedDocument]]:
-    """Prepared documents of items without vector, by id, and the token counter if there are any."""
-    texts = [item for item in changed if item.vector is None]
+    """Prepared documents of these items, by id, and the token counter if there are any."""
     if not texts:
         return None, {}
     embedder = embedder_for(collection.space)

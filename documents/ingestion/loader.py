@@ -24,8 +24,14 @@ from documents.embedders import embedder_for
 from documents.ingestion import duplicates, edits, listeners, versions
 from documents.ingestion import jobs as ingestion_jobs
 from documents.ingestion.concurrency import Stopwatch, prefetch, share_collection_locks
-from documents.ingestion.preparation import PreparedChunk, PreparedDocument, recipe_for
+from documents.ingestion.preparation import (
+    PreparedChunk,
+    PreparedDocument,
+    evident_language,
+    recipe_for,
+)
 from documents.ingestion.scanned_pages import delete_old_pages
+from documents.ingestion.space_choice import fit_space
 from documents.languages import configuration, configuration_oids
 from documents.models import Chunk, Collection, Document, IngestionItem, StagedDocument
 from inference.interfaces import Embedder, InvalidVector
@@ -442,16 +448,18 @@ _Embedded = tuple[Vectors | InvalidVector, float]
 
 
 def load_groups(groups: Iterable[Sequence[LoadJob]], *, token: UUID) -> Iterator[Sequence[LoadJob]]:
-    """Embed and load group after group; yields each when it is done.
+    """Embed and load group after group; yields each when it is done. Before that, the languages of
+    a group may give its collection another space.
 
     The model works on the next group while one is loaded, and the caller prepares more meanwhile:
     loading has its own thread and connection, unless the caller is inside a transaction. An
     unusable vector fails the document that it is for, not its neighbours. Raises InferenceError if
     the model does not work at all.
     """
+    fitting = (group for jobs in groups for group in group_jobs(_choose_spaces(jobs)))
     embedded = prefetch(
         _embed_group,
-        map(_make_group, groups),
+        map(_make_group, fitting),
         room=PREFETCHED_CHUNKS,
         size=lambda group: max(GROUP_CHUNKS, len(group[1])),
     )
@@ -470,6 +478,35 @@ def load_groups(groups: Iterable[Sequence[LoadJob]], *, token: UUID) -> Iterator
 
     for ((jobs, _), _), _ in prefetch(load_apart, embedded, room=2, at_end=close_connection):
         yield jobs
+
+
+def _choose_spaces(jobs: Sequence[LoadJob]) -> Sequence[LoadJob]:
+    """The same documents, for the spaces that their languages need."""
+    collections = {job.document.collection_id: job.document.collection for job in jobs}
+    changed = [
+        fit_space(
+            collection,
+            {
+                job.document.key: evident_language(
+                    job.prepared, job.document.declared, recipe_for(collection)
+                )
+                for job in jobs
+                if job.document.collection_id == pk
+            },
+        )
+        for pk, collection in collections.items()
+    ]
+    return _in_current_spaces(jobs) if any(changed) else jobs
+
+
+def _in_current_spaces(jobs: Sequence[LoadJob]) -> list[LoadJob]:
+    """The same documents, prepared for the spaces that their collections have by now."""
+    for job in jobs:
+        job.document.collection.refresh_from_db()
+    return [
+        replace(job, digest=recipe_for(job.document.collection).digest(job.document.declared))
+        for job in jobs
+    ]
 
 
 def _embed_and_load(jobs: Sequence[LoadJob], *, token: UUID) -> None:
@@ -512,14 +549,7 @@ def _load_group(jobs: Sequence[LoadJob], embedded: _Embedded, *, token: UUID) ->
         with watch("load"):
             retry_on_deadlock(partial(load_documents, jobs, vectors, token=token))
     except StaleVectors:
-        # The same documents, prepared for the current spaces of their collections.
-        for job in jobs:
-            job.document.collection.refresh_from_db()
-        fresh = [
-            replace(job, digest=recipe_for(job.document.collection).digest(job.document.declared))
-            for job in jobs
-        ]
-        for again in group_jobs(fresh):
+        for again in group_jobs(_in_current_spaces(jobs)):
             _embed_and_load(again, token=token)
         return
     ingestion_jobs.add_timings(run_ids, watch.seconds)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -366,6 +367,9 @@ class InlineIngestion:
         def register_and_store(stored: list[str]) -> list[LoadJob]:
             # As of now: it may be of another space since the run began.
             collection = Collection.objects.select_related("space").get(pk=self.collection.pk)
+            self.recipe = replace(
+                self.recipe, space_id=collection.space_id, model_name=collection.space.model_name
+            )
             before = self._registered_before
             registered = before | register_documents(
                 collection,

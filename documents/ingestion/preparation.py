@@ -15,6 +15,7 @@ from django.conf import settings
 from documents.chunkers import get_chunker
 from documents.chunkers.base import ChunkerError, Embed, TokenCounter
 from documents.embedders import embedder_for
+from documents.fitting_models import cutting_embedder
 from documents.ingestion.concurrency import Stopwatch
 from documents.ingestion.scanned_pages import PageTexts
 from documents.ingestion.sources import (
@@ -23,13 +24,14 @@ from documents.ingestion.sources import (
     content_from_bytes,
     parser_limits,
 )
-from documents.languages import detect_language
+from documents.languages import SAMPLE_CHARACTERS, detect_language
 from documents.location import PAGE_LABEL
 from documents.models import Collection
 from documents.models.chunk import embedding_text
 from documents.parsers import ParsedDocument, ParseError, content_sha256, parse
 from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
 from documents.parsers.registry import detect_media_type
+from documents.question_language import text_language
 from documents.sandbox import parse_in_sandbox
 from documents.sandbox.limits import ParserLimits
 from documents.sandbox.protocol import ParseRequest
@@ -39,6 +41,9 @@ RECIPE_VERSION = 5
 
 #: The context (title and headings) may take this share of what a model reads of a chunk.
 CONTEXT_SHARE = 0.25
+
+#: Chunks whose text is looked at where the language of a document is in doubt.
+SAMPLE_CHUNKS = 8
 
 #: `to_tsvector` refuses more than a megabyte; far below that a chunk is no passage any more.
 MAX_CHUNK_CHARACTERS = 200_000
@@ -163,13 +168,16 @@ def chunk_parsed(
     declared: dict[str, Any],
     embed: Embed | None = None,
     max_chunks: int | None = None,
+    language: str | None = None,
 ) -> PreparedDocument:
-    """Chunk a parsed document. `embed` serves chunkers that cut by meaning.
+    """Chunk a parsed document. `embed` serves chunkers that cut by meaning; `language` is that of
+    `document_language`, where the caller knows it already.
 
     Raises ParseError, and whatever `embed` raises.
     """
     title = str(declared.get("title") or parsed.title)
-    language = document_language(parsed.text, declared, recipe, stated=parsed.language)
+    if language is None:
+        language = document_language(parsed.text, declared, recipe, stated=parsed.language)
     most = None if max_chunks is None else max_chunks + 1
     chunks = tuple(islice(_cut_chunks(parsed, title, recipe, counter, embed), most))
     if most is not None and len(chunks) == most:
@@ -200,8 +208,20 @@ def document_language(
         declared.get("language")
         or stated
         or recipe.language
-        or detect_language(text, default=recipe.fallback_language)
+        or text_language(text, default=recipe.fallback_language)
     )
+
+
+def evident_language(
+    prepared: PreparedDocument, declared: Mapping[str, Any], recipe: Recipe
+) -> str:
+    """The document's language, empty where it is only what is taken for a text that does not tell
+    its own."""
+    if prepared.language != recipe.fallback_language:
+        return prepared.language
+    given = declared.get("language") or recipe.language
+    sample = "\n".join(chunk.text for chunk in prepared.chunks[:SAMPLE_CHUNKS])[:SAMPLE_CHARACTERS]
+    return prepared.language if given or detect_language(sample) else ""
 
 
 def _cut_chunks(
@@ -345,7 +365,6 @@ def prepare_for(
     `read_pages` gives the texts of pages without any; what it raises is raised, and without it
     PagesUnread.
     """
-    embedder = embedder_for(collection.space)
     limits = parser_limits()
     if isinstance(content, bytes):
         content = content_from_bytes(content)
@@ -362,14 +381,22 @@ def prepare_for(
             )
         parsed = replace(parsed, metadata={**parsed.metadata, **read.metadata})
     with watch("chunk"):
+        recipe = recipe_for(collection)
+        language = document_language(parsed.text, declared, recipe, stated=parsed.language)
+        embedder = (
+            cutting_embedder(collection.space, language)
+            if collection.automatic_model
+            else embedder_for(collection.space)
+        )
         return chunk_parsed(
             parsed,
             name=name,
-            recipe=recipe_for(collection),
+            recipe=recipe,
             counter=embedder.token_counter(),
             declared=declared,
             embed=embedder.embed_documents,
             max_chunks=MAX_VECTOR_BYTES // (VECTOR_ITEM_BYTES * embedder.dimensions),
+            language=language,
         )
 
 

@@ -57,13 +57,18 @@ class TakenOver(Exception):
 
 
 def start_reembedding(
-    *, target: EmbeddingSpace, collection: Collection | None = None, user: Any = None
+    *,
+    target: EmbeddingSpace,
+    collection: Collection | None = None,
+    by_hand: bool = True,
+    user: Any = None,
 ) -> Reembedding:
     """Begin to move a collection, or all of them, into `target`; or resume.
 
-    From here on new chunks go into `target`. Moving all also makes it the default. Raises
-    InferenceError if the space's embedder does not fit, Conflict if chunks are being moved
-    elsewhere. Must not be called inside a transaction.
+    From here on new chunks go into `target`. Moving all also makes it the default. If it is begun
+    `by_hand`, languages no longer choose the model of what moves. Raises InferenceError if the
+    space's embedder does not fit, Conflict if chunks are being moved elsewhere. Inside a
+    transaction nobody loads into these collections until its end.
     """
     embedder_for(target)
     with transaction.atomic():
@@ -86,9 +91,11 @@ def start_reembedding(
             left = set(former.values_list("pk", flat=True))
             EmbeddingSpace.objects.filter(pk__in=left).update(is_default=False)
             EmbeddingSpace.objects.filter(pk=target.pk).update(is_default=True)
-        row, _ = Reembedding.objects.exclude(state=State.DONE).get_or_create(
+        row, is_new = Reembedding.objects.exclude(state=State.DONE).get_or_create(
             target=target, collection=collection, defaults={"created_by": user}
         )
+        if by_hand and is_new:
+            _affected_collections(row).filter(automatic_model=True).update(automatic_model=False)
         row.sources = sorted({*row.sources, *left})
         row.state, row.done, row.refused, row.error = State.RUNNING, 0, [], ""
         row.started_at = row.seen_at = database_now()

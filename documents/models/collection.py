@@ -116,6 +116,15 @@ class Collection(TimestampedModel):
             "Spaces that still hold chunks of it while it is re-embedded: searched too."
         ),
     )
+    automatic_model = models.BooleanField(
+        default=True,
+        db_default=True,
+        verbose_name=gettext_lazy("model by language"),
+        help_text=gettext_lazy(
+            "The languages of its documents choose the model. Off where somebody chose one, or"
+            " stores vectors of it: that one stays."
+        ),
+    )
     chunker = models.CharField(max_length=20, default="auto")
     chunker_options = models.JSONField(default=dict, blank=True)
     default_language = models.CharField(

@@ -11,6 +11,7 @@ from documents.ingestion.reembed import (
     reindex_document,
 )
 from documents.ingestion.sources import MAX_METADATA_CHARACTERS
+from documents.ingestion.space_choice import add_space
 from documents.services.chunk_edits import dismiss_edit, edit_chunk, undo_edit
 from documents.services.collections import (
     chunk_count,
@@ -59,9 +60,11 @@ from documents.services.items import (
 from documents.services.model_languages import (
     LanguageGap,
     language_gap,
+    model_notes,
     move_to_fitting_model,
     open_move,
     run_gap,
+    run_notes,
 )
 from documents.services.runs import (
     cancel_run,
@@ -74,7 +77,6 @@ from documents.services.runs import (
 )
 from documents.services.spaces import (
     SpaceReport,
-    add_space,
     build_space_index,
     cancel_reembedding,
     change_instruction,
@@ -137,6 +139,7 @@ __all__ = [
     "ingest_urls",
     "language_gap",
     "live_embedders",
+    "model_notes",
     "move_to_fitting_model",
     "open_move",
     "original_response",
@@ -154,6 +157,7 @@ __all__ = [
     "retry_failed",
     "retryable",
     "run_gap",
+    "run_notes",
     "space_reports",
     "store_items",
     "summarize_names",

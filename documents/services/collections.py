@@ -20,7 +20,7 @@ from documents.ingestion import jobs, listeners
 from documents.ingestion.concurrency import lock_collection
 from documents.ingestion.stored_files import delete_files
 from documents.languages import CONFIGURATIONS, DETECTED_ONLY
-from documents.models import Chunk, Collection, IngestionRun
+from documents.models import Chunk, Collection, EmbeddingSpace, IngestionRun
 from documents.page_cache import page_cache
 from documents.page_images import PAGED_MEDIA_TYPES
 from documents.services.audit import record
@@ -90,10 +90,12 @@ def create_collection(
     graph: str = Collection.Graph.RULES,
     facets: Sequence[str] = (),
     languages: Sequence[str] = (),
+    automatic_model: bool = True,
 ) -> Collection:
     """A new, empty collection in the site's default embedding space, or in that of a model which
     was made for `language` and the further `languages` of its documents, where the default was
-    not."""
+    not. With `automatic_model` its first documents may choose another one
+    (`documents.ingestion.space_choice`)."""
     name = name.strip()
     slug = slug or slugify(name.casefold())[:MAX_SLUG_CHARACTERS].strip("-_")
     if not name:
@@ -129,6 +131,7 @@ def create_collection(
                 graph=graph,
                 facets=checked_facets(facets),
                 space=space_for_languages(list(filter(None, (language, *languages)))),
+                automatic_model=automatic_model,
             )
             record(Action.MADE, made)
             return made
@@ -204,6 +207,7 @@ def update_collection(
     fusion: Mapping[str, Any] | None = None,
     graph: str | None = None,
     facets: Sequence[str] | None = None,
+    automatic_model: bool | None = None,
 ) -> Collection:
     """Change what is given.
 
@@ -213,7 +217,8 @@ def update_collection(
     site's default) and `fusion` (plain FusionOptions, empty for the site's default) apply to the
     next search. If `graph` changes (off, rules or llm), the graph is extracted again from all
     documents. `facets` are the metadata fields that searches count; empty for automatic ones.
-    Raises InvalidInput.
+    Without `automatic_model` it keeps its model whatever language its documents are in. Raises
+    InvalidInput.
     """
     if chunker is not None or chunker_options is not None:
         if chunker_options is None:
@@ -242,6 +247,7 @@ def update_collection(
         "fusion": None if fusion is None else dict(fusion),
         "graph": graph,
         "facets": None if facets is None else checked_facets(facets),
+        "automatic_model": automatic_model,
     }
     for field, value in given.items():
         if value is not None:
@@ -342,7 +348,10 @@ def import_collection(
     )
     importing = Importer(run, header, on_progress=on_progress)
     with suppress(jobs.RunCancelled):
-        importing.import_entries(reader.entries(collection.space))
+        # The languages of its documents may yet move the collection to the model of the file.
+        spaces = [collection.space, *EmbeddingSpace.objects.all()]
+        space = next((each for each in spaces if header.is_of(each)), collection.space)
+        importing.import_entries(reader.entries(space))
     jobs.finish_run(run.pk)
     run.refresh_from_db()
     return run

@@ -1,5 +1,6 @@
-"""Texts in languages that a collection's embedding model was not made for, and the move to a model
-that was. Begin with `language_gap`.
+"""What people are told of a collection's embedding model: texts in languages that it was not made
+for, and the move to one that was. Begin with `model_notes`; what moves collections by itself is
+`documents.ingestion.space_choice`.
 """
 
 from collections.abc import Collection as Codes
@@ -9,51 +10,26 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, QuerySet
-from django.utils.text import get_text_list, slugify
+from django.db.models import QuerySet
+from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.audit import Action
 from common.errors import Conflict
-from common.rls import bypass_rls
-from documents.embedders import embedder_for
+from documents.fitting_models import (
+    FittingModel,
+    better_space,
+    counted_languages,
+    documents_by_language,
+    fitting_model,
+)
+from documents.ingestion.space_choice import ensure_space
 from documents.languages import language_name
 from documents.models import Collection, Document, EmbeddingSpace, IngestionRun, Reembedding
 from documents.services.audit import record
-from documents.services.spaces import (
-    add_space,
-    default_space,
-    get_space,
-    queue_reembedding,
-    queue_space_index,
-)
-from inference.interfaces import InferenceError
-from inference.model_languages import EVERY, is_made_for, model_languages
-from inference.model_registry import embedders
-
-#: A language counts with this share of a collection's documents, or this many: the detected
-#: language of a single one among many may be wrong.
-MIN_SHARE = 0.02
-MIN_DOCUMENTS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class FittingModel:
-    """An embedder that was made for the languages in question, and its space, None before the
-    first use."""
-
-    alias: str
-    model_name: str
-    space: EmbeddingSpace | None
-
-    @property
-    def space_name(self) -> str:
-        """Of the space that there is, or that will be."""
-        if self.space is not None:
-            return self.space.name
-        short = slugify(self.model_name.rpartition("/")[2].replace(".", "-"))
-        return f"{short}-{embedders[self.alias].dimensions}"[-60:].strip("-_")
+from documents.services.spaces import default_space, queue_reembedding, queue_space_index
+from inference.model_languages import EVERY, is_made_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,51 +107,15 @@ def language_gap(
     if not made_for or EVERY in made_for:
         return None
     given = Document.objects.filter(collection=collection) if documents is None else documents
-    counts = dict(
-        given.filter(is_current=True, status=Document.Status.READY)
-        .order_by()
-        .values_list("language")
-        .annotate(number=Count("pk", distinct=True))
-    )
+    counts = documents_by_language(given)
     if not counts and collection.default_language:
         counts = {collection.default_language: 0}
-    least = min(MIN_SHARE * sum(counts.values()), MIN_DOCUMENTS)
-    missing = {
-        code: number
-        for code, number in counts.items()
-        if number >= least and not is_made_for(made_for, code)
-    }
+    counted = counted_languages(counts)
+    missing = {code: number for code, number in counted.items() if not is_made_for(made_for, code)}
     if not missing:
         return None
     ordered = sorted(missing, key=lambda code: (-missing[code], code))
-    wanted = {*missing, *(code for code, number in counts.items() if number and code)}
-    return LanguageGap(collection, tuple(ordered), sum(missing.values()), fitting_model(wanted))
-
-
-def fitting_model(languages: Codes[str]) -> FittingModel | None:
-    """A working model that was made for all these languages: of the default space, of another one,
-    or of a configured embedder without a space."""
-
-    def fits(alias: str, model_name: str) -> bool:
-        made_for = model_languages(alias, model_name)
-        return bool(made_for) and all(is_made_for(made_for, code) for code in languages)
-
-    spaces = EmbeddingSpace.objects.order_by("-is_default", "state", "id")
-    for space in spaces:
-        if fits(space.embedder, space.model_name):
-            try:
-                embedder_for(space)
-            except InferenceError:
-                continue
-            return FittingModel(space.embedder, space.model_name, space)
-    for alias in {*embedders} - {space.embedder for space in spaces}:
-        try:
-            model_name, _dimensions = embedders[alias].model_name, embedders[alias].dimensions
-        except InferenceError:
-            continue
-        if fits(alias, model_name):
-            return FittingModel(alias, model_name, None)
-    return None
+    return LanguageGap(collection, tuple(ordered), sum(missing.values()), fitting_model(counted))
 
 
 def space_for_languages(languages: Codes[str]) -> EmbeddingSpace:
@@ -188,37 +128,31 @@ def space_for_languages(languages: Codes[str]) -> EmbeddingSpace:
     fitting = fitting_model(languages)
     if fitting is None:
         return space
-    found = _ensure_space(fitting)
+    found = ensure_space(fitting)
     if fitting.space is None:
         # Without it searches compare with every vector, which `manage.py validate` would report.
         transaction.on_commit(partial(queue_space_index, space=found), robust=True)
     return found
 
 
-def _ensure_space(fitting: FittingModel) -> EmbeddingSpace:
-    if fitting.space is not None:
-        return fitting.space
-    with bypass_rls():  # the history of the site belongs to no workspace
-        try:
-            return add_space(name=fitting.space_name, embedder=fitting.alias)[0]
-        except Conflict:  # of somebody else who was faster
-            return get_space(fitting.space_name)
-
-
 def move_to_fitting_model(*, collection: Collection, user: Any) -> Reembedding:
-    """Have the workers move the collection to a model that was made for its languages, while it is
-    searched. Raises Conflict where nothing is to be moved, or it is being moved already, and
+    """Have the workers move the collection to a model that was made for its languages, or to the
+    better one of this release, while it is searched. Languages go on to choose its model, if they
+    did. Raises Conflict where nothing is to be moved, or it is being moved already, and
     InferenceError."""
     gap = language_gap(collection)
     if gap is None:
-        raise Conflict(
-            _("The model of “%(collection)s” was made for the languages of its documents.")
-            % {"collection": collection}
-        )
-    if gap.fitting is None:
+        target = better_space(collection)
+        if target is None:
+            raise Conflict(
+                _("The model of “%(collection)s” was made for the languages of its documents.")
+                % {"collection": collection}
+            )
+    elif gap.fitting is None:
         raise Conflict(f"{gap.sentence} {gap.cure}")
-    target = _ensure_space(gap.fitting)
-    row = queue_reembedding(target=target, collection=collection, user=user)
+    else:
+        target = ensure_space(gap.fitting)
+    row = queue_reembedding(target=target, collection=collection, by_hand=False, user=user)
     record(Action.CHANGED, collection, fields=["space"])
     return row
 
@@ -233,6 +167,41 @@ def run_gap(run: IngestionRun, user: Any = None) -> LanguageGap | None:
     return language_gap(run.collection, documents) if documents.exists() else None
 
 
+@dataclass(frozen=True, slots=True)
+class ModelNotes:
+    """What people are told of a collection's model: the first of them that there is. `moving` are
+    the words for the unfinished `move`, `better` is the space of this release's better model."""
+
+    gap: LanguageGap | None
+    move: Reembedding | None
+    moving: str
+    better: EmbeddingSpace | None
+
+    @property
+    def sentences(self) -> list[str]:
+        """For programs and terminals."""
+        if self.gap:
+            return [f"{self.gap.sentence} {self.gap.cure}"]
+        return [self.moving] if self.moving else []
+
+
+def model_notes(collection: Collection, documents: QuerySet[Document] | None = None) -> ModelNotes:
+    """For the collection's pages, to those who may see these `documents`, or all."""
+    gap = language_gap(collection, documents)
+    move = None if gap else open_move(collection)
+    moving = move_sentence(move, collection) if move else ""
+    better = None if gap or move else better_space(collection)
+    return ModelNotes(gap, move, moving, better)
+
+
+def run_notes(run: IngestionRun, user: Any = None) -> ModelNotes:
+    """For a run that has ended: of the documents that it brought, of those that `user` may see, and
+    of the move that they caused."""
+    gap = run_gap(run, user)
+    move = open_move(run.collection) if run.is_finished and not gap else None
+    return ModelNotes(gap, move, move_sentence(move, run.collection) if move else "", None)
+
+
 def open_move(collection: Collection) -> Reembedding | None:
     """The unfinished move of the collection's passages to another model, or of everything's."""
     if not collection.former_spaces:
@@ -241,3 +210,25 @@ def open_move(collection: Collection) -> Reembedding | None:
         target=collection.space
     )
     return moves.filter(collection=collection).first() or moves.filter(collection=None).first()
+
+
+def move_sentence(move: Reembedding, collection: Collection) -> str:
+    """What is happening, in the words of somebody who chose no model where nobody did."""
+    numbers = {"done": f"{move.done:,}", "total": f"{move.total:,}"}
+    if collection.automatic_model:
+        documents = documents_by_language(Document.objects.filter(collection=collection))
+        former = EmbeddingSpace.objects.filter(pk__in=collection.former_spaces)
+        foreign = [
+            code
+            for code in counted_languages(documents)
+            if not all(is_made_for(space.languages, code) for space in former)
+        ]
+        if foreign:
+            foreign.sort(key=lambda code: (-documents[code], code))
+            return _(
+                "Some documents are in %(languages)s. They are being prepared so that questions in"
+                " %(languages)s find them: %(done)s of %(total)s."
+            ) % {"languages": list_languages(foreign), **numbers}
+    return _(
+        "Passages are moving to %(model)s: %(done)s of %(total)s. All of them are found meanwhile."
+    ) % {"model": move.target.model_name, **numbers}

@@ -1,11 +1,11 @@
 """Embedding spaces: created, indexed, measured, re-embedded, deleted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import PROTECT, ForeignObjectRel, Q
 from django.utils.text import slugify
 from django.utils.translation import gettext
@@ -15,17 +15,11 @@ from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from common.shards import MAIN, all_shards, current_shard, each_shard, on_shard
 from documents.ingestion import reembed
+from documents.ingestion.space_choice import add_space
 from documents.ingestion.vector_indexes import IndexState, build_index, drop_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
 from documents.services.audit import record
-from documents.spaces import (
-    HNSW_DEFAULTS,
-    INDEX_TYPES,
-    PRECISIONS,
-    check_options,
-    checked_index,
-    resolve_metric,
-)
+from documents.spaces import check_options
 from inference.interfaces import InferenceError
 from inference.model_registry import alias_of, embedders
 
@@ -107,68 +101,6 @@ def default_space() -> EmbeddingSpace:
             if new.index_type == EmbeddingSpace.IndexType.HNSW:
                 cursor.execute(new.sql.create_index())
         return new
-
-
-def add_space(
-    *,
-    name: str,
-    embedder: str = "default",
-    metric: str = "cosine",
-    index_type: str = "hnsw",
-    precision: str | None = None,
-    options: Mapping[str, int] | None = None,
-    query_instruction: str = "",
-) -> tuple[EmbeddingSpace, list[str]]:
-    """A new, empty space for an embedder's vectors, and remarks on automatic choices.
-
-    `precision` None takes the finest that can be indexed. The index is built when chunks come.
-    Raises InvalidInput, Conflict, and InferenceError if the embedder does not answer.
-    """
-    if not name or name != slugify(name) or len(name) > 63:
-        raise InvalidInput(
-            gettext("A space's name has lower-case letters, digits and hyphens, at most 63."),
-            field="name",
-        )
-    metric = resolve_metric(metric)
-    for field, value, known in (
-        ("index", index_type, INDEX_TYPES),
-        ("precision", precision, (None, *PRECISIONS)),
-    ):
-        if value not in known:
-            names = ", ".join(filter(None, known))
-            raise InvalidInput(
-                gettext("There is no {field} “{value}”. Use {names}.").format(
-                    field=field, value=value, names=names
-                ),
-                field=field,
-            )
-    model = embedders[embedder]
-    index_type, chosen, remarks = checked_index(
-        dimensions=model.dimensions,
-        index_type=index_type,
-        precision=precision,
-        options=options or {},
-    )
-    defaults = HNSW_DEFAULTS if index_type == "hnsw" else {}
-    try:
-        with transaction.atomic():
-            space = EmbeddingSpace.objects.create(
-                name=name,
-                embedder=embedder,
-                model_name=model.model_name,
-                dimensions=model.dimensions,
-                metric=metric,
-                query_instruction=query_instruction,
-                index_type=index_type,
-                index_options={**defaults, **(options or {})},
-                precision=chosen,
-            )
-            record(Action.MADE, space)
-    except IntegrityError as error:
-        raise Conflict(
-            gettext("There is a space “{name}” already. Choose another name.").format(name=name)
-        ) from error
-    return space, remarks
 
 
 def space_reports(*, name: str = "", count: bool = True) -> list[SpaceReport]:
@@ -285,13 +217,15 @@ def reembed_inline(
     *,
     target: EmbeddingSpace,
     collection: Collection | None = None,
+    by_hand: bool = True,
     on_progress: Callable[[Reembedding], Any] = lambda row: None,
 ) -> Reembedding:
-    """Move a collection, or all, into `target`, in this process; or resume.
+    """Move a collection, or all, into `target`, in this process; or resume. `by_hand`: somebody
+    chose the model, and it stays.
 
     Returns early if it is stopped or taken over. Raises Conflict and InferenceError.
     """
-    row = reembed.start_reembedding(target=target, collection=collection)
+    row = reembed.start_reembedding(target=target, collection=collection, by_hand=by_hand)
     token = reembed.take_over(row)
     if reembed.builds_index_first(row):
         reembed.build_target_index(row, token=token)
@@ -314,10 +248,16 @@ def reembed_inline(
 
 
 def queue_reembedding(
-    *, target: EmbeddingSpace, collection: Collection | None = None, user: Any = None
+    *,
+    target: EmbeddingSpace,
+    collection: Collection | None = None,
+    by_hand: bool = True,
+    user: Any = None,
 ) -> Reembedding:
     """The same on the `embed` queue; returns at once."""
-    row = reembed.start_reembedding(target=target, collection=collection, user=user)
+    row = reembed.start_reembedding(
+        target=target, collection=collection, by_hand=by_hand, user=user
+    )
     from documents.tasks import enqueue_reembedding  # noqa: PLC0415 (loads Celery)
 
     enqueue_reembedding(row, reembed.take_over(row))

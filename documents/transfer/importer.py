@@ -36,6 +36,7 @@ from documents.ingestion.preparation import (
 )
 from documents.ingestion.registration import open_items, register_documents
 from documents.ingestion.sources import MAX_KEY_BYTES, BrokenSource, Source
+from documents.ingestion.space_choice import fit_space
 from documents.ingestion.stored_files import delete_files
 from documents.languages import CONFIGURATIONS, FALLBACK, configuration, configuration_oids
 from documents.models import (
@@ -344,6 +345,9 @@ class Importer:
             self._record_failures(broken)
             changed = self._changed(documents)
             with_text = [e for e in changed if e.document.is_current and not e.stored_with]
+            if not any(map(_has_own_vector, with_text)):
+                languages = {entry.document.key: entry.document.language for entry in with_text}
+                fit_space(self.collection, languages)
             self._store(with_text)
             for entry in changed:
                 if entry not in with_text:
@@ -530,6 +534,13 @@ class Importer:
             and self.header.model_name == here.model_name
         )
         return here.digest(entry.document.declared) if cut_alike else ""
+
+
+def _has_own_vector(entry: ImportedDocument) -> bool:
+    """Whether a program stored a vector of its own with it, which chose the model."""
+    return any(
+        chunk.content_sha256 != chunk_digest(chunk.context, chunk.text) for chunk in entry.chunks
+    )
 
 
 def _import_batches(entries: Iterable[ImportEntry]) -> Iterator[list[ImportEntry]]:

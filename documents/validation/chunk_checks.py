@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import connection
 
 from documents import lexical_index
+from documents.fitting_models import better_space
 from documents.ingestion.vector_indexes import build_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace
 from documents.validation.base import Check, Scope, SqlProbe, execute, fix_each
@@ -146,6 +147,13 @@ def spaces_without_index(scope: Scope) -> list[EmbeddingSpace]:
             else Chunk.objects.filter(space=space)[: most + 1].count() > most
         )
     ]
+
+
+def _collections_with_former_model(scope: Scope) -> list[str]:
+    collections = Collection.objects.select_related("space", "workspace").order_by("pk")
+    if scope.collection_id is not None:
+        collections = collections.filter(pk=scope.collection_id)
+    return [f"{row.workspace.slug}/{row.slug}" for row in collections if better_space(row)]
 
 
 def _collections_with_differences(scope: Scope) -> list[int]:
@@ -291,6 +299,14 @@ PROBES: tuple[Check | SqlProbe, ...] = (
         "`manage.py spaces build-index NAME`, or `validate --fix`, which may take long.",
         fix_each(spaces_without_index, build_index),
         lambda scope: [space.name for space in spaces_without_index(scope)],
+    ),
+    Check(
+        "former_model",
+        "collections",
+        "have the model of an earlier release, and that of new collections finds more",
+        "Move them on their pages, or with `manage.py reembed --to NAME --collection SLUG`;"
+        " `manage.py spaces list` says which space is the default. Nothing is wrong until then.",
+        find=_collections_with_former_model,
     ),
     SqlProbe(
         _INVALID_INDEXES,

@@ -23,7 +23,7 @@ from documents.services import (
     delete_collection,
     get_collection,
     ingest_uploads,
-    language_gap,
+    model_notes,
     move_to_fitting_model,
     open_move,
     queue_reembedding,
@@ -89,8 +89,7 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         "active_run": IngestionRun.objects.visible_to(request.user)
         .filter(collection=collection, finished_at=None)
         .first(),
-        "gap": language_gap(collection, documents),
-        "move": open_move(collection),
+        "notes": model_notes(collection, documents),
     }
     return render(request, "documents/collection.html", context)
 
@@ -167,7 +166,9 @@ def move(request: HttpRequest, slug: str) -> HttpResponse:
     stopped = open_move(collection)
     with errors_as_messages(request):
         if stopped is not None and stopped.collection_id == collection.pk:
-            queue_reembedding(target=stopped.target, collection=collection, user=request.user)
+            queue_reembedding(
+                target=stopped.target, collection=collection, by_hand=False, user=request.user
+            )
         else:
             move_to_fitting_model(collection=collection, user=request.user)
     return redirect("collection", slug=collection.slug)
@@ -206,7 +207,7 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
         "form": form,
         "max_bytes": settings.MAX_UPLOAD_BYTES,
         "max_files": settings.MAX_UPLOAD_FILES,
-        "gap": language_gap(
+        "notes": model_notes(
             collection, collection.documents.visible_to(request.user).filter(is_current=True)
         ),
     }

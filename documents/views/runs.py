@@ -60,7 +60,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
         "pace": run_progress(run, open_states(run)),
         "stages": stage_times(run),
         "retryable": services.retryable(run).count() if run.failed else 0,
-        "gap": services.run_gap(run, request.user),
+        "notes": services.run_notes(run, request.user),
         "retries": run.retries.order_by("id"),
         "items": rows[:ITEMS_PER_PAGE],
         "first": first,

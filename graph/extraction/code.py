@@ -61,8 +61,9 @@ MAX_IDENTIFIERS = 64
 MIN_CHARACTERS, MAX_CHARACTERS = 3, 120
 
 _CODE = frozenset(language.media_type for language in LANGUAGES)
-# Everything that repeats has an end, so that no text takes longer than its length lets expect.
-_FILE = rf"(?:[\w.-]{{1,60}}/){{0,12}}[\w-][\w.-]{{0,80}}\.(?:{FILE_SUFFIXES})\b(?![\w/])"
+#: A file name with or without folders. Everything that repeats has an end, so that no text takes
+#: longer than its length lets expect.
+FILE_PATH = rf"(?:[\w.-]{{1,60}}/){{0,12}}[\w-][\w.-]{{0,80}}\.(?:{FILE_SUFFIXES})\b(?![\w/])"
 #: Most prose has none of these, and is passed over.
 _HINT = re.compile(
     r"_\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]{3}|[.:][:A-Za-z]|\(\)|[A-Z]-?\d\d|`|--[a-z]"
@@ -72,7 +73,7 @@ _PROSE = rf"""
     (?P<address>(?:https?|ftp)://\S+|(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}\.\S+|\bwww\.\S+)
   | \b(?P<standard>RFC|PEP|ISO|IEC|IEEE|DIN)(?:[ ]|-)?(?P<number>\d{{1,5}}(?:[.-]\d{{1,4}})?)\b
   | \b(?P<advisory>CVE-\d{{4}}-\d{{4,7}}|GHSA(?:-[0-9a-z]{{4}}){{3}})\b
-  | (?<![\w.-])(?P<file>{_FILE})
+  | (?<![\w.-])(?P<file>{FILE_PATH})
   | `(?P<quoted>[A-Za-z_][\w-]*(?:(?:\.|::)[A-Za-z_]\w*)*)(?:\(\))?`
   | (?<![\w-])(?P<flag>--[a-z][a-z0-9]+(?:-[a-z0-9]+)*)\b
   | (?<![\w.])(?P<path>[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+)(?P<called>\(\))?
@@ -94,6 +95,7 @@ _SPACE = re.compile(r"\s")
 _SEPARATOR = re.compile(r"\.|::")
 _MIXED_CASE = re.compile(r"\w_\w|[a-z0-9][A-Z]")
 _SELF_PREFIX = re.compile(r"(?:self|this|cls|super|Self)(?:\.|::)")
+_BRAND = re.compile(r"(?=.{4})[a-z]?[A-Z]+[a-z][A-Za-z]*")
 _HASH = re.compile(r"(?=\w*\d)[0-9a-fA-F_]+\Z")
 
 
@@ -102,7 +104,7 @@ def code_mentions(source: Source) -> Iterator[Mention]:
     tally = MentionCounter(most=MAX_IDENTIFIERS)
     is_code = source.media_type in _CODE
     own = PurePosixPath(source.key.replace("\\", "/")).name
-    if source.passages and re.fullmatch(_FILE, own):
+    if source.passages and re.fullmatch(FILE_PATH, own):
         tally.add(Mention(0, normalize_name(own), own, "code", "self"))
     for at, passage in enumerate(source.passages):
         # Class and function around a passage of source code, and both as `Class.method`.
@@ -112,7 +114,9 @@ def code_mentions(source: Source) -> Iterator[Mention]:
         for name in defined:
             tally.add(Mention(at, normalize_name(name), name, "code", "heading"))
         for spot, kind in _find_identifiers(passage.text, is_code=is_code):
-            tally.add(Mention(at, spot.form, spot.name, "code", kind, 1, spot.start, spot.end))
+            is_name = not is_code and _is_written_as_name(spot, passage.text)
+            type = "name" if is_name else "code"
+            tally.add(Mention(at, spot.form, spot.name, type, kind, 1, spot.start, spot.end))
     return tally.mentions()
 
 
@@ -181,6 +185,18 @@ def _file_spans(match: re.Match[str]) -> Iterator[tuple[TextSpan, Kind]]:
     if name != written:
         yield TextSpan(normalize_name(written), written, match.start("file"), end), "text"
     yield TextSpan(normalize_name(name), name, end - len(name), end), "text"
+
+
+def _is_written_as_name(spot: TextSpan, text: str) -> bool:
+    """Whether prose writes it like `YouTube`, `iPhone`: capitals, and no sign of a program
+    around.
+    """
+    before, behind = text[spot.start - 1 : spot.start], text[spot.end : spot.end + 1]
+    return (
+        _BRAND.fullmatch(spot.name) is not None
+        and (not before or before not in "`.:/-_")
+        and (not behind or behind not in "`(:/_")
+    )
 
 
 def _is_significant(name: str) -> bool:

@@ -43,7 +43,7 @@ RULES: tuple[Rule, ...] = (
 
 
 #: Increased when results change, so that outdated extractions are known.
-RULES_VERSION, MODEL_VERSION = 1, 1
+RULES_VERSION, MODEL_VERSION = 2, 1
 #: Attempts per passage: replies vary.
 MODEL_TRIES = 2
 _REPLY_ERRORS = (UnreadableReply, EmptyAnswer, AnswerRefused, MalformedAnswer)

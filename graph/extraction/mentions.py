@@ -116,7 +116,13 @@ class MentionCounter:
 
 
 def merge_mentions(first: Mention, second: Mention) -> Mention:
-    """Both as one mention; the position is the first in the text."""
+    """Both as one mention; the position is the first in the text.
+
+    What is also written as a name is one, unless code defines it: Python beside `python`.
+    """
+    is_respelled = first.kind == "text" and first.name != second.name
+    if is_respelled and (first.type, second.type) == ("code", "name"):
+        first = replace(first, type=second.type, name=second.name)
     place = first if first.end or not second.end else second
     kind = max(first.kind, second.kind, key=KIND_STRENGTH.__getitem__)
     count = first.count + second.count

@@ -6,6 +6,7 @@ from datetime import date
 from itertools import dropwhile
 from typing import NamedTuple
 
+from graph.extraction.code import FILE_PATH
 from graph.extraction.mentions import Kind, Mention, MentionCounter, Source, TextSpan
 from graph.extraction.normalized_names import FUNCTION_WORDS, INSIDE_NAMES, normalize_name
 
@@ -26,6 +27,8 @@ _MONTHS: Sequence[str] = (
     "november nov novembre noviembre",
     "december dec dezember dez décembre déc decembre diciembre dic",
 )
+#: Full names of four letters.
+_SHORT_MONTHS = frozenset(("june", "july", "märz", "juni", "juli", "juin", "août", "aout"))
 _NUMBERS = {name: at for at, names in enumerate(_MONTHS, start=1) for name in names.split()}
 _MONTH = "(?:" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + r")\b\.?"
 _YEAR = r"[12]\d{3}(?![\d%])(?![.,]\d)"
@@ -129,6 +132,7 @@ _AFTER_SHORT = re.compile(r"\. ?")
 _SENTENCE_OPENING = re.compile(
     r"[.!?:;…。！？][\"'”’»)\]]*\s*$|[\"“„«(\[•*|\n]\s*$|\n\s*(?:[-+>]\s*)+$"
 )
+_SECTION_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})+")
 _POSSESSIVE = ("'s", "’s")
 _TITLE_ABBREVIATIONS = (
     "st dr mr mrs ms jr sr mt ft prof gen col capt lt sgt rev hon gov sen rep no bros"
@@ -151,6 +155,10 @@ class Word(NamedTuple):
         return self.text[0].isdigit()
 
     @property
+    def is_section_number(self) -> bool:
+        return _SECTION_NUMBER.fullmatch(self.text) is not None
+
+    @property
     def is_short(self) -> bool:
         """An initial or abbreviation, whose full stop ends no sentence."""
         is_letter = len(self.text) == 1 and self.is_capital
@@ -164,8 +172,8 @@ def capitalized_runs(text: str) -> Iterator[tuple[Sequence[Word], bool]]:
     """
     for unbroken in _unbroken_runs(text):
         opens, words = unbroken[0].opens, unbroken
-        if opens and words[0].text.casefold() in FUNCTION_WORDS:
-            # `In the United States` → `United States`
+        if opens and (words[0].text.casefold() in FUNCTION_WORDS or words[0].is_section_number):
+            # `In the United States` → `United States`, `7.2 Safety Officer` → `Safety Officer`
             words = list(dropwhile(lambda word: not (word.is_capital or word.is_number), words[1:]))
         if not any(word.is_capital for word in words):
             continue
@@ -269,6 +277,18 @@ def title_names(title: str) -> list[str]:
     return [each for name, each in reversed(by_form.items()) if name]
 
 
+_WEEKDAYS = """
+monday tuesday wednesday thursday friday saturday sunday
+montag dienstag mittwoch donnerstag freitag samstag sonntag
+lundi mercredi jeudi vendredi samedi dimanche lunes martes miercoles jueves viernes domingo
+"""
+#: Months and days by their full names, but for `Mars` and `May`, which are more often others.
+_CALENDAR_WORDS = frozenset(
+    (
+        *(normalize_name(month) for month in _NUMBERS if len(month) > 4 or month in _SHORT_MONTHS),
+        *_WEEKDAYS.split(),
+    )
+)
 #: Most names per passage; longer ones are lists.
 MAX_NAMES = 100
 #: A quotation of more words is not the title of anything.
@@ -278,11 +298,33 @@ MAX_FULL_NAME_WORDS = 4
 _STORED = ("kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", "kbit", "mbit", "gbit")
 _PHYSICAL = ("hz", "khz", "mhz", "ghz", "kw", "kwh", "mwh", "gwh", "kv", "kpa", "mpa", "db")
 _UNITS = frozenset((*_STORED, *_PHYSICAL))
+#: Units only behind a number: alone they are initials, states or degrees.
+_SHORT_UNITS = "w mw gw wh v a ma ah mah n kn nm j kj mj pa hpa"
+_CURRENCIES = "eur usd gbp chf jpy cny cad aud sek nok dkk pln"
+_UNITS_OF_NUMBERS = frozenset(f"{_SHORT_UNITS} {_CURRENCIES}".split())
 _QUOTATION = re.compile(
     r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|„([^“”\n]{2,80})[“”]|«([^»\n]{2,80})»"
     r"|``([^'`\n]{2,80}?) ?''"
 )
 _ACRONYM = re.compile(r"\s?\(([A-Z][A-Z&.]{1,9})s?\)")
+
+
+#: Text that is written for programs: capitals in it make no names.
+_FOR_PROGRAMS = re.compile(
+    rf"""
+    ^[ ]{{0,3}}(?P<fence>`{{3,}}|~{{3,}})[^\n]*\n(?s:.*?)(?:^[ ]{{0,3}}(?P=fence)[`~]*[ ]*$|\Z)
+  | (?<![`\w])(?P<ticks>`{{1,2}})(?=[^\s`])(?:(?!'')[^`\n]){{1,200}}(?<=\S)(?P=ticks)(?![`\w])
+  | (?<=\])\([^\s()]{{1,500}}(?:\([^\s()]{{0,200}}\)[^\s()]{{0,500}})?\)?
+  | \b[a-z][a-z+]{{1,20}}://\S+ | \bwww\.\S+
+  | (?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}})+
+  | (?<![\w.-]){FILE_PATH}
+  | (?<![\w-])--[a-z][\w-]*(?:=\S+)?
+  | \b[^\W_]+(?:_+[^\W_]+)+
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+#: Most texts have none of these, and are passed over.
+_FOR_PROGRAMS_HINT = re.compile(r"`|~~~|\]\(|://|www\.|@|--[a-z]|\w_\w|[\w-]\.[A-Za-z]")
 
 
 def name_mentions(source: Source) -> Iterator[Mention]:
@@ -308,7 +350,11 @@ def names(text: str) -> Iterator[TextSpan]:
     """Capitalised phrases with their parts, and quotations with a capital.
 
     A single word that begins a sentence counts only if the text capitalises it elsewhere too.
+    Code, addresses, paths and options contain none; other rules read them.
     """
+    if _FOR_PROGRAMS_HINT.search(text):
+        # NUL, which no text has: a name does not go on over it, and no sentence begins behind it.
+        text = _FOR_PROGRAMS.sub(lambda match: "\0" * len(match[0]), text)
     found = list(capitalized_runs(text))
     elsewhere = {word.text for words, opens in found if not opens for word in words}
     for words, opens in found:
@@ -317,7 +363,8 @@ def names(text: str) -> Iterator[TextSpan]:
     for quoted in _QUOTATION.finditer(text):
         group = quoted.lastindex or 1
         quotation = quoted[group].split()
-        if len(quotation) <= MAX_QUOTED_WORDS and any(word[0].isupper() for word in quotation):
+        is_prose = "\0" not in quoted[group] and len(quotation) <= MAX_QUOTED_WORDS
+        if is_prose and any(word[0].isupper() for word in quotation):
             yield from _name_spans(text, *quoted.span(group))
 
 
@@ -332,14 +379,24 @@ def _name_spans(text: str, start: int, end: int) -> Iterator[TextSpan]:
         len(normal) > 1
         and not is_word
         and not (name.isdigit() or any(date.name == name for date in dates(name)))
-        and not all(word.isdigit() or word in _UNITS for word in normal.split())
+        and not _is_quantity(normal.split())
     ):
         yield TextSpan(normal, name, start, end)
 
 
+def _is_quantity(words: Sequence[str]) -> bool:
+    has_number = any(word.isdigit() for word in words)
+    return all(
+        word.isdigit() or word in _UNITS or (has_number and word in _UNITS_OF_NUMBERS)
+        for word in words
+    )
+
+
 def _mention(at: int, normal: str, spot: TextSpan, kind: Kind) -> Mention:
     start, end = (spot.start, spot.end) if kind == "text" else (0, 0)
-    return Mention(at, normal, spot.name, "name", kind, start=start, end=end)
+    is_date = all(word.isdigit() or word in _CALENDAR_WORDS for word in normal.split())
+    type = "date" if is_date else "name"
+    return Mention(at, normal, spot.name, type, kind, start=start, end=end)
 
 
 def _full_names(source: Source, spots: Sequence[Sequence[TextSpan]]) -> Mapping[str, str]:

@@ -101,6 +101,16 @@ _MAKE_ALIASES_SQL = """
 """
 
 
+# What an earlier version of the rules took for something else; not what people described.
+_RELABEL_NODES_SQL = """
+    UPDATE graph_node AS node SET labels = ARRAY[new.label], name = new.name
+    FROM jsonb_to_recordset(%s::jsonb) AS new (id bigint, name text, label text)
+    WHERE node.id = new.id AND node.origin = 'extracted'
+      AND node.labels <> ARRAY[new.label]::varchar[]
+      AND node.labels <@ ARRAY['code', 'date', 'email', 'name', 'ref', 'table']::varchar[]
+"""
+
+
 class VanishedNode(Exception):
     """A node or edge was deleted concurrently: everything must be looked up again."""
 
@@ -114,7 +124,9 @@ def resolve_mentions(
     Forms are looked up among all aliases, so that merged nodes stay merged, and extracted names
     match given nodes.
     """
-    first = {mention.form: mention for mention in reversed(list(mentions))}
+    first: dict[str, Mention] = {}
+    for mention in sorted(mentions, key=_is_code):
+        first.setdefault(mention.form, mention)
     known = _known_nodes(workspace_id, list(first))
     new = [mention for form, mention in first.items() if form not in known]
     if not new:
@@ -138,6 +150,13 @@ def resolve_mentions(
     if len(known) < len(first):
         raise VanishedNode
     return known, made.difference(known.values())
+
+
+def _is_code(mention: Mention) -> bool:
+    """A sort key: what prose calls by name anywhere is a thing, though it stands in code elsewhere,
+    such as Python and `python`.
+    """
+    return mention.type == "code"
 
 
 def node_key(mention: Mention) -> str:
@@ -325,6 +344,9 @@ def _record_batch(claim: Claim, readings: Sequence[DocumentReading]) -> list[int
             if not plan.nodes <= {pk for (pk,) in cursor.fetchall()}:
                 raise VanishedNode
             cursor.execute(_LOCK_EDGES_SQL + strength, [sorted(edges)])
+        upgraded = [each for each in mine if rows[each.document_id].recipe not in ("", each.recipe)]
+        if upgraded:
+            _relabel_nodes(upgraded, plan)
         if plan.before.nodes:
             chunk_ids = [pk for reading in mine for pk in reading.stored.chunk_ids]
             Evidence.objects.filter(chunk__in=chunk_ids)._raw_delete("default")
@@ -342,6 +364,22 @@ def _record_batch(claim: Claim, readings: Sequence[DocumentReading]) -> list[int
         remove_orphans(MentionedRows(gone, plan.before.edges))
         _finish_documents(mine, rows, plan)
     return [reading.document_id for reading in mine]
+
+
+def _relabel_nodes(readings: Sequence[DocumentReading], plan: _WritePlan) -> None:
+    """Corrects the labels of nodes that these readings take for something else than an earlier
+    version of the rules did.
+    """
+    chunk_ids = {pk for reading in readings for pk in reading.stored.chunk_ids}
+    first: dict[int, Mention] = {}
+    now = ((node, each) for (chunk, node), each in plan.mentions.items() if chunk in chunk_ids)
+    for node, each in sorted(now, key=lambda pair: _is_code(pair[1])):
+        first.setdefault(node, each)
+    labelled = [
+        {"id": node, "name": each.name, "label": _node_label(each)} for node, each in first.items()
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_RELABEL_NODES_SQL, [json.dumps(labelled)])
 
 
 def _unchanged(readings: Sequence[DocumentReading]) -> list[DocumentReading]:

@@ -5,6 +5,7 @@ The reading functions are defined in `graph.reading`.
 
 from graph.inputs import EdgeInput, NodeInput
 from graph.reading.export import export_cytoscape, export_graphml
+from graph.reading.most_named import most_named
 from graph.reading.pages import list_edges, mentions_of, neighbors
 from graph.reading.search import find_nodes
 from graph.reading.statistics import graph_statistics
@@ -31,6 +32,7 @@ __all__ = [
     "mentions_of",
     "merge_nodes",
     "merge_preview",
+    "most_named",
     "neighbors",
     "shortest_path",
     "subgraph",

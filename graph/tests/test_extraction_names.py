@@ -59,6 +59,69 @@ def test_what_only_begins_a_sentence_or_stands_beside_is_none(text: str, name: s
     assert name not in found(text)
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["`PASSWORD`", "``Reset Password``", "MAX_UPLOAD_BYTES", "--Collection", "--collection=Bikes",
+     "https://example.org/Some/Page", "[](../Settings.md#Answers)", "docs/Some Page.md",
+     "Manage.py", "ada@Example.org", "```sh\nPOST Content-Type\n```", "~~~\nPOST\n~~~",
+     "postgresql://USER:PASSWORD@HOST/DATABASE"],
+)  # fmt: skip
+def test_code_paths_options_and_addresses_are_no_names(code: str) -> None:
+    # “Page” stands behind a space that no path has.
+    assert found(f"They met Ada Lovelace at\n{code}\nbefore noon") - {"some page", "page"} == {
+        "ada lovelace"
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sang ``Here Comes the Sun '' and ``Yellow Submarine '' there",
+     "sang `Here Comes the Sun' and `Yellow Submarine' there",
+     "read _Here Comes the Sun_ and _Yellow Submarine_ there",
+     "[Come, “Here Comes the Sun”](a.md) or [Yellow Submarine](b.md)"],
+)  # fmt: skip
+def test_quotations_emphasis_and_texts_of_links_are_not_taken_for_code(text: str) -> None:
+    assert {"here comes the sun", "yellow submarine"} <= found(text)
+
+
+@given(st.text(alphabet='`~]()[:/@-_."“”AaBb \n', max_size=300))
+def test_names_are_parts_of_the_text(text: str) -> None:
+    for spot in names.names(text):
+        assert spot.name == text[spot.start : spot.end]
+
+
+@pytest.mark.parametrize("text", ["weighs 8 Nm", "for EUR 19", "750 Wh", "see 7.2 Mb"])
+def test_quantities_are_no_names(text: str) -> None:
+    assert found(text) == set()
+
+
+def test_units_alone_may_be_names() -> None:
+    assert found("lives in Boston, MA with a PA") == {"boston", "ma", "pa"}
+
+
+def test_the_number_of_a_section_is_no_part_of_its_name() -> None:
+    assert found("7.2 Safety Officer") == {"safety officer"}
+    assert "2017 world series" in found("2017 World Series")
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "type"),
+    [
+        ("since April", "april", "date"),
+        ("as far as Mars", "mars", "name"),
+        ("am Montag kam sie", "montag", "date"),
+        ("by YouTube and eBay", "youtube", "name"),
+        ("by YouTube and eBay", "ebay", "name"),
+        ("by `YouTube` and getValue", "youtube", "code"),
+        ("by `YouTube` and getValue", "getvalue", "code"),
+        ("the class HttpServer()", "httpserver", "code"),
+        ("article P-301", "p 301", "code"),
+    ],
+)
+def test_types_tell_names_from_dates_and_code(text: str, form: str, type: str) -> None:
+    assert by_form(extractors.read_by_rules(source(text)).mentions)[form].type == type
+
+
 def test_a_word_that_begins_a_sentence_counts_if_it_is_a_name_elsewhere() -> None:
     assert "nightfall" in found("Nightfall was late. They played Nightfall again.")
 

@@ -77,6 +77,30 @@ def test_what_is_ingested_is_read_and_counted_on_the_run(collection: Collection)
     assert extraction_state(collection=collection).done == 1
 
 
+def test_what_prose_calls_by_name_is_no_code(collection: Collection) -> None:
+    ingest(collection, "a.md", "Type `python` first.\n\n# Why\n\nIt runs on Python here.")
+    assert Node.objects.get(aliases__form="python").labels == ["name"]
+
+
+def test_reading_by_newer_rules_corrects_what_earlier_ones_took_for_names(
+    collection: Collection,
+) -> None:
+    ingest(collection, "a.md", "Set `password` for Ada Lovelace.")
+    Node.objects.filter(aliases__form="password").update(name="PASSWORD", labels=["name"])
+    Node.objects.filter(aliases__form="ada lovelace").update(labels=["Person"])
+
+    reextract_collection(collection=collection)
+    extract_waiting(collection=collection)
+    assert Node.objects.get(aliases__form="password").labels == ["name"], "by the same rules"
+
+    Extraction.objects.update(recipe="rules 0")
+    reextract_collection(collection=collection, only_stale=True)
+    extract_waiting(collection=collection)
+    password = Node.objects.get(aliases__form="password")
+    assert (password.name, password.labels) == ("password", ["code"])
+    assert Node.objects.get(aliases__form="ada lovelace").labels == ["Person"], "as people had it"
+
+
 def test_reading_again_changes_nothing(collection: Collection) -> None:
     run = ingest(collection, "docs/guide.md", TEXT)
     before = stored(collection), keys(), set(Node.objects.values_list("pk", flat=True))

@@ -20,11 +20,14 @@ from common.fusion_options import Method
 from documents.ingestion.sources import Source, text_source
 from documents.languages import detect_language
 from documents.models import Collection, Document
+from documents.question_language import text_language
 from documents.services import (
     chunk_count,
     delete_collection,
     get_or_create_collection,
     ingest_inline,
+    open_move,
+    reembed_inline,
 )
 from search.evaluation.datasets import Dataset, Entry
 from search.models import EvaluatedQuestion
@@ -233,7 +236,7 @@ def ingested_collection(
         for entry in dataset.corpus:
             declared = {
                 "title": entry.title if entry.text.strip() else "",
-                "language": detect_language(f"{entry.title}\n{entry.text}", default=usual),
+                "language": text_language(f"{entry.title}\n{entry.text}", default=usual),
                 "metadata": entry.fields,
                 "file_name": "document.txt",
             }
@@ -248,6 +251,9 @@ def ingested_collection(
             source=dataset.name,
             on_progress=lambda run: on_progress("ingest", run.settled, len(dataset.corpus)),
         )
+        collection.refresh_from_db()
+        if (move := open_move(collection)) is not None:  # its languages were mixed
+            reembed_inline(target=move.target, collection=move.collection, by_hand=False)
         yield collection, perf_counter() - started
     finally:
         if not keep:

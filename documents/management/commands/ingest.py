@@ -141,8 +141,7 @@ def warning_lines(report: dict[str, Any]) -> list[str]:
 def run_report(run: IngestionRun, *, seconds: float) -> dict[str, Any]:
     """A run as a dictionary for `--json`. `chunks.ready` counts the whole collection."""
     failures = run.items.filter(state=IngestionItem.State.FAILED).order_by("name")
-    gap = services.run_gap(run)
-    notes = [f"{gap.sentence} {gap.cure}"] if gap else []
+    notes = services.run_notes(run).sentences
     duplicates = run.items.filter(state=IngestionItem.State.READY).exclude(
         document__duplicate_of=None
     )
