@@ -78,8 +78,8 @@ def cutting_embedder(space: EmbeddingSpace, language: str) -> Embedder:
     """The embedder whose tokens a text is cut by: that of the space, unless it was not made for
     the language and another configured one was, because the collection moves to that.
 
-    A model for English cuts a word of another script into its letters, and passages would be a
-    fifth as long as they should be. Uses no database. Raises InferenceError.
+    A vocabulary of English cuts a Russian word into its letters, and passages would be a quarter
+    as long as they should be. Uses no database. Raises InferenceError.
     """
     own = embedder_for(space)
     if not is_made_for(space.languages, language):

@@ -1,4 +1,5 @@
-"""Texts in languages that a collection's model was not made for: said with the cure, and moved."""
+"""Texts in languages that a collection's model was not made for: what people are told, and the
+click that moves a collection whose model somebody chose."""
 
 import json
 from typing import Any
@@ -51,8 +52,10 @@ def alice() -> Membership:
 
 @pytest.fixture
 def harbour(alice: Membership) -> Collection:
-    """An English and a German document, embedded by the English model."""
-    collection = services.create_collection(workspace=alice.workspace, name="Harbour")
+    """An English and a German document, embedded by the English model, which somebody chose."""
+    collection = services.create_collection(
+        workspace=alice.workspace, name="Harbour", automatic_model=False
+    )
     sources = [text_source("ferry", ENGLISH), text_source("faehre", GERMAN)]
     services.ingest_inline(collection=collection, sources=sources)
     return collection
@@ -115,6 +118,48 @@ def test_one_click_moves_a_collection_to_a_model_for_its_languages(
     page = client.get(reverse("collection", args=["harbour"])).text
     assert "was not made for" not in page
     assert "are moving" not in page
+
+
+def test_a_collection_of_a_former_release_is_moved_with_its_next_documents_or_by_a_click(
+    harbour: Collection, alice: Membership
+) -> None:
+    services.update_collection(collection=harbour, automatic_model=True)
+    address = reverse("collection", args=["harbour"])
+    page = browser(alice).get(address).text
+    assert "The next documents like them have the collection moved to hashing-768" in page
+    assert "Move to hashing-768" in page
+    more = [text_source("anleger", GERMAN.replace("Fähre", "Anleger"))]
+    services.ingest_inline(collection=harbour, sources=more)
+    said = (
+        "Some documents are in German. They are being prepared so that questions in German find"
+        " them: 0 of 2."
+    )
+    page = browser(alice).get(address).text
+    assert said in page
+    assert "Move to" not in page  # no click is needed
+    run = harbour.runs.order_by("-pk").first()
+    assert run is not None
+    assert said in browser(alice).get(reverse("run", args=[run.pk])).text
+    call = {"workspace": alice.workspace.slug}
+    notes = browser(alice).get(reverse("api:run-detail", args=[run.pk]), call).json()["notes"]
+    assert notes == [said]
+
+
+def test_a_page_offers_the_better_model_of_this_release(
+    harbour: Collection, alice: Membership
+) -> None:
+    services.delete_document(document=Document.objects.get(key="faehre"))
+    services.update_collection(collection=harbour, automatic_model=True)
+    old = EmbeddingSpace.objects.get(is_default=True)
+    EmbeddingSpace.objects.filter(pk=old.pk).update(model_name="all-MiniLM-L6-v2", is_default=False)
+    new = services.add_space(name="new", embedder="default")[0]
+    EmbeddingSpace.objects.filter(pk=new.pk).update(model_name="bge-small-en-v1.5", is_default=True)
+    address = reverse("collection", args=["harbour"])
+    page = browser(alice).get(address).text
+    assert "Its documents were prepared with all-MiniLM-L6-v2, a model of an earlier" in page
+    assert "Move to bge-small-en-v1.5" in page
+    bob = browser(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
+    assert "prepared with all-MiniLM-L6-v2" not in bob.get(address).text
 
 
 def test_who_may_not_edit_reads_who_can(harbour: Collection, alice: Membership) -> None:
