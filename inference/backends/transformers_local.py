@@ -51,13 +51,6 @@ class TransformersEmbedder(LocalEmbedder["Encoder"]):
         self._dimensions = dimensions
         self._pooling = pooling
 
-    @property
-    def max_tokens(self) -> int:
-        if self._packed is not None:
-            # Processes that ask a worker need no more, and its tokenizer takes seconds to build.
-            return self._folder.max_length - self._packed.special_tokens
-        return self._tokenizer.max_tokens
-
     @cached_property
     def _packed(self) -> "PackedModel | None":
         """The bundled multilingual model, where it is that."""

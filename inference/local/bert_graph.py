@@ -15,16 +15,15 @@ from inference.interfaces import BackendUnavailable
 from inference.local.model_folder import read_json
 from inference.local.onnx_graph import CONTRIB, Graph
 
-#: `float32`; `blocks`: 8 bits with a scale for every 32 weights, and for every 32 numbers of what
-#: they are multiplied with (cosine to float32 .9996 and more; faster by a fifth to a half);
-#: `columns`: 8 bits with a scale a column, and one for all that a batch brings (.9987 as below;
-#: twice as fast as float32 and more).
-Precision = Literal["float32", "blocks", "columns"]
+#: `int8`: weights of 8 bits, with a scale for each of a product's columns, and what they are
+#: multiplied with rounded too, with one scale for a batch. Twice as fast as float32 and more.
+Precision = Literal["float32", "int8"]
 
-_BLOCK = 32
-# The second product of a feed-forward layer gets few large and many small numbers, so that one
-# scale for all is too coarse: it alone takes the cosine of multilingual-e5-small from .999 to .995.
-_NARROWING_BLOCK = 128
+# The second product of a feed-forward layer gets few large and many small numbers, for which one
+# scale is too coarse: there each so many numbers have their own. Of multilingual-e5-small that
+# takes the cosine to float32 from .995 to .999, and a tenth of the speed.
+_BLOCK = 128
+_SMALL_BLOCK = 32
 _LARGEST = 127
 
 
@@ -52,7 +51,7 @@ def bert_graph(weights: BertWeights, precision: Precision) -> bytes:
     `attention_mask` (rows, tokens); output `last_hidden_state` like the first.
 
     The word table is left out, since it is most of a multilingual model, and a batch needs few of
-    its rows. Every token is of the first type. `blocks` needs sizes that are multiples of 32.
+    its rows. Every token is of the first type. `int8` needs sizes that are multiples of 32.
     """
     graph = Graph()
     size, wide = weights.hidden_size, weights.feed_forward_size
@@ -63,7 +62,7 @@ def bert_graph(weights: BertWeights, precision: Precision) -> bytes:
         if precision == "float32":
             product = graph.node("MatMul", value, graph.constant(weight.T))
             return graph.node("Add", product, bias)
-        if precision == "columns" and columns <= rows:
+        if columns <= rows:
             scales, numbers = _quantized(weight)
             return graph.node(
                 "DynamicQuantizeMatMul",
@@ -74,9 +73,7 @@ def bert_graph(weights: BertWeights, precision: Precision) -> bytes:
                 bias,
                 domain=CONTRIB,
             )
-        block = _BLOCK
-        if precision == "columns" and columns % _NARROWING_BLOCK == 0:
-            block = _NARROWING_BLOCK
+        block = _SMALL_BLOCK if columns % _BLOCK else _BLOCK
         scales, numbers = _quantized(weight.reshape(rows, columns // block, block))
         return graph.node(
             "MatMulNBits",

@@ -98,6 +98,12 @@ def _locate_packed_model() -> Path:
     return path
 
 
+def onnx_file(folder: Path) -> Path | None:
+    """The ONNX model of a folder, where it has one."""
+    paths = (folder / "model.onnx", folder / "onnx" / "model.onnx")
+    return next((path for path in paths if path.is_file()), None)
+
+
 # Models claim windows of 32,768 and 131,072 tokens. Qwen3's cards use 8,192; beyond that one text
 # fills the memory of most machines, so a longer window must be requested.
 DEFAULT_MAX_LENGTH = 8192

@@ -1,7 +1,7 @@
 """ONNX models made in memory where there is no file of them: nodes, constants, their encoding.
 
-The encoding is that of onnx.proto (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto), of which
-a model needs two dozen fields; the package `onnx` would be 31 MB for them.
+The encoding is that of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto, of which a model
+needs two dozen fields; the package `onnx` would be 31 MB for them.
 """
 
 import struct

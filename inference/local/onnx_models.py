@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from inference.interfaces import BackendUnavailable
 from inference.local.batches import Columns, pad_windows, run_in_batches
 from inference.local.bert_graph import BertWeights, Precision, bert_graph
-from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling
+from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling, onnx_file
 from inference.tokens import Window
 from inference.vectors import normalized
 
@@ -94,12 +94,6 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "allocate memory" in str(error).lower()
 
 
-def onnx_file(folder: Path) -> Path | None:
-    """The model of a folder, where it has one."""
-    paths = (folder / "model.onnx", folder / "onnx" / "model.onnx")
-    return next((path for path in paths if path.is_file()), None)
-
-
 def _needed_file(folder: Path) -> Path:
     if (path := onnx_file(folder)) is None:
         raise BackendUnavailable(
@@ -130,7 +124,7 @@ class OnnxEncoder:
         placement: DeviceOptions,
         *,
         weights: BertWeights | None = None,
-        precision: Precision = "blocks",
+        precision: Precision = "float32",
     ) -> None:
         """Load the folder's file, or build a model of `weights`. Raises BackendUnavailable."""
         self.folder = folder

@@ -49,9 +49,6 @@ class PackedModel:
         self.words, self.positions, self.token_types, self.epsilon, block = rest
         assert block == BLOCK
 
-    #: Put around each text: its begin and its end.
-    special_tokens = 2
-
     def folder(self, *, max_length: int | None) -> ModelFolder:
         """How it is run, as its card says: prefixes, mean of the tokens."""
         if max_length and max_length > self.positions:
@@ -72,23 +69,31 @@ class PackedModel:
     def tokenizer(self, *, max_length: int) -> UnigramWindows:
         """XLM-RoBERTa's. The file's own table of normalized characters is NFKC with the blanks of
         NMT, but for two characters of no language, and is not read."""
-        at = _HEADER.size
-        pieces, begin, end, _, unknown, size = _TOKENIZER_HEADER.unpack_from(self._data, at)
-        at += _TOKENIZER_HEADER.size
-        ends = np.frombuffer(self._data, np.uint32, pieces + 1, at).tolist()
-        at += 4 * (pieces + 1)
-        scores = np.frombuffer(self._data, np.float32, pieces, at).tolist()
-        at += 4 * pieces
-        blob = self._data[at : at + size]
-        tokenizer = UnigramTokenizer(
-            (blob[start:stop].decode() for start, stop in pairwise(ends)),
-            scores,
-            unknown=unknown,
-            normalizer=normalizers.Sequence(
-                [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
-            ),
+        pieces, begin, end, _, unknown, size = _TOKENIZER_HEADER.unpack_from(
+            self._data, _HEADER.size
         )
-        return UnigramWindows(tokenizer, [begin], [end], max_length=max_length)
+
+        def load() -> UnigramTokenizer:
+            at = _HEADER.size + _TOKENIZER_HEADER.size
+            ends = np.frombuffer(self._data, np.uint32, pieces + 1, at).tolist()
+            at += 4 * (pieces + 1)
+            scores = np.frombuffer(self._data, np.float32, pieces, at).tolist()
+            at += 4 * pieces
+            blob = self._data[at : at + size]
+            return UnigramTokenizer(
+                (blob[start:stop].decode() for start, stop in pairwise(ends)),
+                scores,
+                unknown=unknown,
+                normalizer=normalizers.Sequence(
+                    [
+                        normalizers.Nmt(),
+                        normalizers.NFKC(),
+                        normalizers.Replace(Regex(" {2,}"), " "),
+                    ]
+                ),
+            )
+
+        return UnigramWindows(load, [begin], [end], max_length=max_length)
 
     @cached_property
     def _directory(self) -> dict[str, tuple[int, int, int, int]]:

@@ -4,8 +4,9 @@
 this is a dict of 40 MB, and reads a passage in about 2 ms. Begin with `UnigramTokenizer`.
 """
 
+import threading
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from tokenizers import normalizers
@@ -76,13 +77,22 @@ class UnigramTokenizer:
 
 
 class UnigramWindows(TextWindows):
-    """Counts and windows by it."""
+    """Counts and windows by it. The vocabulary is read with the first text."""
 
     def __init__(
-        self, unigram: UnigramTokenizer, before: Window, after: Window, *, max_length: int
+        self,
+        load: Callable[[], UnigramTokenizer],
+        before: Window,
+        after: Window,
+        *,
+        max_length: int,
     ) -> None:
         super().__init__(before, after, max_length=max_length)
-        self._unigram = unigram
+        self._load = load
+        self._loading = threading.Lock()
+        self._unigram: UnigramTokenizer | None = None
 
     def encode(self, texts: Sequence[str]) -> list[Window]:
-        return [self._unigram.encode(text) for text in texts]
+        with self._loading:
+            unigram = self._unigram = self._unigram or self._load()
+        return [unigram.encode(text) for text in texts]
