@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tokenizers import Tokenizer
-
 from inference.interfaces import BackendUnavailable
-from inference.local.batches import Columns
 from inference.local.model_folder import read_json
 from inference.local.reranker import LocalReranker, S
-from inference.tokens import load_tokenizer
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # settings are checked at each start, and need none of these
+    from tokenizers import Tokenizer
+
+    from inference.local.batches import Columns
     from inference.local.torch_models import CrossEncoder
 
 
@@ -22,7 +21,9 @@ class PairReranker(LocalReranker[S]):
     """
 
     @cached_property
-    def _tokenizer(self) -> Tokenizer:
+    def _tokenizer(self) -> "Tokenizer":
+        from inference.tokens import load_tokenizer  # noqa: PLC0415
+
         checkpoint = self._checkpoint
         tokenizer = load_tokenizer(checkpoint.path, lowercase=checkpoint.lowercase)
         special = tokenizer.num_special_tokens_to_add(is_pair=True)
@@ -40,7 +41,7 @@ class PairReranker(LocalReranker[S]):
         config = read_json(self._checkpoint.path / "tokenizer_config.json")
         return "token_type_ids" in config.get("model_input_names", ["token_type_ids"])
 
-    def _columns(self, query: str, texts: Sequence[str], instruction: str | None) -> Columns:
+    def _columns(self, query: str, texts: Sequence[str], instruction: str | None) -> "Columns":
         encodings = self._tokenizer.encode_batch_fast([(query, text) for text in texts])
         columns = {"input_ids": [encoding.ids for encoding in encodings]}
         if self._has_types:

@@ -3,22 +3,26 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from inference.interfaces import InvalidScore, check_texts
-from inference.local.batches import Columns
 from inference.local.model_folder import LocalModel, ModelFolder, read_checkpoint
 
+if TYPE_CHECKING:  # settings are checked at each start, and need none of these
+    import numpy as np
+    from numpy.typing import NDArray
 
-def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
+    from inference.local.batches import Columns
+
+
+def sigmoid_scores(log_odds: "NDArray[np.float32]") -> list[float]:
     """The logistic function of each. Raises InvalidScore naming the first that is not finite.
 
     In float64, where two good texts keep their order up to log-odds of 36; in float32 both would
     round to 1 from 17 on.
     """
+    import numpy as np  # noqa: PLC0415
+
     if not np.isfinite(log_odds).all():
         row = int(np.argmin(np.isfinite(log_odds)))
         raise InvalidScore(
@@ -31,7 +35,7 @@ def sigmoid_scores(log_odds: NDArray[np.float32]) -> list[float]:
 class ScoringModelProtocol(Protocol):
     """A model in memory, of torch or of onnxruntime."""
 
-    def log_odds(self, columns: Columns) -> NDArray[np.float32]:
+    def log_odds(self, columns: "Columns") -> "NDArray[np.float32]":
         """Log-odds of relevance, shape (texts,), in the order given."""
 
 
@@ -60,5 +64,5 @@ class LocalReranker(LocalModel[S]):
         return read_checkpoint(self._located[0], max_length=self._max_length)
 
     @abstractmethod
-    def _columns(self, query: str, texts: Sequence[str], instruction: str | None) -> Columns:
+    def _columns(self, query: str, texts: Sequence[str], instruction: str | None) -> "Columns":
         """The model's inputs for each text, by argument name."""
