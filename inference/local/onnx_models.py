@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from inference.interfaces import BackendUnavailable
 from inference.local.batches import Columns, pad_windows, run_in_batches
-from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling
+from inference.local.bert_graph import BertWeights, Precision, bert_graph
+from inference.local.model_folder import DeviceOptions, ModelFolder, Pooling, onnx_file
 from inference.tokens import Window
 from inference.vectors import normalized
 
@@ -28,8 +29,16 @@ Array = NDArray[Any]
 class OnnxRunner:
     """Runs a model over many texts in padded batches; thread-safe."""
 
-    def __init__(self, model: Path | bytes, placement: DeviceOptions, *, pad_id: int) -> None:
-        """`model` is a file, or its content. Raises BackendUnavailable."""
+    def __init__(
+        self,
+        model: Path | bytes,
+        placement: DeviceOptions,
+        *,
+        pad_id: int,
+        embed: Callable[[NDArray[np.int64]], Array] | None = None,
+    ) -> None:
+        """`model` is a file, or its content; `embed` looks words up for a model that reads
+        `inputs_embeds`. Raises BackendUnavailable."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = placement.threads or len(os.sched_getaffinity(0))
         options.inter_op_num_threads = 1
@@ -44,12 +53,13 @@ class OnnxRunner:
                 source, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime has a class for each kind of fault
-            named = "a bundled model" if isinstance(model, bytes) else str(model)
+            named = "the model built of weights" if isinstance(model, bytes) else str(model)
             raise BackendUnavailable(
                 f"{named} cannot be loaded: {error}. Is it a whole ONNX model?"
             ) from error
         self._inputs = {each.name for each in self._session.get_inputs()}
         self._pad_id = pad_id
+        self._embed = embed
         self.batch_tokens = placement.batch_tokens or BATCH_TOKENS
 
     def run(
@@ -68,6 +78,8 @@ class OnnxRunner:
             if "token_type_ids" in columns:
                 types, _ = pad_windows([columns["token_type_ids"][row] for row in rows], pad_id=0)
             given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+            if self._embed is not None:
+                given["inputs_embeds"] = self._embed(ids)
             feed = {name: value for name, value in given.items() if name in self._inputs}
             results[rows] = read(self._session.run(None, feed)[0], mask)
 
@@ -82,15 +94,13 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "allocate memory" in str(error).lower()
 
 
-def onnx_file(folder: Path) -> Path:
-    """The model of a folder. Raises BackendUnavailable."""
-    for path in (folder / "model.onnx", folder / "onnx" / "model.onnx"):
-        if path.is_file():
-            return path
-    raise BackendUnavailable(
-        f"{folder} has neither model.onnx nor onnx/model.onnx: export the model there, or use the"
-        " backend for transformers."
-    )
+def _needed_file(folder: Path) -> Path:
+    if (path := onnx_file(folder)) is None:
+        raise BackendUnavailable(
+            f"{folder} has neither model.onnx nor onnx/model.onnx: export the model there, or use"
+            " the backend for transformers."
+        )
+    return path
 
 
 def pool(hidden: Array, mask: Array, how: Pooling) -> NDArray[np.float32]:
@@ -109,11 +119,20 @@ class OnnxEncoder:
     """An embedding model in memory, loaded on construction; thread-safe."""
 
     def __init__(
-        self, folder: ModelFolder, placement: DeviceOptions, *, model: bytes | None = None
+        self,
+        folder: ModelFolder,
+        placement: DeviceOptions,
+        *,
+        weights: BertWeights | None = None,
+        precision: Precision = "float32",
     ) -> None:
-        """Load the folder's file, or the content `model`. Raises BackendUnavailable."""
+        """Load the folder's file, or build a model of `weights`. Raises BackendUnavailable."""
         self.folder = folder
-        self._runner = OnnxRunner(model or onnx_file(folder.path), placement, pad_id=folder.pad_id)
+        model: Path | bytes = (
+            _needed_file(folder.path) if weights is None else bert_graph(weights, precision)
+        )
+        embed = None if weights is None else weights.embed
+        self._runner = OnnxRunner(model, placement, pad_id=folder.pad_id, embed=embed)
 
     def encode(self, windows: Sequence[Window]) -> NDArray[np.float32]:
         """Shape (len(windows), hidden size), in the order given, not normalised."""
@@ -163,7 +182,9 @@ class OnnxCrossEncoder:
 
     def __init__(self, checkpoint: ModelFolder, placement: DeviceOptions) -> None:
         """Load the folder's file. Raises BackendUnavailable."""
-        self._runner = OnnxRunner(onnx_file(checkpoint.path), placement, pad_id=checkpoint.pad_id)
+        self._runner = OnnxRunner(
+            _needed_file(checkpoint.path), placement, pad_id=checkpoint.pad_id
+        )
 
     def log_odds(self, columns: Columns) -> NDArray[np.float32]:
         """Log-odds of relevance, shape (texts,), in the order given."""

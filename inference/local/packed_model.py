@@ -12,14 +12,16 @@ import hashlib
 import mmap
 import struct
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, normalizers
 
 from inference.interfaces import BackendUnavailable
 from inference.local.model_folder import MULTILINGUAL_E5, ModelFolder, Prompts
+from inference.local.unigram import UnigramTokenizer, UnigramWindows
 
 _SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _HEADER = struct.Struct("<4sI7ifi")
@@ -47,9 +49,6 @@ class PackedModel:
         self.words, self.positions, self.token_types, self.epsilon, block = rest
         assert block == BLOCK
 
-    #: Put around each text: its begin and its end.
-    special_tokens = 2
-
     def folder(self, *, max_length: int | None) -> ModelFolder:
         """How it is run, as its card says: prefixes, mean of the tokens."""
         if max_length and max_length > self.positions:
@@ -67,28 +66,34 @@ class PackedModel:
             prompts=Prompts(document="passage: ", query="query: "),
         )
 
-    def tokenizer(self) -> Tokenizer:
-        """XLM-RoBERTa's. The file's own table of normalised characters is NFKC with the blanks of
+    def tokenizer(self, *, max_length: int) -> UnigramWindows:
+        """XLM-RoBERTa's. The file's own table of normalized characters is NFKC with the blanks of
         NMT, but for two characters of no language, and is not read."""
-        at = _HEADER.size
-        pieces, begin, end, _, unknown, size = _TOKENIZER_HEADER.unpack_from(self._data, at)
-        at += _TOKENIZER_HEADER.size
-        ends = np.frombuffer(self._data, np.uint32, pieces + 1, at).tolist()
-        at += 4 * (pieces + 1)
-        scores = np.frombuffer(self._data, np.float32, pieces, at).tolist()
-        at += 4 * pieces
-        blob = self._data[at : at + size]
-        words = [blob[ends[i] : ends[i + 1]].decode() for i in range(pieces)]
-        tokenizer = Tokenizer(models.Unigram(list(zip(words, scores, strict=True)), unk_id=unknown))
-        tokenizer.normalizer = normalizers.Sequence(
-            [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
+        pieces, begin, end, _, unknown, size = _TOKENIZER_HEADER.unpack_from(
+            self._data, _HEADER.size
         )
-        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{words[begin]} $A {words[end]}",
-            special_tokens=[(words[begin], begin), (words[end], end)],
-        )
-        return tokenizer
+
+        def load() -> UnigramTokenizer:
+            at = _HEADER.size + _TOKENIZER_HEADER.size
+            ends = np.frombuffer(self._data, np.uint32, pieces + 1, at).tolist()
+            at += 4 * (pieces + 1)
+            scores = np.frombuffer(self._data, np.float32, pieces, at).tolist()
+            at += 4 * pieces
+            blob = self._data[at : at + size]
+            return UnigramTokenizer(
+                (blob[start:stop].decode() for start, stop in pairwise(ends)),
+                scores,
+                unknown=unknown,
+                normalizer=normalizers.Sequence(
+                    [
+                        normalizers.Nmt(),
+                        normalizers.NFKC(),
+                        normalizers.Replace(Regex(" {2,}"), " "),
+                    ]
+                ),
+            )
+
+        return UnigramWindows(load, [begin], [end], max_length=max_length)
 
     @cached_property
     def _directory(self) -> dict[str, tuple[int, int, int, int]]:
@@ -117,11 +122,29 @@ class PackedModel:
         blocks = blocks.reshape(-1, columns // BLOCK, _BLOCK_BYTES)
         return blocks[..., :2].copy().view(np.float16)[..., 0], blocks[..., 2:].copy()
 
+    @cached_property
+    def _words_in_file(self) -> NDArray[np.uint8]:
+        kind, _, offset, size = self._directory["emb.word"]
+        assert kind == _PACKED
+        blocks = np.frombuffer(self._data, np.uint8, size, offset)
+        return blocks.reshape(self.words, self.hidden_size // BLOCK, _BLOCK_BYTES)
+
+    def embed(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Rows of the word table: token ids (…) to vectors (…, hidden size). The table, two thirds
+        of the model, is not read into memory."""
+        rows = self._words_in_file[ids]
+        scales = rows[..., :2].copy().view(np.float16).astype(np.float32)
+        return (_unpacked(rows[..., 2:]) * scales).reshape(*ids.shape, self.hidden_size)
+
     def tensor(self, name: str, *shape: int) -> NDArray[np.float32]:
         """A tensor of this shape, unpacked where it is packed."""
         kind, count, offset, _ = self._directory[name]
         if kind != _PACKED:
             return np.frombuffer(self._data, np.float32, count, offset).copy().reshape(shape)
         scales, halves = self.packed(name, shape[-1])
-        weights = np.concatenate([halves & 15, halves >> 4], axis=-1).astype(np.float32) - 8
-        return (weights * scales[..., None].astype(np.float32)).reshape(shape)
+        return (_unpacked(halves) * scales[..., None].astype(np.float32)).reshape(shape)
+
+
+def _unpacked(halves: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Bytes (…, 16) of blocks to numbers (…, 32) from -8 to 7."""
+    return np.concatenate([halves & 15, halves >> 4], axis=-1).astype(np.float32) - 8

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from inference.interfaces import InvalidScore, check_texts
 from inference.local.model_folder import LocalModel, ModelFolder, read_checkpoint
 
-if TYPE_CHECKING:  # settings are checked at each start, and need neither
+if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     import numpy as np
     from numpy.typing import NDArray
 

@@ -2,6 +2,7 @@
 models.
 """
 
+import ctypes
 import json
 import logging
 import socket
@@ -12,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 import numpy as np
@@ -121,10 +122,16 @@ class ModelOffer:
 
 
 def offer_embedder(
-    alias: str, embedder: Embedder, *, query_batch_size: int = QUERY_BATCH_SIZE
+    alias: str,
+    embedder: Embedder,
+    *,
+    query_batch_size: int = QUERY_BATCH_SIZE,
+    warm_up: bool = True,
 ) -> ModelOffer:
-    """Raises InferenceError for an embedder that does not work."""
-    embedder.embed_query("warm up")
+    """`warm_up`: try it before it is offered, else its first request loads it. Raises
+    InferenceError for an embedder that does not work."""
+    if warm_up:
+        embedder.embed_query("warm up")
     service = protocol.embedder_service(embedder.model_name, embedder.dimensions)
     description = {name: getattr(embedder, name) for name in protocol.DESCRIPTION}
     return ModelOffer(
@@ -143,9 +150,10 @@ def offer_embedder(
     )
 
 
-def offer_reranker(alias: str, reranker: Reranker) -> ModelOffer:
-    """Raises InferenceError for a reranker that does not work."""
-    reranker.score("warm up", ["warm up"], stored=[1.0])
+def offer_reranker(alias: str, reranker: Reranker, *, warm_up: bool = True) -> ModelOffer:
+    """`warm_up` as of `offer_embedder`. Raises InferenceError for a reranker that does not work."""
+    if warm_up:
+        reranker.score("warm up", ["warm up"], stored=[1.0])
     return ModelOffer(
         protocol.reranker_service(alias),
         lanes={"judgement": (_answer_each(reranker.score, protocol.SCORE_DTYPE), 1)},
@@ -187,6 +195,7 @@ class WorkerServer:
         """Returns at once; models are loaded in the background."""
         for offer in self._offers:
             self._run(partial(self._serve, offer))
+        self._run(partial(self._repeat, _FreedMemory().give_back, pause=FREED_MEMORY_SECONDS))
 
     def stop(self, *, timeout: float = 5.0) -> None:
         """Stop taking requests and announce it; wait up to `timeout` seconds for those in
@@ -288,6 +297,29 @@ class WorkerServer:
         return [(name, data) for name, data in found if data]  # else its client has gone
 
 
+#: Seconds without much work, after which freed memory is given back.
+FREED_MEMORY_SECONDS = 10.0
+_WORKING_SHARE = 0.05
+
+
+class _FreedMemory:
+    """What glibc keeps of freed memory, for blocks to come: after a batch of documents 60 MB and
+    more for each model. It is given back when the process has worked and works no more."""
+
+    def __init__(self) -> None:
+        # Other C libraries have no such function, and keep less.
+        self._trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        self._used, self._has_worked = process_time(), True
+
+    def give_back(self) -> None:
+        before, self._used = self._used, process_time()
+        if self._used - before > _WORKING_SHARE * FREED_MEMORY_SECONDS:
+            self._has_worked = True
+        elif self._has_worked and self._trim is not None:
+            self._trim(0)
+            self._has_worked = False
+
+
 class _BrokerOutage:
     """Logs once that the broker is down and once that it is back, for all threads."""
 
@@ -313,16 +345,27 @@ _NOT_OFFERED = ("inference.backends.worker.", "inference.backends.rerank_basic.N
 
 
 def site_server() -> WorkerServer:
-    """An unstarted server of every configured model that does not itself ask a worker."""
-    embedder_offers = [
-        lambda alias=alias: offer_embedder(alias, embedders.own(alias))
-        for alias in _served_aliases(embedders)
-    ]
-    reranker_offers = [
-        lambda alias=alias: offer_reranker(alias, rerankers.own(alias))
-        for alias in _served_aliases(rerankers)
-    ]
-    return WorkerServer(settings.REDIS_URL, [*embedder_offers, *reranker_offers])
+    """An unstarted server of every configured model that does not itself ask a worker.
+
+    The default ones are loaded at start, and those that take longer to load than a question waits;
+    others when they are first asked for, since most sites need none of them.
+    """
+
+    def embedder(alias: str) -> ModelOffer:
+        own = embedders.own(alias)
+        return offer_embedder(alias, own, warm_up=_is_loaded_at_start(alias, own))
+
+    def reranker(alias: str) -> ModelOffer:
+        own = rerankers.own(alias)
+        return offer_reranker(alias, own, warm_up=_is_loaded_at_start(alias, own))
+
+    offers = [partial(embedder, alias) for alias in _served_aliases(embedders)]
+    offers += [partial(reranker, alias) for alias in _served_aliases(rerankers)]
+    return WorkerServer(settings.REDIS_URL, offers)
+
+
+def _is_loaded_at_start(alias: str, model: object) -> bool:
+    return alias == "default" or not getattr(model, "loads_quickly", False)
 
 
 def _served_aliases(models: ModelRegistry[Any]) -> list[str]:
