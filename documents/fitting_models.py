@@ -12,7 +12,7 @@ from documents.embedders import embedder_for
 from documents.models import Collection, Document, EmbeddingSpace
 from inference.interfaces import Embedder, InferenceError
 from inference.model_languages import is_made_for, model_languages, supersedes
-from inference.model_registry import embedders
+from inference.model_registry import alias_of, embedders
 
 #: A language counts with this share of a collection's documents, or this many: the detected
 #: language of a single one among many may be wrong.
@@ -56,13 +56,14 @@ def fitting_model(languages: Codes[str]) -> FittingModel | None:
     or of a configured embedder without a space."""
     spaces = EmbeddingSpace.objects.order_by("-is_default", "state", "id")
     for space in spaces:
-        if _fits(space.embedder, space.model_name, languages):
+        alias = alias_of(space.embedder, space.model_name)
+        if _fits(alias, space.model_name, languages):
             try:
                 embedder_for(space)
             except InferenceError:
                 continue
-            return FittingModel(space.embedder, space.model_name, space)
-    used = {space.embedder for space in spaces}
+            return FittingModel(alias, space.model_name, space)
+    used = {alias_of(space.embedder, space.model_name) for space in spaces}
     for alias in embedders:
         if alias not in used:
             try:

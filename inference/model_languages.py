@@ -1,5 +1,5 @@
-"""Which languages a model was made for: as its entry of INFERENCE says in LANGUAGES, or known by its
-name. Begin with `is_made_for`. `supersedes` knows the bundled models of old releases.
+"""Which languages a model was made for: as its entry of INFERENCE says in LANGUAGES, or known by
+its name. Begin with `is_made_for`. `supersedes` knows the bundled models of old releases.
 """
 
 import re

@@ -45,6 +45,6 @@ def _has_vectors(connection: Any) -> bool:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("documents", "0018_collection_automatic_model")]
+    dependencies = [("documents", "0019_models_chosen_by_hand")]
 
     operations = [migrations.RunPython(adopt_bundled_model, adopt_former_model)]
