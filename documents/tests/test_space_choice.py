@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Event, Semaphore
 from typing import Any
 
 import numpy as np
@@ -248,13 +248,16 @@ def test_of_several_workers_one_decides_and_what_the_others_embedded_is_made_ane
     services.ingest_uploads(collection=harbour, uploads=uploads)
     ids = list(Document.objects.order_by("pk").values_list("pk", flat=True))
     assert len(pipeline.parse_documents(ids)) == len(ids)
-    all_embed, embed = Barrier(workers), HashingEmbedder.embed_documents
+    embedding, is_decided = Semaphore(0), Event()
+    embed = HashingEmbedder.embed_documents
 
-    def embed_together(self: HashingEmbedder, given: Any) -> Any:
+    def embed_late(self: HashingEmbedder, given: Any) -> Any:
         if self.dimensions == 384:
-            all_embed.wait(timeout=60)
+            embedding.release()
+            assert is_decided.wait(60)
         return embed(self, given)
 
+    monkeypatch.setattr(HashingEmbedder, "embed_documents", embed_late)
     changes: list[int] = []
     change = space_choice._change_space
 
@@ -270,14 +273,18 @@ def test_of_several_workers_one_decides_and_what_the_others_embedded_is_made_ane
         finally:
             connections.close_all()
 
-    # Each has embedded English texts before one that has a German one decides.
     english_ids, german_ids = ids[: 2 * workers], ids[2 * workers :]
-    monkeypatch.setattr(HashingEmbedder, "embed_documents", embed_together)
     with ThreadPoolExecutor(2 * workers) as pool:
-        done = [pool.submit(work, english_ids[n::workers]) for n in range(workers)]
-        done += [pool.submit(work, german_ids[n::workers]) for n in range(workers)]
-        for each in done:
-            each.result(timeout=120)
+        late = [pool.submit(work, english_ids[n::workers]) for n in range(workers)]
+        for _ in range(workers):
+            assert embedding.acquire(timeout=60)
+        # Each embeds English texts for the former space by now; then several decide at once.
+        deciding = [pool.submit(work, german_ids[n::workers]) for n in range(workers)]
+        for each in deciding:
+            each.result(timeout=60)
+        is_decided.set()
+        for each in late:
+            each.result(timeout=60)
     move_on()
     harbour.refresh_from_db()
     assert len(changes) == 1

