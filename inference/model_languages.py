@@ -1,5 +1,5 @@
-"""Which languages an embedding model was made for: as its entry of INFERENCE says in LANGUAGES, or
-known by its name. Begin with `is_made_for`.
+"""Which languages an embedder or a reranker was made for: as an embedder's entry of INFERENCE says
+in LANGUAGES, or known by the model's name. Begin with `is_made_for`.
 """
 
 import re
@@ -28,6 +28,11 @@ _KNOWN: tuple[tuple[str, frozenset[str]], ...] = (
     (r"(?:bge|e5|gte)-(?:small|base|large)(?:-en)?(?:-?v?[\d.]+)?|gte-modernbert.*", _ENGLISH),
     (r"nomic-embed-text.*|mxbai-embed.*|snowflake-arctic-embed.*", _ENGLISH),
     (r"jina-embeddings-v[12].*|granite-embedding.*|static-retrieval-mrl-en.*", _ENGLISH),
+    # Rerankers.
+    (r"mmarco.*|bge-reranker-v2-.*|jina-reranker-(?:v[2-9]|m0).*|qwen3-reranker.*", _EVERY),
+    (r"rerank-v(?:3\.5|[4-9]).*", _EVERY),
+    (r"bge-reranker-(?:base|large)", frozenset({"zh", "en"})),
+    (r"(?:ms-marco|mxbai-rerank|jina-reranker-v1|gte-reranker|rerank-english)-.*", _ENGLISH),
 )  # fmt: skip
 _PATTERNS = tuple((re.compile(pattern), languages) for pattern, languages in _KNOWN)
 
@@ -43,6 +48,18 @@ def model_languages(alias: str, model_name: str) -> frozenset[str]:
     entry = settings.INFERENCE.get("embedder", {}).get(alias, {})
     given = entry.get("LANGUAGES", ())
     return frozenset(code.strip().lower() for code in given) or known_languages(model_name)
+
+
+def reranker_languages(alias: str) -> frozenset[str]:
+    """ISO codes of the languages that the reranker of this alias was made for, by the name of its
+    model; empty where nobody knows. Loads no model, and asks no server."""
+    entry = settings.INFERENCE.get("reranker", {}).get(alias, {})
+    model = entry.get("OPTIONS", {}).get("model")
+    if not model and entry.get("BACKEND", "").endswith(".OnnxReranker"):
+        from inference.local.bundled import MS_MARCO_MINILM  # noqa: PLC0415 (only where it is that)
+
+        model = MS_MARCO_MINILM.name
+    return known_languages(str(model).rstrip("/")) if model else frozenset()
 
 
 def is_made_for(languages: frozenset[str], language: str) -> bool:

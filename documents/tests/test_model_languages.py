@@ -78,6 +78,12 @@ def browser(member: Membership) -> Client:
         ("Qwen/Qwen3-Embedding-0.6B", {"*"}),
         ("text-embedding-3-small", {"*"}),
         ("snowflake-arctic-embed2", {"*"}),
+        ("cross-encoder/ms-marco-MiniLM-L12-v2", {"en"}),
+        ("cross-encoder/mmarco-mMiniLMv2-L12-H384-v1", {"*"}),
+        ("BAAI/bge-reranker-v2-m3", {"*"}),
+        ("BAAI/bge-reranker-base", {"zh", "en"}),
+        ("jinaai/jina-reranker-v2-base-multilingual", {"*"}),
+        ("Qwen/Qwen3-Reranker-0.6B", {"*"}),
         ("our-own-model", set()),
     ],
 )
