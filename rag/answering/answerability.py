@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
+from rag.answering.extractive import ExtractiveAnswer
 from rag.answering.groundedness import content_stems, names_and_numbers
 from rag.answering.phrases import QUESTION_WORDS
 from rag.events import Passage
@@ -89,6 +90,9 @@ SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.05
 #: How much nearer a model of many languages takes texts to be that are in the question's language,
 #: those that answer it and others alike.
 LANGUAGE_NEARNESS = 0.45
+#: The same where a reranker read the best sentence and the passage around it.
+READING_WEIGHT, PASSAGE_READING_WEIGHT, READ_COVERAGE_WEIGHT = 3.0, 1.0, 2.0
+READ_NAMES_WEIGHT, READ_KIND_WEIGHT, READ_BIAS = -0.5, -2.0, -3.5
 #: The same where no embedding model could tell.
 LEXICAL_COVERAGE_WEIGHT, LEXICAL_TERMS_WEIGHT, LEXICAL_BIAS = 12.6, 1.75, -7.4
 #: Coverage of a question in another language than the passage, whose words cannot be there: about
@@ -116,22 +120,32 @@ class Evidence:
     missing_names: float = 0.0
     is_foreign: bool = False
     is_multilingual: bool = False
+    reading: float | None = None
+    passage_reading: float | None = None
+    lacks_kind: bool = False
+    is_extreme: bool = False
 
 
-def with_best_sentence(
-    evidence: Evidence, *, nearness: float | None, passage: Passage | None, asked_in: str
-) -> Evidence:
-    """The evidence with that of the sentence that answers best, out of `passage`: how near it is to
-    the question, which is in the language `asked_in`. Unchanged where none was compared."""
-    if nearness is None or passage is None:
+def with_quotation(evidence: Evidence, quoted: ExtractiveAnswer, *, asked_in: str) -> Evidence:
+    """The evidence with that of what is quoted first, for a question in the language `asked_in`.
+    Unchanged where no model read or compared sentences."""
+    best = quoted.best
+    if best is None or (best.nearness is None and best.reading is None and not quoted.is_extreme):
         return evidence
+    passage = best.passage
     is_foreign = passage.is_foreign_to(asked_in)
+    nearness = best.nearness
+    if nearness is not None and is_foreign and evidence.is_multilingual:
+        nearness += LANGUAGE_NEARNESS
     return replace(
         evidence,
-        sentence_nearness=nearness
-        + (LANGUAGE_NEARNESS if is_foreign and evidence.is_multilingual else 0.0),
+        sentence_nearness=nearness,
+        reading=best.reading,
+        passage_reading=passage.reading if best.reading is not None else None,
         coverage=evidence.coverage if passage.coverage is None else passage.coverage,
         is_foreign=is_foreign,
+        lacks_kind=quoted.lacks_kind,
+        is_extreme=quoted.is_extreme,
     )
 
 
@@ -148,7 +162,18 @@ def answer_confidence(evidence: Evidence) -> float:
     smaller share of its terms."""
     if not evidence.passages:
         return 0.0
-    if evidence.nearness is None:
+    if evidence.is_extreme:
+        return 1.0
+    if evidence.reading is not None:
+        logit = (
+            READING_WEIGHT * evidence.reading
+            + PASSAGE_READING_WEIGHT * (evidence.passage_reading or 0.0)
+            + READ_COVERAGE_WEIGHT * evidence.coverage
+            + READ_NAMES_WEIGHT * evidence.missing_names
+            + READ_KIND_WEIGHT * evidence.lacks_kind
+            + READ_BIAS
+        )
+    elif evidence.nearness is None:
         logit = (
             LEXICAL_COVERAGE_WEIGHT * evidence.coverage
             + LEXICAL_TERMS_WEIGHT * log(1 + evidence.terms)
