@@ -47,7 +47,7 @@ class Passage:
 
     @property
     def reading(self) -> float | None:
-        """How well the best part of it answers (`rag.answering.reader`), None if it was not read."""
+        """How well the best part of it answers; None if it was not read."""
         return max((reading for _, _, reading in self.readings), default=None)
 
     def location(self, start: int | None = None) -> str:

@@ -28,7 +28,8 @@ _ASKS: dict[AnswerKind, dict[str, re.Pattern[str]]] = {
 _DIGIT = re.compile(r"\d")
 #: Seven digits or more in groups that are not those of a date, an amount or a year.
 _PHONE = re.compile(
-    r"(?<![\w.,/-])(?:\+\d{1,3}[ /.-]?)?(?:\(\d{1,5}\)[ /.-]?)?\d{2,5}(?:[ /.-]?\d{2,5}){1,5}(?![\w/]|[.,-]\d)"
+    r"(?<![\w.,/-])(?:\+\d{1,3}[ /.-]?)?(?:\(\d{1,5}\)[ /.-]?)?"
+    r"\d{2,5}(?:[ /.-]{0,3}\d{2,5}){1,5}(?![\w/]|[.,-]\d)"
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}\.\d{1,2}\.")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")

@@ -178,9 +178,7 @@ def _evidence(
         missing_names=0.0 if is_foreign else missing_names(result.query, passages[0]),
         is_foreign=is_foreign,
         is_multilingual=space is not None and EVERY in space.languages,
-        passage_reading=max(
-            (each.reading for each in passages if each.reading is not None), default=None
-        ),
+        around=max((each.reading for each in passages if each.reading is not None), default=None),
     )
 
 
@@ -289,20 +287,6 @@ def quote_passages(
     space = _main_space(passages)
     release_connection()
     was_read = [passage for passage in passages if passage.readings]
-    quoted = ExtractiveAnswer()
-    if reader is not None and was_read:
-        quoted = extract_answer(
-            question,
-            was_read,
-            read=lambda texts: reader.read(question, texts),
-            language=language,
-            asked_in=asked_in,
-        )
-        evidence = with_quotation(evidence, quoted, asked_in=asked_in)
-        others = [passage for passage in passages if passage.is_foreign_to(asked_in)]
-        if judge_answerability(evidence) or (quoted.best and not others):
-            return quoted, evidence
-        passages = others or passages
 
     def similar(texts: Sequence[str]) -> list[float] | None:
         # No time limit, so that the same question quotes the same sentences on a busy machine too;
@@ -314,6 +298,24 @@ def quote_passages(
             return None
         return None if compared is None else compared.tolist()
 
+    if reader is not None and was_read:
+        quoted = extract_answer(
+            question,
+            was_read,
+            similar=similar,
+            read=lambda texts: reader.read(question, texts),
+            language=language,
+            asked_in=asked_in,
+        )
+        found = with_quotation(evidence, quoted, asked_in=asked_in)
+        others = [
+            passage
+            for passage in passages
+            if evidence.is_multilingual and passage.is_foreign_to(asked_in)
+        ]
+        if not others or judge_answerability(found):
+            return quoted, found
+        passages, evidence = others, replace(evidence, around=None, is_second=True)
     quoted = extract_answer(
         question, passages, similar=similar, language=language, asked_in=asked_in
     )

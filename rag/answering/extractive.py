@@ -56,12 +56,14 @@ FOREIGN_WORDS_WEIGHT = 0.2
 #: The same for scores from words alone, which are closer together.
 SCORE_MARGIN_LEXICAL = 0.5
 
-#: Segments that a reranker reads: those of the parts of passages that it found best.
-MAX_READ = 24
-#: Weights of its readings: of the segment alone, and of the part of the passage around it together
-#: with title and headings, which says what “it” is. Below a good heading any sentence would seem to
-#: answer, so that they are not read with it one by one.
-ALONE_WEIGHT, AROUND_WEIGHT = 0.4, 0.6
+#: Segments that a reranker reads: those of the parts of passages that it found best; and how many
+#: of these the embedding model compares as well.
+MAX_READ, MAX_READ_COMPARED = 24, 12
+#: Weights of the readings of a segment alone and of the part of the passage around it together with
+#: title and headings, which say what “it” is, and of the segment's nearness. Below a good heading
+#: any sentence would seem to answer, so that segments are read without it. The reranker knows best
+#: what answers in the words of the question, the embedding model what does in others.
+ALONE_WEIGHT, AROUND_WEIGHT, READ_NEARNESS_WEIGHT = 0.25, 0.3, 0.45
 #: What letters of the question count for in the choice of those that are read.
 CHOICE_WORDS_WEIGHT = 0.3
 #: What a segment gains that has an answer of the kind that is asked for.
@@ -86,13 +88,16 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A segment of a passage; `text` is the document's text from `start` to `end`."""
+    """A segment of a passage; `text` is the document's text from `start` to `end`. `alone` and
+    `around` are how well it answers by a reranker, read alone and with what stands around it, and
+    `nearness` by the embedding model; each None where none told."""
 
     passage: Passage
     part: Segment
     score: float = 0.0
     nearness: float | None = None
-    reading: float | None = None
+    alone: float | None = None
+    around: float | None = None
 
     @property
     def text(self) -> str:
@@ -133,7 +138,7 @@ class Quote:
 
     def holds(self, kind: AnswerKind) -> bool:
         """Whether it holds an answer of this kind."""
-        return holds_kind(kind, self.text, header=self.part.header)
+        return holds_kind(kind, without_links(self.text), header=self.part.header)
 
     @property
     def context(self) -> str:
@@ -180,9 +185,8 @@ def extract_answer(
     asked_in: str = "",
 ) -> ExtractiveAnswer:
     """Quote the best of `passages` (best first): at most MAX_QUOTES sentences, list items, table
-    rows or code segments. `read` is called once, and where it tells nothing `similar` once; without
-    its result only words decide. `language` is of what the site says itself, `asked_in` of the
-    question; empty where unknown."""
+    rows or code segments. `read` and `similar` are called once; without both only words decide.
+    `language` is of what the site says itself, `asked_in` of the question; empty where unknown."""
     found = [
         Quote(passage, part)
         for passage in passages[:MAX_PASSAGES]
@@ -195,7 +199,7 @@ def extract_answer(
     kind = asked_kind(question, language=asked_in)
     # Headings and references only if there is nothing else.
     candidates = [quote for quote in found if not quote.is_reference_only] or found
-    judged = _read(question, candidates, read, kind) if read else None
+    judged = _read(question, candidates, read, similar, kind) if read else None
     margin = SCORE_MARGIN_READ
     if judged is None:
         scores, nearness, margin = _scores(question, candidates, similar, asked_in)
@@ -238,7 +242,11 @@ def _with_readings(rows: Sequence[Quote], ranked: Sequence[Quote]) -> list[Quote
 
 
 def _read(
-    question: str, candidates: Sequence[Quote], read: ReadFunction, kind: AnswerKind | None
+    question: str,
+    candidates: Sequence[Quote],
+    read: ReadFunction,
+    similar: SimilarityFunction | None,
+    kind: AnswerKind | None,
 ) -> list[Quote] | None:
     """The candidates with the score that follows from how well they answer; None if no model could
     tell. The most promising ones are read, the others come behind."""
@@ -252,13 +260,27 @@ def _read(
     readings = read([candidates[place].read_text for place in chosen])
     if readings is None:
         return None
-    judged = []
-    for place, alone in zip(chosen, readings, strict=True):
-        quote = candidates[place]
-        reading = score = ALONE_WEIGHT * alone + AROUND_WEIGHT * float(around[place])
-        if kind is not None:
-            score += KIND_WEIGHT * quote.holds(kind)
-        judged.append(replace(quote, score=score, reading=reading))
+    judged = [
+        replace(
+            candidates[place],
+            alone=alone,
+            around=float(around[place]),
+            score=ALONE_WEIGHT * alone + AROUND_WEIGHT * float(around[place]),
+        )
+        for place, alone in zip(chosen, readings, strict=True)
+    ]
+    judged.sort(key=lambda quote: -quote.score)
+    compared = judged[:MAX_READ_COMPARED]
+    near = similar([quote.text_in_context for quote in compared]) if similar else None
+    if near is not None:
+        judged = [
+            replace(quote, nearness=nearness, score=quote.score + READ_NEARNESS_WEIGHT * nearness)
+            for quote, nearness in zip(compared, near, strict=True)
+        ]
+    if kind is not None:
+        judged = [
+            replace(quote, score=quote.score + KIND_WEIGHT * quote.holds(kind)) for quote in judged
+        ]
     return judged
 
 

@@ -1,6 +1,6 @@
 """Which of the passages found an answer is taken from: a search ranks what a reader wants to see,
-an answer wants the page that is about the question. Begin with `rank_passages`, and with `windows_to_read`
-for what a reranker reads of them. Without Django.
+an answer wants the page that is about the question. Begin with `rank_passages` and `read_passages`.
+Without Django.
 """
 
 import posixpath
@@ -33,15 +33,15 @@ SENTENCE_NEARNESS_WEIGHT = 0.6
 #: what they lose by LANGUAGE_NEARNESS, times the weights of their own and the passage's nearness.
 FOREIGN_WEIGHT = 1.2
 
-#: Weight of what a reranker makes of a passage's best part, 0 for an unrelated one and 1 for a usual
-#: answer, beside the parts of the relevance above. Fitted in docs/decisions/0082.
+#: Weight of what a reranker makes of a passage's best part, 0 for an unrelated one and 1 for a
+#: usual answer, beside the parts of the relevance above. See docs/decisions/0082.
 READING_WEIGHT = 1.0
 
 #: A part of a passage that is read at once, in characters: some sentences.
 WINDOW_CHARACTERS = 400
 #: Passages of which the most promising part is read, and parts that are read in all: on two cores
 #: a part takes about 12 ms.
-MAX_READ_PASSAGES, MAX_WINDOWS = 16, 24
+MAX_READ_PASSAGES, MAX_WINDOWS = 12, 28
 #: Between title and headings, and what is read below them.
 _MAX_HEADING_CHARACTERS = 120
 
