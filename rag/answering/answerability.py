@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 
+from rag.answering.extractive import ExtractiveAnswer
 from rag.answering.groundedness import content_stems, names_and_numbers
 from rag.answering.phrases import QUESTION_WORDS
 from rag.events import Passage
@@ -74,6 +75,9 @@ def missing_names(question: str, passage: Passage) -> float:
 
 #: Below this confidence the question is refused.
 CONFIDENCE_THRESHOLD = 0.5
+#: The same for passages in another language, after a reranker found that those in the question's
+#: own do not answer it.
+SECOND_CONFIDENCE_THRESHOLD = 0.8
 
 
 #: Coefficients of the logistic regression.
@@ -89,6 +93,12 @@ SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.05
 #: How much nearer a model of many languages takes texts to be that are in the question's language,
 #: those that answer it and others alike.
 LANGUAGE_NEARNESS = 0.45
+#: The same where a reranker read the best sentence and the passage around it, and the embedding
+#: model compared it; and where only the reranker read.
+READ_ALONE_WEIGHT, READ_AROUND_WEIGHT, READ_NEARNESS_WEIGHT, READ_BIAS = 0.5, 1.5, 2.5, -4.5
+PASSAGE_READING_WEIGHT, PASSAGE_READING_BIAS = 2.5, -2.0
+#: What speaks against an answer without anything of the kind that the question asks for.
+LACKS_KIND_WEIGHT = -2.5
 #: The same where no embedding model could tell.
 LEXICAL_COVERAGE_WEIGHT, LEXICAL_TERMS_WEIGHT, LEXICAL_BIAS = 12.6, 1.75, -7.4
 #: Coverage of a question in another language than the passage, whose words cannot be there: about
@@ -102,10 +112,14 @@ class Evidence:
     of the nearest passage, `background` that of an average one: 0 is unrelated, 1 a typical answer;
     both are None if no embedding model could tell. `sentence_nearness` is that of the sentence that
     answers best, None where sentences were not compared; then `coverage` is of its passage.
+    `alone` and `around` are what a reranker makes of that sentence and of what stands around it,
+    None without one; without a quotation `around` is of the best passage.
     `coverage` is the IDF-weighted share (0..1) of the question's `terms` that the best passage
     contains, and `missing_names` the share of its names and numbers that it does not. `is_foreign`:
     the passage is in another language than the question. `is_multilingual`: the embedding model was
-    made for many languages."""
+    made for many languages. `lacks_kind`: what is quoted has nothing of the kind that is asked for.
+    `is_extreme`: it is the least or greatest row of a table that was asked for. `is_second`: other
+    passages were read before, and do not answer."""
 
     passages: int
     coverage: float = 0.0
@@ -116,28 +130,40 @@ class Evidence:
     missing_names: float = 0.0
     is_foreign: bool = False
     is_multilingual: bool = False
+    alone: float | None = None
+    around: float | None = None
+    lacks_kind: bool = False
+    is_extreme: bool = False
+    is_second: bool = False
 
 
-def with_best_sentence(
-    evidence: Evidence, *, nearness: float | None, passage: Passage | None, asked_in: str
-) -> Evidence:
-    """The evidence with that of the sentence that answers best, out of `passage`: how near it is to
-    the question, which is in the language `asked_in`. Unchanged where none was compared."""
-    if nearness is None or passage is None:
+def with_quotation(evidence: Evidence, quoted: ExtractiveAnswer, *, asked_in: str) -> Evidence:
+    """The evidence with that of what is quoted first, for a question in the language `asked_in`.
+    Unchanged where no model read or compared sentences."""
+    best = quoted.best
+    if best is None or (best.nearness is None and best.alone is None and not quoted.is_extreme):
         return evidence
+    passage = best.passage
     is_foreign = passage.is_foreign_to(asked_in)
+    nearness = best.nearness
+    if nearness is not None and is_foreign and evidence.is_multilingual:
+        nearness += LANGUAGE_NEARNESS
     return replace(
         evidence,
-        sentence_nearness=nearness
-        + (LANGUAGE_NEARNESS if is_foreign and evidence.is_multilingual else 0.0),
+        sentence_nearness=nearness,
+        alone=best.alone,
+        around=best.around,
         coverage=evidence.coverage if passage.coverage is None else passage.coverage,
         is_foreign=is_foreign,
+        lacks_kind=quoted.lacks_kind,
+        is_extreme=quoted.is_extreme,
     )
 
 
 def judge_answerability(evidence: Evidence) -> bool:
     """Whether to answer: whether the passages contain an answer with enough confidence."""
-    return answer_confidence(evidence) >= CONFIDENCE_THRESHOLD
+    least = SECOND_CONFIDENCE_THRESHOLD if evidence.is_second else CONFIDENCE_THRESHOLD
+    return answer_confidence(evidence) >= least
 
 
 def answer_confidence(evidence: Evidence) -> float:
@@ -148,7 +174,18 @@ def answer_confidence(evidence: Evidence) -> float:
     smaller share of its terms."""
     if not evidence.passages:
         return 0.0
-    if evidence.nearness is None:
+    if evidence.is_extreme:
+        return 1.0
+    if evidence.alone is not None and evidence.sentence_nearness is not None:
+        logit = (
+            READ_ALONE_WEIGHT * evidence.alone
+            + READ_AROUND_WEIGHT * (evidence.around or 0.0)
+            + READ_NEARNESS_WEIGHT * evidence.sentence_nearness
+            + READ_BIAS
+        )
+    elif evidence.around is not None:
+        logit = PASSAGE_READING_WEIGHT * evidence.around + PASSAGE_READING_BIAS
+    elif evidence.nearness is None:
         logit = (
             LEXICAL_COVERAGE_WEIGHT * evidence.coverage
             + LEXICAL_TERMS_WEIGHT * log(1 + evidence.terms)
@@ -180,4 +217,4 @@ def answer_confidence(evidence: Evidence) -> float:
                 + NAMES_WEIGHT * evidence.missing_names
                 + BIAS
             )
-    return 1 / (1 + exp(-logit))
+    return 1 / (1 + exp(-(logit + LACKS_KIND_WEIGHT * evidence.lacks_kind)))

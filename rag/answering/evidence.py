@@ -26,18 +26,18 @@ from rag.answering.answerability import (
     FOREIGN_COVERAGE,
     Evidence,
     QuestionTerm,
+    judge_answerability,
     missing_names,
     question_coverage,
-    with_best_sentence,
+    with_quotation,
     without_question_words,
 )
 from rag.answering.extractive import ExtractiveAnswer, extract_answer
-from rag.answering.passage_ranking import rank_passages
+from rag.answering.passage_ranking import rank_passages, read_passages
+from rag.answering.reader import Reader, find_reader
 from rag.events import Passage
 from search.query import QueryError, parse_query
-from search.ranking import has_reranker
 from search.results import Hit, Mode, Scope, SearchResult
-from search.retrieval.scope_facts import cached_facts
 from search.services import search
 
 logger = logging.getLogger(__name__)
@@ -95,44 +95,61 @@ CANDIDATES = 32
 @dataclass(frozen=True, slots=True)
 class FoundPassages:
     """The `passages` for an answer, best first, out of the hits of `result`, and what they say
-    about whether there is an answer."""
+    about whether there is an answer. `reader` reads them, None where none does."""
 
     result: SearchResult
     passages: list[Passage]
     evidence: Evidence
+    reader: Reader | None = None
 
 
 def find_passages(
     query: str, *, scope: Scope, k: int, mode: Mode = "hybrid", **options: Any
 ) -> FoundPassages:
     """Search for `query` and choose the `k` passages that suit an answer best. `options` are those
-    of `search.services.search`. Where a reranker reads the passages its order stays."""
-    reranks = options.get("rerank") is not False and has_reranker(cached_facts(scope))
-    candidates = k if reranks else max(k, CANDIDATES)
-    result = search(query, scope=scope, mode=mode, k=candidates, snippets=False, **options)
+    of `search.services.search`. Where a reranker is set up it reads parts of the passages here, and
+    not whole ones in the search, unless a score of it is demanded (`min_rerank`)."""
+    asked_in = question_language(query)
+    reader = find_reader(scope, asked_in=asked_in, wanted=options.get("rerank"))
+    if options.get("min_rerank") is None:
+        options["rerank"] = False
+    result = search(query, scope=scope, mode=mode, k=max(k, CANDIDATES), snippets=False, **options)
     passages = passages_from_hits(result.hits)
     terms = _question_terms(result, passages, scope)
-    if not result.reranked:
-        asked_in = question_language(query)
-        is_foreign = [passage.is_foreign_to(asked_in) for passage in passages]
-        coverage = [
-            max(
-                question_coverage(terms, [passage.chunk_id])[0],
-                FOREIGN_COVERAGE if foreign else 0.0,
-            )
-            for passage, foreign in zip(passages, is_foreign, strict=True)
-        ]
-        space = _main_space(passages)
-        nearness, titles = _nearness(_searched_text(result), passages, space)
-        passages = rank_passages(
-            passages,
-            coverage=coverage,
-            nearness=nearness,
-            title_nearness=titles,
-            is_foreign=is_foreign if space is not None and EVERY in space.languages else (),
+    is_foreign = [passage.is_foreign_to(asked_in) for passage in passages]
+    coverage = [
+        max(
+            question_coverage(terms, [passage.chunk_id])[0],
+            FOREIGN_COVERAGE if foreign else 0.0,
         )
-        passages = [replace(each, number=number) for number, each in enumerate(passages[:k], 1)]
-    return FoundPassages(result, passages, _evidence(result, passages, terms))
+        for passage, foreign in zip(passages, is_foreign, strict=True)
+    ]
+    space = _main_space(passages)
+    nearness, titles = _nearness(_searched_text(result), passages, space)
+    passages = rank_passages(
+        passages,
+        coverage=coverage,
+        nearness=nearness,
+        title_nearness=titles,
+        is_foreign=is_foreign if space is not None and EVERY in space.languages else (),
+    )
+    if reader is not None:
+        passages = _read_passages(query, passages, reader)
+    passages = [replace(each, number=number) for number, each in enumerate(passages[:k], 1)]
+    return FoundPassages(result, passages, _evidence(result, passages, terms), reader)
+
+
+def _read_passages(query: str, passages: Sequence[Passage], reader: Reader) -> list[Passage]:
+    release_connection()  # the model may be slow
+    is_known = [
+        bool(passage.text.strip())
+        and reader.knows(passage.language)
+        and not passage.is_foreign_to(reader.asked_in)
+        for passage in passages
+    ]
+    return read_passages(
+        query, passages, lambda texts: reader.read(query, texts), is_known=is_known
+    )
 
 
 def gather_evidence(result: SearchResult, passages: Sequence[Passage], *, scope: Scope) -> Evidence:
@@ -161,6 +178,7 @@ def _evidence(
         missing_names=0.0 if is_foreign else missing_names(result.query, passages[0]),
         is_foreign=is_foreign,
         is_multilingual=space is not None and EVERY in space.languages,
+        around=max((each.reading for each in passages if each.reading is not None), default=None),
     )
 
 
@@ -260,12 +278,15 @@ def quote_passages(
     *,
     language: str,
     asked_in: str,
+    reader: Reader | None = None,
 ) -> tuple[ExtractiveAnswer, Evidence]:
     """The passages' sentences that answer, quoted, and the evidence with that of the best one;
-    `language` and `asked_in` as in `extract_answer`. Releases the database before the model
-    compares sentences."""
+    `language` and `asked_in` as in `extract_answer`. Those that `reader` read are quoted if they
+    answer; else, and where there are none, the embedding model compares sentences of the others.
+    Releases the database before a model is asked."""
     space = _main_space(passages)
     release_connection()
+    was_read = [passage for passage in passages if passage.readings]
 
     def similar(texts: Sequence[str]) -> list[float] | None:
         # No time limit, so that the same question quotes the same sentences on a busy machine too;
@@ -277,9 +298,25 @@ def quote_passages(
             return None
         return None if compared is None else compared.tolist()
 
+    if reader is not None and was_read:
+        quoted = extract_answer(
+            question,
+            was_read,
+            similar=similar,
+            read=lambda texts: reader.read(question, texts),
+            language=language,
+            asked_in=asked_in,
+        )
+        found = with_quotation(evidence, quoted, asked_in=asked_in)
+        others = [
+            passage
+            for passage in passages
+            if evidence.is_multilingual and passage.is_foreign_to(asked_in)
+        ]
+        if not others or judge_answerability(found):
+            return quoted, found
+        passages, evidence = others, replace(evidence, around=None, is_second=True)
     quoted = extract_answer(
         question, passages, similar=similar, language=language, asked_in=asked_in
     )
-    return quoted, with_best_sentence(
-        evidence, nearness=quoted.nearness, passage=quoted.best_passage, asked_in=asked_in
-    )
+    return quoted, with_quotation(evidence, quoted, asked_in=asked_in)

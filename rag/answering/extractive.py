@@ -2,8 +2,8 @@
 Begin with `extract_answer`. Without Django.
 
 The answer says that it quotes. A citation holds the document's text at its offsets unchanged;
-between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0070 and
-0078.
+between the quotation marks white space is collapsed. Parameters fitted in docs/decisions/0078 and
+0082.
 """
 
 import re
@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.trigrams import trigram_overlap
+from rag.answering.answer_types import AnswerKind, asked_kind, holds_kind
 from rag.answering.contradictions import contradicts
+from rag.answering.passage_ranking import ReadFunction
 from rag.answering.phrases import say
 from rag.answering.segments import (
     Segment,
@@ -24,13 +26,14 @@ from rag.answering.segments import (
     split_segments,
     without_links,
 )
+from rag.answering.tables import extreme_rows
 from rag.events import Citation, Passage
 
 #: How near each text is to the question, in order: 0 is unrelated, 1 a usual answer; None if no
 #: model can tell.
 SimilarityFunction = Callable[[Sequence[str]], Sequence[float] | None]
 
-MAX_QUOTES = 5
+MAX_QUOTES = 3
 #: Characters of all quotations together.
 MAX_QUOTED_CHARACTERS = 1000
 #: Passages that may be quoted, and segments considered of each.
@@ -52,10 +55,26 @@ SCORE_MARGIN = 1.0
 FOREIGN_WORDS_WEIGHT = 0.2
 #: The same for scores from words alone, which are closer together.
 SCORE_MARGIN_LEXICAL = 0.5
+
+#: Segments that a reranker reads: those of the parts of passages that it found best; and how many
+#: of these the embedding model compares as well.
+MAX_READ, MAX_READ_COMPARED = 24, 12
+#: Weights of the readings of a segment alone and of the part of the passage around it together with
+#: title and headings, which say what “it” is, and of the segment's nearness. Below a good heading
+#: any sentence would seem to answer, so that segments are read without it. The reranker knows best
+#: what answers in the words of the question, the embedding model what does in others.
+ALONE_WEIGHT, AROUND_WEIGHT, READ_NEARNESS_WEIGHT = 0.25, 0.3, 0.45
+#: What letters of the question count for in the choice of those that are read.
+CHOICE_WORDS_WEIGHT = 0.3
+#: What a segment gains that has an answer of the kind that is asked for.
+KIND_WEIGHT = 0.2
+SCORE_MARGIN_READ = 0.4
+#: A part that was not read is taken for so much worse than the best one of its passage.
+UNREAD_PENALTY = 0.3
 #: How far below the best a sentence may be that contradicts it.
 CONTRADICTION_MARGIN = 1.0
 #: What the other segments of the best one's passage, and among these its neighbours, gain over
-#: those of other passages.
+#: those of other passages, in margins.
 SAME_PASSAGE_BONUS = 0.5
 NEIGHBOUR_BONUS = 0.5
 #: Penalty per rank of passages whose relevance is unknown.
@@ -69,12 +88,16 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A segment of a passage; `text` is the document's text from `start` to `end`."""
+    """A segment of a passage; `text` is the document's text from `start` to `end`. `alone` and
+    `around` are how well it answers by a reranker, read alone and with what stands around it, and
+    `nearness` by the embedding model; each None where none told."""
 
     passage: Passage
     part: Segment
     score: float = 0.0
     nearness: float | None = None
+    alone: float | None = None
+    around: float | None = None
 
     @property
     def text(self) -> str:
@@ -100,22 +123,47 @@ class Quote:
         return f"{self.part.header}\n{text}" if self.part.header else text
 
     @property
-    def text_in_context(self) -> str:
-        """The text that is compared by meaning: a sentence often leaves out what the title and the
-        heading above it say."""
+    def read_text(self) -> str:
+        """The text that a reranker reads: of a table row, which column says what."""
+        text = without_links(self.text)
+        if self.part.header:
+            names, cells = (
+                [cell.strip() for cell in line.strip().strip("|").split("|")]
+                for line in (self.part.header.split("\n")[0], text)
+            )
+            if len(names) == len(cells):
+                named = zip(names, cells, strict=True)
+                text = "; ".join(f"{name}: {cell}".lstrip(": ") for name, cell in named if cell)
+        return text[:MAX_COMPARED_CHARACTERS]
+
+    def holds(self, kind: AnswerKind) -> bool:
+        """Whether it holds an answer of this kind."""
+        return holds_kind(kind, without_links(self.text), header=self.part.header)
+
+    @property
+    def context(self) -> str:
+        """Title and heading: a sentence often leaves out what they say."""
         heading = self.passage.heading
         if self.part.heading and not heading.endswith(self.part.heading):
             heading = f"{self.passage.title} › {self.part.heading}"
-        return f"{heading}\n{self.scored_text[:MAX_COMPARED_CHARACTERS]}"
+        return heading
+
+    @property
+    def text_in_context(self) -> str:
+        """The text that is compared by meaning."""
+        return f"{self.context}\n{self.scored_text[:MAX_COMPARED_CHARACTERS]}"
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractiveAnswer:
-    """The answer as texts and citations in order; empty if there is nothing to quote. `nearness` is
-    that of the best quotation, None if none was compared."""
+    """The answer as texts and citations in order; empty if there is nothing to quote. `best` is the
+    best quotation. `lacks_kind`: no quotation has an answer of the kind that the question asks for.
+    `is_extreme`: it is the row with the least or greatest number of a table that was asked for."""
 
     pieces: tuple[str | Citation, ...] = ()
-    nearness: float | None = None
+    best: Quote | None = None
+    lacks_kind: bool = False
+    is_extreme: bool = False
 
     @property
     def text(self) -> str:
@@ -126,22 +174,18 @@ class ExtractiveAnswer:
     def cited(self) -> tuple[Citation, ...]:
         return tuple(piece for piece in self.pieces if isinstance(piece, Citation))
 
-    @property
-    def best_passage(self) -> Passage | None:
-        """The passage that is quoted first."""
-        return self.cited[0].passage if self.pieces else None
-
 
 def extract_answer(
     question: str,
     passages: Sequence[Passage],
     *,
     similar: SimilarityFunction | None = None,
+    read: ReadFunction | None = None,
     language: str = "",
     asked_in: str = "",
 ) -> ExtractiveAnswer:
     """Quote the best of `passages` (best first): at most MAX_QUOTES sentences, list items, table
-    rows or code segments. `similar` is called once; without its result only words decide.
+    rows or code segments. `read` and `similar` are called once; without both only words decide.
     `language` is of what the site says itself, `asked_in` of the question; empty where unknown."""
     found = [
         Quote(passage, part)
@@ -152,28 +196,105 @@ def extract_answer(
     ]
     if not found:
         return ExtractiveAnswer()
+    kind = asked_kind(question, language=asked_in)
     # Headings and references only if there is nothing else.
     candidates = [quote for quote in found if not quote.is_reference_only] or found
-    scores, nearness, margin = _scores(question, candidates, similar, asked_in)
-    judged = [
-        replace(quote, score=score, nearness=near)
-        for quote, score, near in zip(candidates, scores.tolist(), nearness, strict=True)
-    ]
+    judged = _read(question, candidates, read, similar, kind) if read else None
+    margin = SCORE_MARGIN_READ
+    if judged is None:
+        scores, nearness, margin = _scores(question, candidates, similar, asked_in)
+        judged = [
+            replace(quote, score=score, nearness=near)
+            for quote, score, near in zip(candidates, scores.tolist(), nearness, strict=True)
+        ]
     ranked = sorted(judged, key=lambda quote: -quote.score)
-    best = _favour_best_passage(ranked)
-    contradiction = _find_contradiction(question, ranked, language)
-    if contradiction is not None:
-        best = [best[0], replace(contradiction, score=best[0].score), *best[1:]]
+    extreme = [Quote(row.passage, row.part) for row in extreme_rows(question, passages)]
+    if extreme:
+        chosen = _with_readings(extreme, ranked)
+        contradiction = None
+    else:
+        best = _favour_best_passage(ranked, margin)
+        contradiction = _find_contradiction(question, ranked, language)
+        if contradiction is not None:
+            best = [best[0], replace(contradiction, score=best[0].score), *best[1:]]
+        chosen = _merge_adjacent(_select_quotes(best, margin))
     pieces: list[str | Citation] = []
     at = 0
-    for number, quote in enumerate(_merge_adjacent(_select_quotes(best, margin))):
+    for number, quote in enumerate(chosen):
         said = say("differ" if contradiction else "quotes", language)
         lead = "\n\n" if number else f"{said}\n\n"
         quoted, mark = f"{lead}{_format_quote(quote)} ", f"[{quote.passage.number}]"
         at += len(quoted)
         pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
         at += len(mark)
-    return ExtractiveAnswer(tuple(pieces), best[0].nearness)
+    return ExtractiveAnswer(
+        tuple(pieces),
+        best=chosen[0] if extreme else ranked[0],
+        lacks_kind=kind is not None and not any(quote.holds(kind) for quote in chosen),
+        is_extreme=bool(extreme),
+    )
+
+
+def _with_readings(rows: Sequence[Quote], ranked: Sequence[Quote]) -> list[Quote]:
+    """The rows with what was found of each of them before, where it is among `ranked`."""
+    known = {(quote.passage.chunk_id, quote.part.start): quote for quote in ranked}
+    return [known.get((row.passage.chunk_id, row.part.start), row) for row in rows]
+
+
+def _read(
+    question: str,
+    candidates: Sequence[Quote],
+    read: ReadFunction,
+    similar: SimilarityFunction | None,
+    kind: AnswerKind | None,
+) -> list[Quote] | None:
+    """The candidates with the score that follows from how well they answer; None if no model could
+    tell. The most promising ones are read, the others come behind."""
+    around = np.array([_reading_around(quote) for quote in candidates])
+    overlap = trigram_overlap(
+        question, {place: quote.read_text for place, quote in enumerate(candidates)}
+    )
+    words = np.array([overlap[place] for place in range(len(candidates))])
+    promise = around + CHOICE_WORDS_WEIGHT * words / (words.max() or 1.0)
+    chosen = np.argsort(-promise, kind="stable")[:MAX_READ].tolist()
+    readings = read([candidates[place].read_text for place in chosen])
+    if readings is None:
+        return None
+    judged = [
+        replace(
+            candidates[place],
+            alone=alone,
+            around=float(around[place]),
+            score=ALONE_WEIGHT * alone + AROUND_WEIGHT * float(around[place]),
+        )
+        for place, alone in zip(chosen, readings, strict=True)
+    ]
+    judged.sort(key=lambda quote: -quote.score)
+    compared = judged[:MAX_READ_COMPARED]
+    near = similar([quote.text_in_context for quote in compared]) if similar else None
+    if near is not None:
+        judged = [
+            replace(quote, nearness=nearness, score=quote.score + READ_NEARNESS_WEIGHT * nearness)
+            for quote, nearness in zip(compared, near, strict=True)
+        ]
+    if kind is not None:
+        judged = [
+            replace(quote, score=quote.score + KIND_WEIGHT * quote.holds(kind)) for quote in judged
+        ]
+    return judged
+
+
+def _reading_around(quote: Quote) -> float:
+    """How well the part of the passage answers that the segment is in."""
+    readings = quote.passage.readings
+    if not readings:
+        return 0.0
+    overlapping = [
+        reading
+        for start, end, reading in readings
+        if start < quote.part.end and quote.part.start < end
+    ]
+    return max(overlapping) if overlapping else max(r for *_, r in readings) - UNREAD_PENALTY
 
 
 def _scores(
@@ -221,7 +342,7 @@ def _relevances(passages: Sequence[Passage]) -> list[float]:
     return [-RANK_PENALTY * (passage.rank - first) for passage in passages]
 
 
-def _favour_best_passage(ranked: Sequence[Quote]) -> list[Quote]:
+def _favour_best_passage(ranked: Sequence[Quote], margin: float) -> list[Quote]:
     """The quotes, best first, with those nearer that explain the best one: of its passage, and
     right before or after it."""
     best = ranked[0]
@@ -235,7 +356,7 @@ def _favour_best_passage(ranked: Sequence[Quote]) -> list[Quote]:
     def favoured(quote: Quote) -> Quote:
         if quote.passage.number != best.passage.number or quote.part.kind == "row":
             return quote  # what explains a row of a table is its header
-        bonus = SAME_PASSAGE_BONUS + NEIGHBOUR_BONUS * (quote in neighbours)
+        bonus = margin * (SAME_PASSAGE_BONUS + NEIGHBOUR_BONUS * (quote in neighbours))
         return replace(quote, score=min(quote.score + bonus, best.score))
 
     return [best, *sorted(map(favoured, ranked[1:]), key=lambda quote: -quote.score)]

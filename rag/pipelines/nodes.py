@@ -275,6 +275,7 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
                     relevance=best.relevance if best else None,
                     coverage=best.coverage if best else None,
                     answer_score=best.answer_score if best else 0.0,
+                    readings=best.readings if best else (),
                 )
                 for each in passages
                 for best in [chosen.get(each.chunk_id)]
@@ -287,6 +288,7 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
             found.evidence,
             language=language,
             asked_in=question_language(question),
+            reader=found.reader,
         )
     if not judge_answerability(evidence):
         text = not_found_text(

@@ -426,7 +426,12 @@ def _retrieve(
     quoted = ExtractiveAnswer()
     if request.chat is None:
         quoted, evidence = quote_passages(
-            query, passages, evidence, language=asked.language or language, asked_in=asked_in
+            query,
+            passages,
+            evidence,
+            language=asked.language or language,
+            asked_in=asked_in,
+            reader=found.reader,
         )
     # With a chat model “make it shorter” is answered from the conversation.
     refused = not (whole or answerability.judge_answerability(evidence) or (leans and request.chat))

