@@ -20,9 +20,10 @@ from documents.embedders import (
     similarity_scale,
 )
 from inference.interfaces import InferenceError
-from inference.model_languages import is_made_for, reranker_languages
+from inference.model_languages import is_made_for
 from inference.model_registry import rerankers
 from search.ranking import find_reranker, require_reranker
+from search.reranking import reranker_languages
 from search.results import Scope
 from search.retrieval.scope_facts import cached_facts
 
