@@ -63,7 +63,7 @@ def check_inference(**kwargs: object) -> list[CheckMessage]:
 
 
 def _check_entry(where: str, entry: Any, kind: str) -> Iterator[CheckMessage]:
-    has_languages = kind == "embedder"
+    has_languages = kind != "chat"
     is_well_formed = (
         isinstance(entry, dict)
         and entry.keys() <= {"BACKEND", "OPTIONS", *(["LANGUAGES"] if has_languages else [])}

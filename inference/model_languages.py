@@ -1,4 +1,4 @@
-"""Which languages an embedding model was made for: as its entry of INFERENCE says in LANGUAGES, or
+"""Which languages a model was made for: as its entry of INFERENCE says in LANGUAGES, or
 known by its name. Begin with `is_made_for`.
 """
 
@@ -23,6 +23,8 @@ _KNOWN: tuple[tuple[str, frozenset[str]], ...] = (
     (r"jina-embeddings-v2-.*-es", frozenset({"es", "en"})),
     (r"jina-embeddings-v2-.*-zh", frozenset({"zh", "en"})),
     (r"bge-(?:small|base|large)-zh.*", frozenset({"zh"})),
+    (r"mmarco-.*", _EVERY),
+    (r"ms-marco-.*", _ENGLISH),
     (r"all-(?:minilm|mpnet|distilroberta|roberta).*|multi-qa-.*|paraphrase-(?:minilm|mpnet).*",
      _ENGLISH),
     (r"(?:bge|e5|gte)-(?:small|base|large)(?:-en)?(?:-?v?[\d.]+)?|gte-modernbert.*", _ENGLISH),
@@ -38,11 +40,15 @@ def known_languages(model_name: str) -> frozenset[str]:
     return next((found for pattern, found in _PATTERNS if pattern.fullmatch(name)), frozenset())
 
 
+def given_languages(kind: str, alias: str) -> frozenset[str]:
+    """ISO codes that a model's entry of INFERENCE has in LANGUAGES; empty without."""
+    given = settings.INFERENCE.get(kind, {}).get(alias, {}).get("LANGUAGES", ())
+    return frozenset(code.strip().lower() for code in given)
+
+
 def model_languages(alias: str, model_name: str) -> frozenset[str]:
     """ISO codes of the languages that an embedder was made for; empty where nobody says."""
-    entry = settings.INFERENCE.get("embedder", {}).get(alias, {})
-    given = entry.get("LANGUAGES", ())
-    return frozenset(code.strip().lower() for code in given) or known_languages(model_name)
+    return given_languages("embedder", alias) or known_languages(model_name)
 
 
 def is_made_for(languages: frozenset[str], language: str) -> bool:

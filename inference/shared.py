@@ -33,7 +33,9 @@ class LazyModelProtocol(Protocol):
 class LoadableEmbedder(Embedder, LazyModelProtocol, Protocol): ...
 
 
-class LoadableReranker(Reranker, LazyModelProtocol, Protocol): ...
+class LoadableReranker(Reranker, LazyModelProtocol, Protocol):
+    @property
+    def model_name(self) -> str: ...
 
 
 class SharedModel:
@@ -148,6 +150,10 @@ class SharedReranker(SharedModel):
         super().__init__(own, patience=patience)
         self._own = own
         self._worker = WorkerReranker(url, alias=alias)
+
+    @property
+    def model_name(self) -> str:
+        return self._own.model_name
 
     def score(
         self,

@@ -198,14 +198,14 @@ class Environment(environ.Env):
 
     def models(self, kind: str, *, default: str, broker: str) -> dict[str, Any]:
         """Models of one kind by alias: the default from KIND_BACKEND and KIND_OPTIONS, and those of
-        KINDS. `broker` is the address of those that ask a worker. The default embedder's
-        EMBEDDER_LANGUAGES are the languages that it was made for.
+        KINDS. `broker` is the address of those that ask a worker. EMBEDDER_LANGUAGES and
+        RERANKER_LANGUAGES are the languages that the default one was made for.
         """
         entry: dict[str, Any] = {
             "BACKEND": self.str(f"{kind}_BACKEND", default=default),
             "OPTIONS": self.json_object(f"{kind}_OPTIONS"),
         }
-        if kind == "EMBEDDER" and (languages := self.list("EMBEDDER_LANGUAGES", default=[])):
+        if kind != "CHAT" and (languages := self.list(f"{kind}_LANGUAGES", default=[])):
             entry["LANGUAGES"] = languages
         example = '{"small": {"BACKEND": "dotted.path", "OPTIONS": {}}}'
         others = self.json_object(f"{kind}S", example=example)

@@ -297,6 +297,13 @@ INFERENCE = {
     "chat": env.models("CHAT", default="inference.backends.chat_basic.NoChat", broker=REDIS_URL),
 }
 
+# What a collection chooses to be searched without one.
+INFERENCE["reranker"].setdefault(
+    "none", {"BACKEND": "inference.backends.rerank_basic.NoReranker", "OPTIONS": {}}
+)
+# How long a search waits for a reranker that it did not demand.
+RERANK_SECONDS = env.float("RAGSITE_RERANK_SECONDS", default=2.0)
+
 # Beside the bundled model for English, the one for a hundred languages (docs/decisions/0064), and
 # the one that sites of earlier releases have their vectors from.
 if INFERENCE["embedder"]["default"] == {"BACKEND": _LOCAL_EMBEDDER, "OPTIONS": {}}:

@@ -204,6 +204,7 @@ def make_hit(candidate: Candidate, passage: Passage, **shown: Any) -> Hit:
         fused=candidate.fused_score,
         fused_rank=candidate.fused_rank,
         rerank=candidate.rerank,
+        rerank_factor=candidate.rerank_factor,
         ranks=candidate.ranks,
         contributions=candidate.contributions,
         more_in_document=candidate.more_in_document,

@@ -23,6 +23,7 @@ from documents.spaces import check_option
 from search.filters import ALL, Node, all_of, metadata_filter, one_of, read_filter
 from search.filters.tree import Field
 from search.query import Query, QueryError, parse_query
+from search.reranking import MAX_RERANK_DEPTH
 from search.results import (
     EXPANSIONS,
     MODES,
@@ -45,8 +46,9 @@ class SearchQuery:
 
     `vector` replaces the question's embedding; in mode `vector` the text may then be empty.
     `fusion`, `rrf_k`, `depth`: None uses those of the collections or the site. `weights` of
-    `lexical` and `vector` (≥ 0) replace adapted ones. `rerank`: None uses a reranker if set up,
-    True demands one, False skips it. `min_similarity` (−1..1), `min_rerank` (0..1): hits with a
+    `lexical` and `vector` (≥ 0) replace adapted ones. `rerank`: None uses a reranker if set up
+    and quick enough, True demands one, False skips it; it reads the first `rerank_depth` hits, by
+    default 20 on demand and else 12. `min_similarity` (−1..1), `min_rerank` (0..1): hits with a
     lower or missing score are dropped. `diversify` moves hits of the same document or source
     down. `group` keeps the best passage per document. `expand` adds surrounding text: by default
     the parent passage, each parent once; `graph` adds related passages to the first ten hits.
@@ -63,6 +65,7 @@ class SearchQuery:
     depth: int | None = None
     vector: Sequence[float] | NDArray[np.float32] | None = None
     rerank: bool | None = None
+    rerank_depth: int | None = None
     min_similarity: float | None = None
     min_rerank: float | None = None
     diversify: bool = False
@@ -111,6 +114,11 @@ class SearchQuery:
                     ),
                     field="min_similarity",
                 )
+        if self.rerank_depth is not None and not 1 <= self.rerank_depth <= MAX_RERANK_DEPTH:
+            raise InvalidInput(
+                gettext("rerank_depth may be 1 to {limit}.").format(limit=MAX_RERANK_DEPTH),
+                field="rerank_depth",
+            )
         if self.min_rerank is not None:
             if not 0 <= self.min_rerank <= 1:
                 raise InvalidInput(gettext("min_rerank may be 0 to 1."), field="min_rerank")

@@ -33,6 +33,7 @@ from search.ranking import (
     require_reranker,
     tuned_weights,
 )
+from search.reranking import DEFAULT_RERANK_DEPTH, RERANK_DEPTH
 from search.results import (
     ArmReport,
     DocumentInfo,
@@ -107,7 +108,7 @@ SHALLOW_DEPTH = 64
 
 #: Where a question's nearest passage is as close as usual; `fusion.adapted_weights` follows it from
 #: there. Measured in docs/decisions/0016. Ranks need no such balance.
-WEIGHTS: Mapping[str, float] = {"lexical": 0.26, "vector": 0.74}
+WEIGHTS: Mapping[str, float] = {"lexical": 0.2, "vector": 0.8}
 RRF_WEIGHTS: Mapping[str, float] = {"lexical": 1.0, "vector": 1.0}
 
 
@@ -223,6 +224,9 @@ def rank_results(
         evidence=fusion.weights is None,
         rerank=rerank,
         min_similarity=query.min_similarity,
+        rerank_depth=query.rerank_depth or (RERANK_DEPTH if rerank else DEFAULT_RERANK_DEPTH),
+        # Who asks for it waits for it; nobody else waits long.
+        rerank_seconds=None if rerank else settings.RERANK_SECONDS,
         min_rerank=query.min_rerank,
         diversify=query.diversify,
         uses_trigrams=in_order and trust == 1.0,
@@ -231,7 +235,7 @@ def rank_results(
         retrieved, weights = add_graph_candidates(
             parsed, retrieved, weights, options, scope=scope, texts=texts
         )
-    ranking = rank(parsed, retrieved, weights, options, texts)
+    ranking = rank(parsed, retrieved, weights, options, texts, passages)
     hits: Sequence[Candidate] = ranking.hits
     if query.expand == "parent" and max(retrieved.candidates.parents, default=-1) >= 0:
         hits = best_of_each_parent(hits)

@@ -2,9 +2,12 @@
 diversity. Begin with `rank`.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -14,6 +17,7 @@ from numpy.typing import NDArray
 from common.errors import InvalidInput
 from common.fusion import MIN_RANGE, RERANK_FEATURES, TRIGRAM_DEPTH, Arm, Numbers, fuse
 from common.fusion_options import RRF_K, Method
+from common.logs import with_log_context
 from common.trigrams import (
     MAX_QUESTION_CHARACTERS,
     name_similarity,
@@ -22,12 +26,22 @@ from common.trigrams import (
 )
 from documents.models import Document
 from inference.backends.rerank_basic import NoReranker
-from inference.interfaces import InferenceError
+from inference.interfaces import BackendUnavailable, InferenceError
+from inference.model_languages import is_made_for
 from inference.model_registry import rerankers
 from search.query import Query
+from search.reranking import (
+    DEFAULT_RERANK_DEPTH,
+    reads_question,
+    rerank_factors,
+    reranker_languages,
+    windows_to_read,
+)
 from search.results import Passage, Scope, read_passages
 from search.retrieval.arms import Candidate, Retrieved
 from search.retrieval.scope_facts import ScopeFacts, cached_facts, current_facts
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -178,12 +192,6 @@ def title_match(question: str, candidates: Sequence[Names]) -> NDArray[np.float6
     return scores
 
 
-#: Number of hits to rerank: four times the page size within these bounds; more is not worth it.
-RERANK_DEPTH_FACTOR = 4
-MIN_RERANKED = 20
-MAX_RERANKED = 100
-
-
 class NoRerankerConfigured(InvalidInput):
     """Reranking was demanded, and no reranker is set up."""
 
@@ -273,20 +281,9 @@ class Ranking:
     milliseconds: float = 0.0
 
     def relevance(self) -> Callable[[Candidate], float]:
-        """A function hit → 0..1: score divided by the best of its kind; not reranked
-        hits never exceed reranked ones.
-        """
-        read = [hit.rerank for hit in self.hits if hit.rerank is not None]
-        best_read, worst_read = max(read, default=0.0), min(read, default=0.0)
-        best_fused = max([hit.fused_score for hit in self.hits if hit.rerank is None], default=0.0)
-        ceiling = _share(worst_read, best_read) if best_read > 0 else 1.0
-
-        def relevance(hit: Candidate) -> float:
-            if hit.rerank is not None:
-                return _share(hit.score, best_read)
-            return _share(hit.score, best_fused) * ceiling
-
-        return relevance
+        """A function hit → 0..1: score divided by the best."""
+        best = max((hit.score for hit in self.hits), default=0.0)
+        return lambda hit: _share(hit.score, best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +292,9 @@ class RankingOptions:
 
     `evidence` adds features to the arms' scores, see `common.fusion.RERANK_FEATURES`. Without
     `uses_trigrams` the top hits are not compared by trigrams: same hits, other order. `rerank`:
-    None if a reranker is set up, True demands one, False is without. A hit without the score of
-    a threshold does not pass it.
+    None if a reranker is set up, True demands one, False is without; the first `rerank_depth` hits
+    are reranked, or none if it takes longer than `rerank_seconds`. A hit without the score of a
+    threshold does not pass it.
     """
 
     method: Method
@@ -309,6 +307,8 @@ class RankingOptions:
     diversify: bool = False
     uses_trigrams: bool = True
     rrf_k: int = RRF_K
+    rerank_depth: int = DEFAULT_RERANK_DEPTH
+    rerank_seconds: float | None = None
 
 
 def rank(
@@ -317,6 +317,7 @@ def rank(
     weights: Mapping[str, float],
     options: RankingOptions,
     texts: PassageTexts | None = None,
+    passages: PassageReader = read_passages,
 ) -> Ranking:
     """Orders the candidates. If the reranker fails, the fused order stays and `degraded` says so.
 
@@ -325,24 +326,19 @@ def rank(
     hits = fused_hits(query, retrieved, weights, options, texts)
     if (least := options.min_similarity) is not None:
         hits = [hit for hit in hits if _reaches(hit.arm_score("similarity"), least)]
-    ranking = rerank(query, hits, retrieved, options)
+    ranking = rerank(query, hits, retrieved, options, passages)
     hits = list(ranking.hits)
     if options.min_rerank is not None:
         hits = [hit for hit in hits if _reaches(hit.rerank, options.min_rerank)]
     if options.diversify:
         documents = {hit.document_id for hit in hits}
         sources = dict(Document.objects.filter(pk__in=documents).values_list("pk", "source"))
-        # Reranked hits and others apart, since their scores differ in kind.
-        hits = [
-            hit
-            for is_read in (True, False)
-            for hit in diversify(
-                [hit for hit in hits if (hit.rerank is not None) == is_read],
-                score=lambda hit: hit.score,
-                document=lambda hit: hit.document_id,
-                source=lambda hit: sources.get(hit.document_id, ""),
-            )
-        ]
+        hits = diversify(
+            hits,
+            score=lambda hit: hit.score,
+            document=lambda hit: hit.document_id,
+            source=lambda hit: sources.get(hit.document_id, ""),
+        )
     return replace(ranking, hits=tuple(hits))
 
 
@@ -396,16 +392,26 @@ def fused_hits(
     ]
 
 
+#: Chunks of a scope at which its own mean similarity says as much of what is unrelated as what the
+#: model gives to any two texts: in a small scope the answers themselves make up the mean.
+FEW_CHUNKS = 20
+
+
 def _arm_scores(retrieved: Retrieved, name: str) -> Numbers:
-    """A column of scores as fusion compares it with others. Similarities are taken above what the
-    model gives to unrelated texts: some models give these 0.75, so that the worst passage would
-    have nine tenths of the best one's score (docs/decisions/0064)."""
+    """A column of scores as fusion compares it with others. Similarities are taken above the mean
+    similarity of the question to the scope: a model may give 0.6 to any two texts on one subject,
+    so that the worst passage would have nine tenths of the best one's score."""
     scores = retrieved.candidates.scores[name]
-    floors = {each.space.space_id: each.unrelated for each in retrieved.spaces.queries}
     # Across spaces closeness is above the background of each already.
     is_similarity = name == "likeness" or (name == "closeness" and len(retrieved.backgrounds) < 2)
-    if not is_similarity or not any(floors.values()):
+    if not is_similarity:
         return scores
+    own = retrieved.facts.chunks / (retrieved.facts.chunks + FEW_CHUNKS)
+    floors = {}
+    for each in retrieved.spaces.queries:
+        space_id = each.space.space_id
+        background = retrieved.backgrounds.get(space_id, each.unrelated)
+        floors[space_id] = max(each.unrelated + own * (background - each.unrelated), 0.0)
     spaces = retrieved.candidates.space_ids.tolist()
     floor = np.array([floors.get(space, 0.0) for space in spaces])
     above: Numbers = (scores - floor) / np.maximum(1 - floor, MIN_RANGE)
@@ -416,17 +422,25 @@ def _reaches(score: float | None, least: float) -> bool:
     return score is not None and score >= least
 
 
+#: Threads that wait for a reranker where a search may only take so long. One that is late occupies
+#: its thread until it answers, so that a reranker too slow for its searches is asked by few.
+_threads = ThreadPoolExecutor(4, thread_name_prefix="rerank")
+
+
 def rerank(
-    query: Query, hits: Sequence[Candidate], retrieved: Retrieved, options: RankingOptions
+    query: Query,
+    hits: Sequence[Candidate],
+    retrieved: Retrieved,
+    options: RankingOptions,
+    passages: PassageReader = read_passages,
 ) -> Ranking:
-    """Reranked hits by the reranker's score, then the rest unchanged. Vectors without text cannot
-    be reranked.
+    """Hits by fused score and reranker together. Those that it does not read keep their fused
+    score: the ones behind the first, without text, or in a language that it was not made for.
     """
     if options.rerank is False:
         return Ranking(tuple(hits))
     started = perf_counter()
-    # The same depth for every page, so that pages fit.
-    depth = min(max(RERANK_DEPTH_FACTOR * options.k, MIN_RERANKED), MAX_RERANKED)
+    first = hits[: options.rerank_depth]
     try:
         found = find_reranker(retrieved.facts)
         if found is None:
@@ -434,25 +448,56 @@ def rerank(
                 raise NoRerankerConfigured
             return Ranking(tuple(hits))
         alias, instruction = found
-        passages = read_passages([hit.chunk_id for hit in hits[:depth]])
-        texts = {chunk_id: each.embedded_text for chunk_id, each in passages.items()}
-        read = [hit for hit in hits[:depth] if texts.get(hit.chunk_id, "").strip()]
-        scores: Sequence[float] = ()
-        if read:
-            scores = rerankers[alias].score(
-                query.text,
-                [texts[hit.chunk_id] for hit in read],
-                stored=[hit.fused_score for hit in read],
-                instruction=instruction,
-            )
-    except InferenceError:
+        languages = reranker_languages(alias)
+        if not reads_question(languages, query.text):
+            return Ranking(tuple(hits), milliseconds=_since(started))
+        texts = passages([hit.chunk_id for hit in first])
+        read = [
+            hit
+            for hit in first
+            if (passage := texts.get(hit.chunk_id)) is not None
+            and passage.embedded_text.strip()
+            and is_made_for(languages, passage.language)
+        ]
+        scores = _scores(query.text, read, texts, alias, instruction, options) if read else []
+    except InferenceError as error:
+        logger.warning("hits are not reranked: %s", error)
         return Ranking(tuple(hits), degraded=("rerank",), milliseconds=_since(started))
-    for hit, score in zip(read, scores, strict=True):
+    for hit, score, factor in zip(read, scores, rerank_factors(scores), strict=True):
         hit.rerank = score
-    unread = [hit for hit in hits if hit.rerank is None]
-    read.sort(key=lambda hit: -hit.score)  # stable: equal scores keep the fused order
-    milliseconds = _since(started)
-    return Ranking((*read, *unread), len(read), alias, milliseconds=milliseconds)
+        hit.rerank_factor = factor
+    ranked = sorted(hits, key=lambda hit: -hit.score)  # stable: ties keep the fused order
+    return Ranking(tuple(ranked), len(read), alias, milliseconds=_since(started))
+
+
+def _scores(
+    question: str,
+    read: Sequence[Candidate],
+    texts: Mapping[int, Passage],
+    alias: str,
+    instruction: str | None,
+    options: RankingOptions,
+) -> Sequence[float]:
+    """The reranker's scores, within the time that there is. Raises InferenceError."""
+    passages = [texts[hit.chunk_id] for hit in read]
+    score = partial(
+        rerankers[alias].score,
+        question,
+        windows_to_read(question, [(each.context, each.text) for each in passages]),
+        stored=[hit.fused_score for hit in read],
+        instruction=instruction,
+    )
+    if options.rerank_seconds is None:
+        return score()
+    work = _threads.submit(with_log_context(score))
+    try:
+        return work.result(timeout=options.rerank_seconds)
+    except TimeoutError as error:
+        work.cancel()
+        raise BackendUnavailable(
+            f"reranker {alias!r} did not answer within {options.rerank_seconds:g} s: see whether"
+            " its worker is busy, or raise RAGSITE_RERANK_SECONDS."
+        ) from error
 
 
 def _since(started: float) -> float:

@@ -165,9 +165,10 @@ class Hit(Passage):
 
     `similarity` -1..1, `lexical` BM25 ≥ 0, `graph` 0..1, `fused`, `rerank` 0..1; None where an
     arm did not list it. `ranks` are 1-based ranks in the arms' lists; `contributions` sum to
-    `fused`, which ranks it at `fused_rank`. `path`: how the graph reached it. `surroundings` and
-    `related` are set on request, `surroundings` also for parts of a larger passage. `relevance`
-    0..1 is the score over the best score.
+    `fused`, which ranks it at `fused_rank`. Hits are ordered by `score`: `fused` times
+    `rerank_factor`, above 1 where the reranker prefers a hit, 1 where it was not read. `path`: how
+    the graph reached it. `surroundings` and `related` are set on request, `surroundings` also for
+    parts of a larger passage. `relevance` 0..1 is the score over the best score.
     """
 
     rank: int
@@ -176,6 +177,7 @@ class Hit(Passage):
     fused: float
     fused_rank: int
     rerank: float | None
+    rerank_factor: float = 1.0
     ranks: Mapping[str, int]
     contributions: Mapping[str, float]
     relevance: float
@@ -185,6 +187,11 @@ class Hit(Passage):
     graph: float | None = None
     path: tuple[NamedStop, ...] = ()
     related: tuple[RelatedPassage, ...] = ()
+
+    @property
+    def score(self) -> float:
+        """The fused score, times what the reranker makes of it."""
+        return self.fused * self.rerank_factor
 
     @property
     def location(self) -> str:

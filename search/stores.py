@@ -40,9 +40,9 @@ from search.services import search
 class Match:
     """An item, represented by its best passage. Matches are ordered by `score`, higher is better.
 
-    `score` is the fused score of a search, the similarity in mode vector, the reranker's if
-    reranked, or that of the metric of a similarity search. `similarity` and `lexical` are None
-    where that arm did not list it.
+    `score` is the fused score of a search, times what a reranker makes of it; the similarity in
+    mode vector if not reranked; or that of the metric of a similarity search. `similarity` and
+    `lexical` are None where that arm did not list it.
     """
 
     id: str
@@ -72,12 +72,13 @@ class Matches(tuple[Match, ...]):
         """Matches of a search result grouped by document."""
         found = []
         for hit in result.hits:
-            by_meaning = hit.similarity if result.mode == "vector" else None
-            score = hit.fused if by_meaning is None else by_meaning
+            by_meaning = None
+            if result.mode == "vector" and not result.reranked:
+                by_meaning = hit.similarity
             found.append(
                 Match(
                     id=hit.document_key,
-                    score=score if hit.rerank is None else hit.rerank,
+                    score=hit.score if by_meaning is None else by_meaning,
                     text=hit.text,
                     metadata=hit.metadata,
                     title=hit.title,

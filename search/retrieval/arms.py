@@ -87,8 +87,9 @@ class Candidates:
 
 @dataclass(slots=True)
 class Candidate:
-    """One of the `Candidates`, at `place`; ranked by its `fused_score`. `rerank` is the reranker's
-    score, `more_in_document` counts further ranked passages where hits are grouped.
+    """One of the `Candidates`, at `place`; ranked by its `score`. `rerank` is the reranker's score
+    where it read the passage, and `rerank_factor` what it does to the fused one.
+    `more_in_document` counts further ranked passages where hits are grouped.
     """
 
     of: Candidates
@@ -97,12 +98,13 @@ class Candidate:
     fused_score: float = 0.0
     fused_rank: int = 0
     rerank: float | None = None
+    rerank_factor: float = 1.0
     more_in_document: int = 0
 
     @property
     def score(self) -> float:
-        """The reranker's, or else the fused one; reranked hits come first."""
-        return self.fused_score if self.rerank is None else self.rerank
+        """The fused one, times what the reranker makes of it."""
+        return self.fused_score * self.rerank_factor
 
     @property
     def contributions(self) -> dict[str, float]:
