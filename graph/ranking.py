@@ -116,15 +116,19 @@ class RankedGraph:
 
         `question` and `passages` (by chunk id) are vectors of one model, of any length. Of the
         question's, what points where the passages on the path point is taken away: they have told
-        that part. Paths without passages before, or with one that has no vector, stay as they are.
+        that part. What leads to a passage gains as much as it does, so that none is lifted over the
+        one that leads to it. Paths without passages before, or with one that has no vector, stay.
         """
         scores = dict(self.scores)
-        for chunk_id in scores:
+        for chunk_id, strength in self.scores.items():
             before = self.passages_before(chunk_id)
             if before and all(each in passages for each in (*before, chunk_id)):
                 told = [passages[each] for each in before]
                 close = rest_similarity(question, told, passages[chunk_id])
-                scores[chunk_id] *= 1 + REST_FACTOR * max(close, 0.0)
+                followed = strength * (1 + REST_FACTOR * max(close, 0.0))
+                for each in (chunk_id, *before):
+                    if each in scores:
+                        scores[each] = max(scores[each], followed)
         return replace(self, scores=scores)
 
 
