@@ -109,7 +109,7 @@ class RankedGraph:
 
     def passages_before(self, chunk_id: int) -> tuple[int, ...]:
         """The chunks on the path to this one, without it."""
-        return tuple(stop.id for stop in self.path(chunk_id)[:-1] if stop.kind == "chunk")
+        return self._walk.chunks_before(chunk_id) if self._walk else ()
 
     def follow_question(self, question: Floats, passages: Mapping[int, Floats]) -> "RankedGraph":
         """Scores that prefer passages close to what their path has left of the question.
@@ -234,10 +234,21 @@ class _Walk:
         self._came[np.delete(np.arange(len(scores)), found)] = -1
         return dict(zip(self._chunk_ids[found].tolist(), scores[found].tolist(), strict=True))
 
+    def chunks_before(self, chunk_id: int) -> tuple[int, ...]:
+        """The chunks on the strongest path before this one."""
+        chunks: list[int] = []
+        at = self._place(chunk_id)
+        for _, source in reversed(self._arrivals[: self._came[at] + 1] if at >= 0 else []):
+            at = int(source[at])
+            if at < 0:
+                break
+            chunks.append(int(self._chunk_ids[at]))
+        return tuple(reversed(chunks))
+
     def stops_before(self, chunk_id: int) -> tuple[PathStop, ...]:
         """The stops of the strongest path before this chunk."""
-        at = int(np.searchsorted(self._chunk_ids, chunk_id))
-        if at == len(self._chunk_ids) or self._chunk_ids[at] != chunk_id:
+        at = self._place(chunk_id)
+        if at < 0:
             return ()
         stops: list[PathStop] = []
         for by_row, source in reversed(self._arrivals[: self._came[at] + 1]):
@@ -252,6 +263,12 @@ class _Walk:
             best = entrances[np.argsort(strengths, kind="stable")[-1]]
             stops.append(PathStop("node", int(self._node_ids[self._node[best]])))
         return tuple(reversed(stops))
+
+    def _place(self, chunk_id: int) -> int:
+        """Index of the chunk; -1 if it is not around."""
+        at = int(np.searchsorted(self._chunk_ids, chunk_id))
+        is_here = at < len(self._chunk_ids) and self._chunk_ids[at] == chunk_id
+        return at if is_here else -1
 
     def _hop(
         self, values: Floats, by_node: Ints, *, with_question: bool

@@ -284,3 +284,12 @@ def test_closeness_to_the_rest_is_a_cosine_that_knows_no_lengths(
     assert -1 - 1e-9 <= found <= 1 + 1e-9
     scaled = rest_similarity(length * question, [length * each for each in told], 2 * passage)
     assert scaled == pytest.approx(found, abs=1e-6)
+
+
+def test_the_passages_before_are_those_of_the_path() -> None:
+    near = around((A, X, False), (B, X, True), (B, Y, False), (D, Y, True))
+    found = rank(near, seeds={A: 0.9}, question={}, total=TOTAL)
+    for chunk in (A, B, D, 99):
+        before = [stop.id for stop in found.path(chunk)[:-1] if stop.kind == "chunk"]
+        assert found.passages_before(chunk) == tuple(before)
+    assert found.passages_before(D) == (A, B)
