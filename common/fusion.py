@@ -17,7 +17,7 @@ Numbers = NDArray[np.float64]
 #: Weights of the reranking features, added to arms whose weights sum to 1: trigram overlap with the
 #: question, and similarity to the best hits (pseudo-relevance feedback). Features have no ranks and
 #: list no hits. Measured in docs/decisions/0017.
-RERANK_FEATURES: Mapping[str, float] = {"letters": 0.2, "likeness": 0.3}
+RERANK_FEATURES: Mapping[str, float] = {"letters": 0.25, "likeness": 0.3}
 #: Number of best hits for which trigram overlap is computed; more gained nothing.
 TRIGRAM_DEPTH = 50
 

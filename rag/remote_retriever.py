@@ -85,7 +85,7 @@ def document_from_hit(hit: Mapping[str, Any], site: str) -> Document:
         title=document["title"],
         collection=collection,
         url=document["source_url"] or page,
-        score=scores["fused"] if scores["rerank"] is None else scores["rerank"],
+        score=scores["score"],
         similarity=scores["similarity"],
         chunk=hit["chunk_id"],
         heading_path=tuple(hit["heading_path"]),

@@ -131,7 +131,7 @@ class Retriever:
                 title=hit.title,
                 collection=hit.collection_slug,
                 url=hit.url or passage_url(hit.collection_slug, hit.document_id, hit.chunk_id),
-                score=hit.fused if hit.rerank is None else hit.rerank,
+                score=hit.score,
                 similarity=hit.similarity,
                 chunk=hit.chunk_id,
                 heading_path=hit.heading_path,

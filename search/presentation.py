@@ -264,7 +264,7 @@ def hit_views(
             "grades": grade_buttons(hit.document_id, hit.chunk_id, grades.get(hit.document_id)),
             "percent": round(100 * hit.relevance),
             "relevance": f"{hit.relevance:.2f}",
-            "fused": f"{hit.fused:.3f}",
+            "score": f"{hit.score:.3f}",
             "move": rank_change(hit),
             "found_by": found_by(hit),
             "day": document_day(hit),

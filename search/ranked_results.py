@@ -111,7 +111,7 @@ SHALLOW_DEPTH = 64
 
 #: Where a question's nearest passage is as close as usual; `fusion.adapted_weights` follows it from
 #: there. Measured in docs/decisions/0016. Ranks need no such balance.
-WEIGHTS: Mapping[str, float] = {"lexical": 0.2, "vector": 0.8}
+WEIGHTS: Mapping[str, float] = {"lexical": 0.26, "vector": 0.74}
 RRF_WEIGHTS: Mapping[str, float] = {"lexical": 1.0, "vector": 1.0}
 
 

@@ -70,6 +70,13 @@ def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
                 " by their words."
             )
         )
+    if results.query.rerank and results.hits and not ranking.reranked and not ranking.degraded:
+        notes.append(
+            gettext(
+                "Not reranked: the reranker was not made for the language of the question, or of"
+                " these passages."
+            )
+        )
     if "rerank" in ranking.degraded:
         notes.append(
             gettext(

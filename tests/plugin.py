@@ -64,6 +64,7 @@ _MIGRATED_LOCK = 7_245_552
 os.environ["RAGSITE_ENV_FILE"] = ""  # a developer's own
 os.environ.setdefault("RAGSITE_VAR_DIR", str(_ROOT / "var" / "test"))
 os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmbedder")
+os.environ.setdefault("RERANKER_BACKEND", "inference.backends.rerank_basic.NoReranker")
 # A thread a process for models: tests run side by side, and threads that wait for each other burn
 # the time of the rest.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

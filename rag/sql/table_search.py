@@ -104,17 +104,14 @@ def rank_tables(context: RagContext, question: str, *, collection: str = "") -> 
     """Passages of the best tables, one per table."""
     scope = context.search_scope((collection,) if collection else (), filter={"kind": "table"})
     result = search(question, scope=scope, k=MAX_RANKED, group=True, snippets=False)
-    if result.reranked:
-        # A reranker's order is better than these scores.
-        return list(result.hits[:MAX_FOUND])
     best: dict[Hashable, float] = {}
     for hit in result.hits:
         database_key = (hit.collection_id, hit.metadata.get("database"))
-        best[database_key] = max(hit.fused, best.get(database_key, hit.fused))
+        best[database_key] = max(hit.score, best.get(database_key, hit.score))
 
     def score(hit: Hit) -> float:
         database_key = (hit.collection_id, hit.metadata.get("database"))
-        return hit.fused + DATABASE_SHARE * best[database_key]
+        return hit.score + DATABASE_SHARE * best[database_key]
 
     return sorted(result.hits, key=score, reverse=True)[:MAX_FOUND]
 

@@ -443,8 +443,7 @@ def _format_result(scope: RagContext, result: SearchResult) -> str:
     scores = []
     for hit in result.hits:
         own = {"vector": hit.similarity, "lexical": hit.lexical}.get(result.mode)
-        fused = hit.fused if own is None else own
-        scores.append(fused if hit.rerank is None else hit.rerank)
+        scores.append(hit.score if own is None or result.reranked else own)
     return format_passages(scope.found.collect(result.hits), scores)
 
 

@@ -16,6 +16,7 @@ from search.facets import MAX_FACETS, MAX_LISTED_VALUES
 from search.filters.tree import MAX_CHARACTERS, MAX_PATH_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import MAX_K, MAX_OFFSET
+from search.reranking import DEFAULT_RERANK_DEPTH, MAX_RERANK_DEPTH, RERANK_DEPTH
 from search.results import EXPANSIONS, MODES, SORTS, VERSIONS
 from search.similar import MAX_SIMILAR
 
@@ -190,7 +191,16 @@ class QuestionInput(FusionWeightsInput, ScopeInput):
     rerank = serializers.BooleanField(
         allow_null=True,
         default=None,
-        help_text="Whether a model reads the best hits again. Default: where one is set up.",
+        help_text="Whether a model reads the best hits again, whose scores are fused with those of"
+        " the arms. Default: where one is set up, as far as it answers in time. `true` demands and"
+        " waits for it.",
+    )
+    rerank_depth = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_RERANK_DEPTH,
+        help_text=f"How many of the best hits it reads. Default: {RERANK_DEPTH} with `rerank=true`,"
+        f" else {DEFAULT_RERANK_DEPTH}.",
     )
     min_similarity = serializers.FloatField(
         required=False,

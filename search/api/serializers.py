@@ -21,8 +21,13 @@ class ScoresSerializer(serializers.Serializer[Any]):
     graph = serializers.FloatField(
         allow_null=True, help_text="How strongly the graph led there, 0 to 1. Mode `graph` only."
     )
-    fused = serializers.FloatField(help_text="Of the arms together; orders the hits.")
-    rerank = serializers.FloatField(allow_null=True, help_text="The reranker's, 0 to 1.")
+    fused = serializers.FloatField(help_text="Of the arms together.")
+    rerank = serializers.FloatField(
+        allow_null=True, help_text="The reranker's, 0 to 1; null where it did not read the hit."
+    )
+    score = serializers.FloatField(
+        help_text="`fused`, times what the reranker makes of it; orders the hits."
+    )
 
 
 class SnippetSerializer(serializers.Serializer[Any]):

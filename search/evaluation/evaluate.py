@@ -4,7 +4,7 @@ MRR). Begin with `evaluate_collection`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, product
 from math import log2
 from time import perf_counter
 from typing import Any
@@ -142,15 +142,18 @@ def evaluate_collection(
     modes: Sequence[Mode],
     k: int = 10,
     seconds_to_ingest: float | None = None,
+    rerank: bool = False,
     **asked: Any,
 ) -> dict[str, Any]:
     """Measures `modes` on the questions of `dataset`, asked of `collection`: a report as
-    `manage.py evaluate --json` prints it. `asked` are options of `ask_questions`.
+    `manage.py evaluate --json` prints it. With `rerank` each mode is measured with reranking too,
+    as `hybrid+rerank`. `asked` are further options of `ask_questions`.
     """
     results: dict[str, dict[str, float]] = {}
-    for mode in modes:
-        rankings, times, _ = ask_questions(collection, dataset, mode=mode, **asked)
-        results[mode] = {**measure(rankings, dataset.judgements, k=k), **latencies(times)}
+    for mode, reranks in product(modes, (False, True) if rerank else (False,)):
+        rankings, times, _ = ask_questions(collection, dataset, mode=mode, rerank=reranks, **asked)
+        name = f"{mode}+rerank" if reranks else mode
+        results[name] = {**measure(rankings, dataset.judgements, k=k), **latencies(times)}
     return {
         "dataset": dataset.name,
         "documents": Document.objects.filter(collection=collection).current().count(),
@@ -168,6 +171,7 @@ def ask_questions(
     mode: Mode,
     fusion: Method | None = None,
     rerank: bool | None = None,
+    rerank_depth: int | None = None,
     scope_field: str = "",
     on_progress: Progress = ignore_progress,
 ) -> tuple[dict[str, list[str]], list[float], list[str]]:
@@ -187,6 +191,7 @@ def ask_questions(
             k=MAX_K,
             fusion=fusion,
             rerank=rerank,
+            rerank_depth=rerank_depth,
             group=True,
             snippets=False,
         )

@@ -67,10 +67,11 @@ def test_the_best_passage_comes_first_with_every_score_apart(
     assert best["metadata"] == {"year": 2025}
     assert best["chunk_key"] == "aripiprazole_chunk_002"
     assert (best["summary"], best["token_count"]) == ("Which side effects are common.", 9)
-    assert set(best["scores"]) == {"similarity", "lexical", "graph", "fused", "rerank"}
+    assert set(best["scores"]) == {"similarity", "lexical", "graph", "fused", "rerank", "score"}
     assert best["scores"]["lexical"] > 0
     assert -1 <= best["scores"]["similarity"] <= 1
     assert best["scores"]["rerank"] is None
+    assert best["scores"]["score"] == best["scores"]["fused"]
     assert best["ranks"] == {"lexical": 1, "vector": 1}
     assert best["collection"] == {"slug": "leaflets", "name": "Leaflets"}
     assert best["document"]["id"] == leaflet.pk

@@ -100,16 +100,26 @@ def keys(result: SearchResult) -> list[str]:
     return [hit.document_key for hit in result.hits]
 
 
-def test_the_reranker_orders_the_best_hits_anew_and_the_others_stay_behind(
-    collection: Collection, judge: JudgeServer
+@pytest.mark.parametrize(("rerank", "count"), [(None, 12), (True, 20)])
+def test_fused_score_and_reranker_together_order_the_first_hits(
+    collection: Collection, judge: JudgeServer, *, rerank: bool | None, count: int
 ) -> None:
-    plain = keys(find(collection, mode="lexical", k=30, rerank=False))
-    result = find(collection, mode="lexical", k=5)
-    read = sorted(plain[:20], reverse=True)
-    assert keys(result) == read[:5]
-    assert (result.reranked, result.reranker, result.degraded) == (20, "default", ())
-    assert result.hits[0].rerank == pytest.approx(int(read[0]) / 100)
-    assert result.hits[0].fused_rank == plain.index(read[0]) + 1
+    plain = find(collection, mode="lexical", k=30, rerank=False)
+    result = find(collection, mode="lexical", k=30, rerank=rerank)
+    assert (result.reranked, result.reranker, result.degraded) == (count, "default", ())
+    places = {key: place for place, key in enumerate(keys(plain), start=1)}
+    assert {hit.document_key: hit.fused_rank for hit in result.hits} == places
+    for hit in result.hits:
+        number = int(hit.document_key)
+        is_read = places[hit.document_key] <= count
+        assert hit.rerank == (pytest.approx(number / 100) if is_read else None)
+    factors = {hit.document_key: hit.rerank_factor for hit in result.hits}
+    read = [key for key, place in places.items() if place <= count]
+    assert sorted(read, key=lambda key: factors[key]) == sorted(read)  # greater numbers are better
+    assert {factors[key] for key in places.keys() - read} == {1.0}
+    scores = {hit.document_key: hit.fused * factors[hit.document_key] for hit in plain.hits}
+    assert keys(result) == sorted(places, key=lambda key: -scores[key])
+    assert keys(result) != keys(plain)
     assert [hit.relevance for hit in result.hits] == sorted(
         (hit.relevance for hit in result.hits), reverse=True
     )
@@ -120,27 +130,34 @@ def test_the_reranker_orders_the_best_hits_anew_and_the_others_stay_behind(
 def test_pages_of_reranked_hits_fit_together(collection: Collection, judge: JudgeServer) -> None:
     pages = [find(collection, mode="lexical", k=5, offset=offset) for offset in range(0, 30, 5)]
     joined = [key for page in pages for key in keys(page)]
-    plain = keys(find(collection, mode="lexical", k=30, rerank=False))
-    assert joined == [*sorted(plain[:20], reverse=True), *plain[20:]]
+    assert joined == keys(find(collection, mode="lexical", k=30))
+    assert {len(asked["documents"]) for asked in judge.asked} == {12}
     relevance = [hit.relevance for page in pages for hit in page.hits]
     assert relevance == sorted(relevance, reverse=True)
 
 
 def test_few_hits_are_reranked_too(collection: Collection, judge: JudgeServer) -> None:
     scope = site_scope(workspace=collection.workspace, filter={"document": {"$in": ["03", "07"]}})
-    assert keys(search("otter", scope=scope)) == ["07", "03"]
+    assert search("otter", scope=scope).reranked == 2
 
 
-def test_vectors_without_text_cannot_be_read_and_stay_behind_what_was(
+def test_the_number_of_hits_to_rerank_can_be_given(
+    collection: Collection, judge: JudgeServer
+) -> None:
+    assert find(collection, mode="lexical", rerank_depth=3).reranked == 3
+    assert find(collection, mode="lexical", rerank=True, rerank_depth=25).reranked == 25
+
+
+def test_vectors_without_text_cannot_be_read_and_keep_their_score(
     collection: Collection, judge: JudgeServer
 ) -> None:
     store = Store(collection)
     store.upsert_vector("bare", embed("otter"))
-    result = find(collection, mode="vector", k=5)
-    everything = find(collection, mode="vector", k=31)
-    assert "bare" not in keys(result)
-    assert len(everything.hits) == COUNT + 1
-    assert next(hit.document_key for hit in everything.hits if hit.rerank is None) == "bare"
+    result = find(collection, mode="vector", k=31)
+    (bare,) = [hit for hit in result.hits if hit.document_key == "bare"]
+    assert (bare.fused_rank, bare.rerank, bare.score) == (1, None, bare.fused)
+    assert len(result.hits) == COUNT + 1
+    assert result.reranked == 11
 
 
 def test_a_reranker_that_fails_leaves_the_order_and_says_so(
@@ -158,12 +175,11 @@ def test_a_reranker_that_fails_leaves_the_order_and_says_so(
 def test_a_threshold_keeps_only_what_has_that_score_and_reaches_it(
     collection: Collection, judge: JudgeServer
 ) -> None:
-    result = find(collection, mode="lexical", min_rerank=0.15, k=5)
-    plain = keys(find(collection, mode="lexical", k=30, rerank=False))
-    assert keys(find(collection, mode="lexical", min_rerank=0.15, k=30)) == [
-        key for key in sorted(plain, reverse=True) if int(key) >= 15
-    ]
-    assert result.total == sum(int(key) >= 15 for key in plain[:20])
+    everything = find(collection, mode="lexical", rerank=True, k=30)
+    reached = [hit.document_key for hit in everything.hits if (hit.rerank or 0) >= 0.15]
+    assert 0 < len(reached) < everything.reranked == 20
+    result = find(collection, mode="lexical", min_rerank=0.15, k=3)
+    assert (keys(result), result.total) == (reached[:3], len(reached))
     judge.broken = True
     assert find(collection, min_rerank=0.15).hits == ()
 
@@ -197,9 +213,9 @@ def test_the_collections_own_reranker_and_instruction_are_used(
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"rerank": True}, "rerank"),
-        ({"min_rerank": 0.5}, "rerank"),
         ({"min_rerank": 2}, "min_rerank"),
+        ({"rerank_depth": 0}, "rerank_depth"),
+        ({"rerank_depth": 101}, "rerank_depth"),
         ({"min_rerank": 0.5, "rerank": False}, "min_rerank"),
         ({"min_similarity": 1.5}, "min_similarity"),
         ({"min_similarity": 0.5, "mode": "lexical"}, "min_similarity"),
@@ -230,6 +246,17 @@ def test_what_cannot_be_is_refused_by_name(
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize("options", [{"rerank": True}, {"min_rerank": 0.5}])
+def test_reranking_is_refused_where_nothing_reranks(
+    collection: Collection, settings: Any, options: dict[str, Any]
+) -> None:
+    none = {"BACKEND": "inference.backends.rerank_basic.NoReranker"}
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": none}}
+    with pytest.raises(InvalidInput, match="There is no reranker") as caught:
+        find(collection, **options)
+    assert caught.value.field == "rerank"
+
+
 def test_a_missing_reranker_is_refused_before_the_question_is_embedded(
     collection: Collection, settings: Any
 ) -> None:
@@ -241,11 +268,11 @@ def test_a_missing_reranker_is_refused_before_the_question_is_embedded(
 
 
 def test_weights_that_are_given_take_the_place_of_the_usual(collection: Collection) -> None:
-    words = find(collection, weights={"lexical": 1})
-    assert keys(words) == keys(find(collection, mode="lexical"))
+    words = find(collection, weights={"lexical": 1}, rerank=False)
+    assert keys(words) == keys(find(collection, mode="lexical", rerank=False))
     assert {arm.name: arm.weight for arm in words.arms} == {"lexical": 1.0, "vector": 0.0}
-    meaning = find(collection, weights={"vector": 0.5})
-    assert keys(meaning) == keys(find(collection, mode="vector"))
+    meaning = find(collection, weights={"vector": 0.5}, rerank=False)
+    assert keys(meaning) == keys(find(collection, mode="vector", rerank=False))
 
 
 def test_a_vector_of_ones_own_is_asked_instead_of_the_question(collection: Collection) -> None:
@@ -371,10 +398,10 @@ def test_parts_of_one_passage_are_one_hit_by_the_best_of_them(family: Collection
     assert {(hit.document_key, hit.parent) for hit in wholes.hits} == {
         ("doc", 0), ("doc", 1), ("note", 0),
     }  # fmt: skip
-    best = list(
-        {(hit.document_key, hit.parent): hit.chunk_id for hit in reversed(parts.hits)}.values()
-    )
-    assert [hit.chunk_id for hit in wholes.hits] == best[::-1]
+    best: dict[Any, int] = {}
+    for hit in parts.hits:
+        best.setdefault((hit.document_key, hit.parent), hit.chunk_id)
+    assert [hit.chunk_id for hit in wholes.hits] == [*best.values()]
     assert [hit.rank for hit in wholes.hits] == [1, 2, 3]
     second = find(family, "rivers", k=2, offset=2)
     assert (second.total, [hit.chunk_id for hit in second.hits]) == (3, [wholes.hits[2].chunk_id])

@@ -63,10 +63,14 @@ class Command(ServiceCommand):
         )
         choose.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="of the judgements")
         choose.add_argument("--collection", default="", help="whose judgements to measure on")
-        add("unset", self._unset, "search without one")
+        add("unset", self._unset, "use the bundled one again, or none where there is none")
+        add("off", self._off, "search without one")
 
     def _unset(self, options: Options) -> None:
         self._write({"RERANKER_BACKEND": None, "RERANKER_OPTIONS": None})
+
+    def _off(self, options: Options) -> None:
+        self._write({"RERANKER_BACKEND": NO_RERANKER, "RERANKER_OPTIONS": None})
 
     def _set(self, options: Options) -> None:
         entry = self._entry(options)
@@ -128,12 +132,8 @@ class Command(ServiceCommand):
         except (Conflict, NotFound) as error:
             self.stdout.write(f"What it gains is not measured: {error}")
             return
-        before, after = (
-            evaluate_collection(collection, dataset, modes=["hybrid"], rerank=rerank)["modes"][
-                "hybrid"
-            ]
-            for rerank in (False, True)
-        )
+        report = evaluate_collection(collection, dataset, modes=["hybrid"], rerank=True)
+        before, after = report["modes"]["hybrid"], report["modes"]["hybrid+rerank"]
         self.stdout.write(f"On {pluralized(len(dataset.queries), 'question')} of {dataset.name}:")
         for name in (*MEASURES, "p50_ms"):
             self.stdout.write(

@@ -44,13 +44,14 @@ from search.evaluation.reports import (
     weights_table,
 )
 from search.ranking import require_reranker
+from search.reranking import RERANK_DEPTH
 from search.results import MODES, Mode
 
 #: Options that mean something only with a set on disk, or only without.
 FOR_A_SET = ("keep", "scope_field")
 FOR_JUDGEMENTS = ("collection", "export", "forget", "judgements")
 #: Options that mean something only of documents, or only of memories.
-FOR_DOCUMENTS = (*FOR_JUDGEMENTS, "keep", "rerank", "tune")
+FOR_DOCUMENTS = (*FOR_JUDGEMENTS, "keep", "rerank", "rerank_depth", "tune")
 FOR_MEMORY = ("recency",)
 APPS = ("documents", "memory")
 
@@ -89,7 +90,10 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--rerank",
             action=BooleanOptionalAction,
-            help="demand the reranker, or do without (default: where one is set up)",
+            help="measure every mode with reranking, too (default: only without)",
+        )
+        parser.add_argument(
+            "--rerank-depth", type=int, help=f"how many hits are read (default: {RERANK_DEPTH})"
         )
         add_json_option(parser)
 
@@ -175,7 +179,8 @@ class Command(ServiceCommand):
                 k=options["k"],
                 seconds_to_ingest=seconds,
                 on_progress=self.show_progress,
-                **{name: options[name] for name in ("fusion", "rerank", "scope_field")},
+                rerank=bool(options["rerank"]),
+                **{name: options[name] for name in ("fusion", "rerank_depth", "scope_field")},
             )
             return self._show(report, [report_table(report)], options)
 

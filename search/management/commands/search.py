@@ -14,6 +14,7 @@ from search.export import MAX_EXPORTED_HITS, export_hits
 from search.filters import to_json
 from search.log import record_search
 from search.query_options import SearchQuery, site_scope
+from search.reranking import DEFAULT_RERANK_DEPTH, RERANK_DEPTH
 from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, SearchResult
 from search.services import search
 
@@ -68,7 +69,13 @@ class Command(ServiceCommand):
         parser.add_argument(
             "--rerank",
             action=BooleanOptionalAction,
-            help="read the best passages again (default: where a reranker is set up)",
+            help="read the best passages again (default: where a reranker is set up and quick)",
+        )
+        parser.add_argument(
+            "--rerank-depth",
+            type=int,
+            help=f"how many of them (default: {RERANK_DEPTH} with --rerank, else"
+            f" {DEFAULT_RERANK_DEPTH})",
         )
         parser.add_argument("--min-similarity", type=float, help="leave out what is less alike")
         parser.add_argument(
