@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.replicas import read_connection
 from common.rls import bypass_rls
@@ -20,6 +21,7 @@ from graph.ranking import (
     HOPS,
     HUB,
     OWN_NAME,
+    Floats,
     Ints,
     Neighbourhood,
     PathStop,
@@ -107,10 +109,11 @@ def rank_passages(
     within: str,
     parameters: Mapping[str, Any],
     limit: int,
+    vectors: Mapping[int, NDArray[np.float32]] | None = None,
     prepare: bool = False,
 ) -> RankedGraph:
     """The best `limit` passages reached from `seeds` (fused scores by chunk id) and from names in
-    `question`.
+    `question`, whose `vectors` by embedding space tell what of it a path has left open.
 
     `within` are SQL conditions on `documents_chunk AS chunk` with their `parameters`; other
     chunks are neither found nor passed through. `prepare`: the statement's text will be reused
@@ -140,7 +143,36 @@ def rank_passages(
         front = [chunk_id for chunk_id in near.scores if chunk_id not in seeds][:BEAM]
         if front:
             around.append(pull(front))
-    return rank(_merge_pulled(around), seeds=seeds, question=asked, total=first.total, most=limit)
+    ranked = rank(_merge_pulled(around), seeds=seeds, question=asked, total=first.total, most=limit)
+    return _follow_question(ranked, vectors or {})
+
+
+_VECTORS_SQL = """
+    SELECT space_id, id, embedding FROM documents_chunk
+    WHERE id = ANY(%(chunks)s::bigint[]) AND space_id = ANY(%(spaces)s::bigint[])
+      AND embedding IS NOT NULL
+"""
+
+
+def _follow_question(
+    ranked: RankedGraph, vectors: Mapping[int, NDArray[np.float32]]
+) -> RankedGraph:
+    """In each embedding space, scores by what paths have left of the question."""
+    before = {each for chunk_id in ranked.scores for each in ranked.passages_before(chunk_id)}
+    if not before or not vectors:
+        return ranked
+    values = {
+        "chunks": bigint_array({*before, *ranked.scores}),
+        "spaces": bigint_array(vectors),
+    }
+    passages: dict[int, dict[int, Floats]] = defaultdict(dict)
+    for space_id, pk, embedding in fetch_rows(
+        read_connection(), _VECTORS_SQL, values, prepare=True
+    ):
+        passages[space_id][pk] = embedding.to_numpy().astype(np.float64)
+    for space_id, of_space in passages.items():
+        ranked = ranked.follow_question(vectors[space_id].astype(np.float64), of_space)
+    return ranked
 
 
 def _pull(

@@ -79,6 +79,7 @@ def add_graph_candidates(
         within=within,
         parameters=parameters,
         limit=MAX_GRAPH_CANDIDATES,
+        vectors={each.space.space_id: each.vector for each in retrieved.spaces.queries},
         prepare=has_plain_conditions(scope, query),
     )
     spent = round((perf_counter() - started) * 1000, 3)
@@ -88,7 +89,9 @@ def add_graph_candidates(
     if options.method == "rrf":
         weight = GRAPH_RRF_WEIGHT
     else:
-        weight = graph_weight((hit.document_id, hit.fused_score) for hit in fused)
+        # Fusion divides by the best score, which is above 1 where a path follows the question.
+        lead = graph_weight((hit.document_id, hit.fused_score) for hit in fused)
+        weight = lead * max(arm.scores.values(), default=1.0)
     retrieved.candidates.add_graph(arm.scores)
     with_paths = replace(
         retrieved,

@@ -14,11 +14,13 @@ from graph.ranking import (
     MAX_DOCUMENTS,
     MAX_SEEDS,
     OWN_NAME,
+    REST_FACTOR,
     SEED_POWER,
     Neighbourhood,
     PathStop,
     graph_weight,
     rank,
+    rest_similarity,
 )
 
 #: In collections of this size a thing that two documents mention is rare.
@@ -226,3 +228,68 @@ def test_the_arm_counts_for_the_lead_of_the_best_hit() -> None:
 def test_further_chunks_of_a_document_are_no_rivals_of_the_best() -> None:
     siblings = [(1, 1.5), (1, 1.49), (1, 1.48), (1, 1.47), (1, 1.46), (2, 0.5)]
     assert graph_weight(siblings) == pytest.approx(1.0)
+
+
+def followed(
+    near: Neighbourhood,
+    vectors: dict[int, Sequence[float]],
+    *,
+    seeds: dict[int, float],
+    question: Sequence[float] = (1.0, 1.0, 0.0),
+) -> dict[int, float]:
+    found = rank(near, seeds=seeds, question={}, total=TOTAL)
+    passages = {chunk: np.array(vector, float) for chunk, vector in vectors.items()}
+    return dict(found.follow_question(np.array(question, float), passages).scores)
+
+
+TWO_WAYS = around((A, X, False), (B, X, True), (A, Y, False), (C, Y, True))
+
+
+def test_of_two_paths_the_one_counts_more_that_answers_what_is_left_of_the_question() -> None:
+    # A tells the first half of the question. B tells the other half, C the first one again.
+    vectors = {A: (2, 0, 0), B: (0.1, 1, 0), C: (1, 0.1, 0)}
+    found = followed(TWO_WAYS, vectors, seeds={A: 0.9})
+    assert found[B] > 2 * found[C] > found[C] > 1
+
+
+def test_no_passage_is_lifted_over_the_one_that_leads_to_it() -> None:
+    vectors = {A: (1, 0, 0), B: (0, 1, 0), C: (0, 0, 1), D: (0, 1, 0)}
+    near = around((A, X, False), (B, X, True), (B, Y, False), (D, Y, True), (C, Z, False))
+    found = followed(near, vectors, seeds={A: 0.9, C: 0.89})
+    assert found[A] == found[B] == 1 + REST_FACTOR
+    assert found[A] > found[D]
+    assert found[C] == pytest.approx((0.89 / 0.9) ** SEED_POWER), "leads nowhere"
+
+
+def test_passages_without_vectors_keep_the_strength_of_their_path() -> None:
+    without = {A: (1.0, 0, 0), C: (0, 1.0, 0)}
+    assert followed(TWO_WAYS, without, seeds={A: 0.9})[B] == 1
+    assert followed(TWO_WAYS, {}, seeds={A: 0.9}) == {A: 1, B: 1, C: 1}
+
+
+def test_nothing_follows_a_question_that_was_told_in_full() -> None:
+    vectors = {A: (3, 3, 0), B: (0, 1, 0), C: (1, 1, 1e-9)}
+    assert followed(TWO_WAYS, vectors, seeds={A: 0.9}) == {A: 1, B: 1, C: 1}
+
+
+WHOLE = st.lists(st.integers(-9, 9), min_size=3, max_size=3)
+
+
+@given(WHOLE, WHOLE, WHOLE, WHOLE, st.floats(0.1, 10))
+def test_closeness_to_the_rest_is_a_cosine_that_knows_no_lengths(
+    asked: list[int], first: list[int], second: list[int], last: list[int], length: float
+) -> None:
+    question, *told, passage = (np.array(each, float) for each in (asked, first, second, last))
+    found = rest_similarity(question, told, passage)
+    assert -1 - 1e-9 <= found <= 1 + 1e-9
+    scaled = rest_similarity(length * question, [length * each for each in told], 2 * passage)
+    assert scaled == pytest.approx(found, abs=1e-6)
+
+
+def test_the_passages_before_are_those_of_the_path() -> None:
+    near = around((A, X, False), (B, X, True), (B, Y, False), (D, Y, True))
+    found = rank(near, seeds={A: 0.9}, question={}, total=TOTAL)
+    for chunk in (A, B, D, 99):
+        before = [stop.id for stop in found.path(chunk)[:-1] if stop.kind == "chunk"]
+        assert found.passages_before(chunk) == tuple(before)
+    assert found.passages_before(D) == (A, B)
