@@ -44,7 +44,7 @@ def test_further_models_stand_beside_the_default(inference: Any) -> None:
         "default": {"BACKEND": HASHING, "OPTIONS": {}, "LANGUAGES": ["en", "de"]},
         "small": small,
     }
-    assert sorted(models["reranker"]) == ["default", "score"]
+    assert sorted(models["reranker"]) == ["default", "none", "score"]
     assert models["chat"] == {
         "default": {"BACKEND": OPENAI_CHAT, "OPTIONS": {"model": "big", "api_key": ""}},
         "small": {"BACKEND": OPENAI_CHAT, "OPTIONS": {"model": "small"}},
@@ -54,11 +54,11 @@ def test_further_models_stand_beside_the_default(inference: Any) -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", "{}"])
-def test_without_further_models_there_is_the_default_alone(inference: Any, nothing: str) -> None:
+def test_without_further_models_there_is_the_default_or_none(inference: Any, nothing: str) -> None:
     models = inference(EMBEDDERS=nothing, RERANKERS=nothing, CHATS=nothing)
     assert {kind: list(aliases) for kind, aliases in models.items()} == {
         "embedder": ["default"],
-        "reranker": ["default"],
+        "reranker": ["default", "none"],
         "chat": ["default"],
     }
 

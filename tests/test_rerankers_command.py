@@ -71,6 +71,13 @@ def test_a_server_is_tried_measured_and_written_and_unset_again(
     assert env_file.read_text() == "# ours\nLOG_LEVEL=INFO\n"
 
 
+def test_reranking_is_switched_off_for_the_site(env_file: Path) -> None:
+    call_command("rerankers", "off")
+    assert "RERANKER_BACKEND=inference.backends.rerank_basic.NoReranker" in env_file.read_text()
+    call_command("rerankers", "unset")
+    assert "RERANKER_BACKEND" not in env_file.read_text()
+
+
 def test_what_is_no_reranker_changes_nothing(env_file: Path, tmp_path: Path) -> None:
     before = env_file.read_text()
     folder = tmp_path / "model"

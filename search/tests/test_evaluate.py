@@ -58,6 +58,18 @@ def test_a_reranker_that_is_not_there_is_missed_before_the_corpus_is_ingested(
         call_command("evaluate", str(dataset), "--rerank")
 
 
+def test_modes_are_measured_with_reranking_beside_those_without(
+    dataset: Path, capsys: Any, settings: Any
+) -> None:
+    backend = {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": backend}}
+    report = run(dataset, capsys, "--mode", "hybrid,lexical", "--rerank")
+    assert list(report["modes"]) == ["hybrid", "hybrid+rerank", "lexical", "lexical+rerank"]
+    # It scores hits as they are scored already.
+    assert report["modes"]["hybrid+rerank"]["ndcg@10"] == report["modes"]["hybrid"]["ndcg@10"]
+    assert list(run(dataset, capsys, "--mode", "hybrid")["modes"]) == ["hybrid"]
+
+
 def test_no_column_of_the_table_is_cut_off_where_no_terminal_is(
     dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
