@@ -91,12 +91,13 @@ class PathStop(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RankedGraph:
-    """`scores` by chunk id, above 0: strength of the strongest path to it, up to 1; for seeds at
-    least their own starting value. With `follow_question` up to 1 + `REST_FACTOR`.
+    """`scores` by chunk id, above 0 to 1: strength of the strongest path to it, in units of
+    `unit`; for seeds at least their own starting value.
     """
 
     scores: Mapping[int, float]
     _walk: "_Walk | None" = None
+    unit: float = 1.0
 
     def path(self, chunk_id: int) -> tuple[PathStop, ...]:
         """Nodes and chunks in turns, from a name in the question (or a seed without
@@ -130,6 +131,14 @@ class RankedGraph:
                     if each in scores:
                         scores[each] = max(scores[each], followed)
         return replace(self, scores=scores)
+
+    def normalized(self) -> "RankedGraph":
+        """Scores up to 1, after `follow_question` in every embedding space."""
+        best = max(self.scores.values(), default=0.0)
+        if best <= 1:
+            return self
+        scores = {chunk_id: score / best for chunk_id, score in self.scores.items()}
+        return replace(self, scores=scores, unit=self.unit * best)
 
 
 def rank(

@@ -172,7 +172,7 @@ def _follow_question(
         passages[space_id][pk] = embedding.to_numpy().astype(np.float64)
     for space_id, of_space in passages.items():
         ranked = ranked.follow_question(vectors[space_id].astype(np.float64), of_space)
-    return ranked
+    return ranked.normalized()
 
 
 def _pull(

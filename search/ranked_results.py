@@ -89,9 +89,8 @@ def add_graph_candidates(
     if options.method == "rrf":
         weight = GRAPH_RRF_WEIGHT
     else:
-        # Fusion divides by the best score, which is above 1 where a path follows the question.
         lead = graph_weight((hit.document_id, hit.fused_score) for hit in fused)
-        weight = lead * max(arm.scores.values(), default=1.0)
+        weight = lead * arm.unit
     retrieved.candidates.add_graph(arm.scores)
     with_paths = replace(
         retrieved,

@@ -293,3 +293,13 @@ def test_the_passages_before_are_those_of_the_path() -> None:
         before = [stop.id for stop in found.path(chunk)[:-1] if stop.kind == "chunk"]
         assert found.passages_before(chunk) == tuple(before)
     assert found.passages_before(D) == (A, B)
+
+
+def test_strengths_are_shown_from_0_to_1() -> None:
+    found = rank(TWO_WAYS, seeds={A: 0.9}, question={}, total=TOTAL)
+    passages = {A: np.array([1.0, 0]), B: np.array([0, 1.0]), C: np.array([1.0, 0])}
+    shown = found.follow_question(np.array([1.0, 1.0]), passages).normalized()
+    assert shown.scores == {A: 1, B: 1, C: pytest.approx(1 / (1 + REST_FACTOR))}
+    assert shown.unit == 1 + REST_FACTOR
+    assert shown.path(B) == found.path(B)
+    assert found.normalized() == found

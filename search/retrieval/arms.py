@@ -103,12 +103,8 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """The fused one, times what the reranker makes of it; not the part of the graph, since
-        what a path leads to need not say anything of the question itself.
-        """
-        graph = self.fusion.contributions.get("graph") if self.fusion else None
-        over_paths = 0.0 if graph is None else float(graph[self.place])
-        return (self.fused_score - over_paths) * self.rerank_factor + over_paths
+        """The fused one, times what the reranker makes of it."""
+        return self.fused_score * self.rerank_factor
 
     @property
     def contributions(self) -> dict[str, float]:

@@ -29,9 +29,12 @@ pytestmark = [pytest.mark.django_db]
 QUESTION = "Where was the composer of Nightfall born?"
 
 
-def passage(collection: Collection, key: str, text: str, **fields: Any) -> Chunk:
+def passage(
+    collection: Collection, key: str, text: str, *, embedding: Any = None, **fields: Any
+) -> Chunk:
     document = DocumentFactory(collection=collection, key=key, title=key.capitalize(), **fields)
-    return ChunkFactory(document=document, text=text, context=document.title)
+    given = {} if embedding is None else {"embedding": embedding}
+    return ChunkFactory(document=document, text=text, context=document.title, **given)
 
 
 @pytest.fixture
@@ -52,6 +55,15 @@ def bridge(collection: Collection) -> tuple[Chunk, Chunk]:
     make_mention(second, node, kind=Mention.Kind.SELF)
     make_extracted("ent:name:nightfall", first, name="Nightfall")
     return first, second
+
+
+class NightfallReranker:
+    """Finds only what names the piece relevant."""
+
+    model_name = "nightfall"
+
+    def score(self, query: str, texts: list[str], **options: Any) -> list[float]:
+        return [0.9 if "Nightfall" in text else 0.1 for text in texts]
 
 
 def ask(collection: Collection, query: str = QUESTION, **options: Any) -> SearchResult:
@@ -237,6 +249,42 @@ def workspace_of_many() -> Workspace:
     )
     workspace: Workspace = collection.workspace
     return workspace
+
+
+def test_of_two_names_the_one_is_followed_that_the_rest_of_the_question_is_about(
+    collection: Collection,
+) -> None:
+    def vector(**values: float) -> list[float]:
+        """Of the directions “song”, “birth” and “guitar”."""
+        known = [values.get(name, 0.0) for name in ("song", "birth", "guitar")]
+        return known + [0.0] * (collection.space.dimensions - len(known))
+
+    first = passage(collection, "nightfall", "Nightfall is a suite.", embedding=vector(song=1))
+    born = passage(collection, "moravec", "Pula.", embedding=vector(birth=1))
+    made = passage(collection, "luthier", "Cedar.", embedding=vector(song=0.2, guitar=1))
+    for name, chunk in (("moravec", born), ("luthier", made)):
+        make_mention(chunk, make_extracted(f"ent:name:{name}", first), kind=Mention.Kind.SELF)
+    question = vector(song=1, birth=0.6)
+    result = ask(collection, vector=question)
+
+    graph = {chunk.pk: of(result, chunk).graph or 0.0 for chunk in (first, born, made)}
+    assert graph[first.pk] == 1
+    assert graph[born.pk] > 2 * graph[made.pk] > 0
+
+
+def test_a_reranker_does_not_judge_what_a_path_leads_to(
+    collection: Collection, bridge: tuple[Chunk, Chunk], settings: Any
+) -> None:
+    backend = {"BACKEND": f"{__name__}.NightfallReranker"}
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": backend}}
+    led = of(ask(collection, rerank=True), bridge[1])
+    unled = of(ask(collection, rerank=True, mode="hybrid"), bridge[1])
+
+    assert led.rerank == unled.rerank
+    assert unled.rerank_factor < led.rerank_factor < 1
+    alone = led.fused - led.contributions["graph"]
+    lost = led.fused * (1 - led.rerank_factor)
+    assert lost == pytest.approx(alone * (1 - unled.rerank_factor))
 
 
 def test_weights_may_name_the_graph_in_its_mode_only(
