@@ -95,10 +95,15 @@ SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.05
 LANGUAGE_NEARNESS = 0.45
 #: The same where a reranker read the best sentence and the passage around it, and the embedding
 #: model compared it; and where only the reranker read.
-READ_ALONE_WEIGHT, READ_AROUND_WEIGHT, READ_NEARNESS_WEIGHT, READ_BIAS = 0.5, 1.5, 2.5, -4.5
-PASSAGE_READING_WEIGHT, PASSAGE_READING_BIAS = 2.5, -2.0
+READ_ALONE_WEIGHT, READ_AROUND_WEIGHT, READ_NEARNESS_WEIGHT, READ_BIAS = 0.5, 1.5, 2.5, -4.7
+ONLY_ALONE_WEIGHT, ONLY_AROUND_WEIGHT, ONLY_READ_BIAS = 0.8, 1.8, -2.5
+#: The same where it read passages and no sentence was chosen, as before a chat model, which refuses
+#: itself.
+PASSAGE_READING_WEIGHT, PASSAGE_READING_BIAS = 2.2, -1.8
 #: What speaks against an answer without anything of the kind that the question asks for.
 LACKS_KIND_WEIGHT = -2.5
+#: What speaks for the row of a table of prices that is about what a question for an amount asks.
+PRICED_WEIGHT = 1.0
 #: The same where no embedding model could tell.
 LEXICAL_COVERAGE_WEIGHT, LEXICAL_TERMS_WEIGHT, LEXICAL_BIAS = 12.6, 1.75, -7.4
 #: Coverage of a question in another language than the passage, whose words cannot be there: about
@@ -118,8 +123,9 @@ class Evidence:
     contains, and `missing_names` the share of its names and numbers that it does not. `is_foreign`:
     the passage is in another language than the question. `is_multilingual`: the embedding model was
     made for many languages. `lacks_kind`: what is quoted has nothing of the kind that is asked for.
-    `is_extreme`: it is the least or greatest row of a table that was asked for. `is_second`: other
-    passages were read before, and do not answer."""
+    `is_extreme`: it is the least or greatest row of a table that was asked for; `is_priced`: one of
+    a table of prices that is about what is asked. `is_second`: other passages were read before, and
+    do not answer."""
 
     passages: int
     coverage: float = 0.0
@@ -134,6 +140,7 @@ class Evidence:
     around: float | None = None
     lacks_kind: bool = False
     is_extreme: bool = False
+    is_priced: bool = False
     is_second: bool = False
 
 
@@ -157,6 +164,7 @@ def with_quotation(evidence: Evidence, quoted: ExtractiveAnswer, *, asked_in: st
         is_foreign=is_foreign,
         lacks_kind=quoted.lacks_kind,
         is_extreme=quoted.is_extreme,
+        is_priced=best.is_priced,
     )
 
 
@@ -182,6 +190,12 @@ def answer_confidence(evidence: Evidence) -> float:
             + READ_AROUND_WEIGHT * (evidence.around or 0.0)
             + READ_NEARNESS_WEIGHT * evidence.sentence_nearness
             + READ_BIAS
+        )
+    elif evidence.alone is not None:
+        logit = (
+            ONLY_ALONE_WEIGHT * evidence.alone
+            + ONLY_AROUND_WEIGHT * (evidence.around or 0.0)
+            + ONLY_READ_BIAS
         )
     elif evidence.around is not None:
         logit = PASSAGE_READING_WEIGHT * evidence.around + PASSAGE_READING_BIAS
@@ -217,4 +231,5 @@ def answer_confidence(evidence: Evidence) -> float:
                 + NAMES_WEIGHT * evidence.missing_names
                 + BIAS
             )
-    return 1 / (1 + exp(-(logit + LACKS_KIND_WEIGHT * evidence.lacks_kind)))
+    logit += LACKS_KIND_WEIGHT * evidence.lacks_kind + PRICED_WEIGHT * evidence.is_priced
+    return 1 / (1 + exp(-logit))

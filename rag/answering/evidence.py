@@ -22,6 +22,7 @@ from documents.models import Chunk, EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import InferenceError
 from inference.model_languages import EVERY
+from rag.answering.answer_types import asked_kind
 from rag.answering.answerability import (
     FOREIGN_COVERAGE,
     Evidence,
@@ -33,7 +34,7 @@ from rag.answering.answerability import (
     without_question_words,
 )
 from rag.answering.extractive import ExtractiveAnswer, extract_answer
-from rag.answering.passage_ranking import rank_passages, read_passages
+from rag.answering.passage_ranking import favour_tables, rank_passages, read_passages
 from rag.answering.reader import Reader, find_reader
 from rag.events import Passage
 from search.query import QueryError, parse_query
@@ -133,6 +134,7 @@ def find_passages(
         title_nearness=titles,
         is_foreign=is_foreign if space is not None and EVERY in space.languages else (),
     )
+    passages = favour_tables(query, passages, kind=asked_kind(query, language=asked_in))
     if reader is not None:
         passages = _read_passages(query, passages, reader)
     passages = [replace(each, number=number) for number, each in enumerate(passages[:k], 1)]

@@ -26,7 +26,7 @@ from rag.answering.segments import (
     split_segments,
     without_links,
 )
-from rag.answering.tables import extreme_rows
+from rag.answering.tables import extreme_rows, priced_rows
 from rag.events import Citation, Passage
 
 #: How near each text is to the question, in order: 0 is unrelated, 1 a usual answer; None if no
@@ -68,6 +68,9 @@ ALONE_WEIGHT, AROUND_WEIGHT, READ_NEARNESS_WEIGHT = 0.25, 0.3, 0.45
 CHOICE_WORDS_WEIGHT = 0.3
 #: What a segment gains that has an answer of the kind that is asked for.
 KIND_WEIGHT = 0.2
+#: What a row of a table of prices gains that is about what a question for an amount asks for, and
+#: how many of these are read.
+PRICED_WEIGHT, MAX_PRICED = 0.6, 6
 SCORE_MARGIN_READ = 0.4
 #: A part that was not read is taken for so much worse than the best one of its passage.
 UNREAD_PENALTY = 0.3
@@ -90,7 +93,8 @@ Scores = NDArray[np.float64]
 class Quote:
     """A segment of a passage; `text` is the document's text from `start` to `end`. `alone` and
     `around` are how well it answers by a reranker, read alone and with what stands around it, and
-    `nearness` by the embedding model; each None where none told."""
+    `nearness` by the embedding model; each None where none told. `is_priced`: a row of a table of
+    prices that is about what is asked."""
 
     passage: Passage
     part: Segment
@@ -98,6 +102,7 @@ class Quote:
     nearness: float | None = None
     alone: float | None = None
     around: float | None = None
+    is_priced: bool = False
 
     @property
     def text(self) -> str:
@@ -255,7 +260,16 @@ def _read(
         question, {place: quote.read_text for place, quote in enumerate(candidates)}
     )
     words = np.array([overlap[place] for place in range(len(candidates))])
-    promise = around + CHOICE_WORDS_WEIGHT * words / (words.max() or 1.0)
+    priced: set[tuple[int, int]] = set()
+    if kind == "money":
+        passages = {quote.passage.chunk_id: quote.passage for quote in candidates}
+        rows = priced_rows(question, list(passages.values()))[:MAX_PRICED]
+        priced = {(row.passage.chunk_id, row.part.start) for row in rows}
+    is_priced = [(quote.passage.chunk_id, quote.part.start) in priced for quote in candidates]
+    bonus = PRICED_WEIGHT * np.array(is_priced, float)
+    if kind is not None:
+        bonus += [KIND_WEIGHT * quote.holds(kind) for quote in candidates]
+    promise = bonus + around + CHOICE_WORDS_WEIGHT * words / (words.max() or 1.0)
     chosen = np.argsort(-promise, kind="stable")[:MAX_READ].tolist()
     readings = read([candidates[place].read_text for place in chosen])
     if readings is None:
@@ -265,7 +279,8 @@ def _read(
             candidates[place],
             alone=alone,
             around=float(around[place]),
-            score=ALONE_WEIGHT * alone + AROUND_WEIGHT * float(around[place]),
+            is_priced=is_priced[place],
+            score=ALONE_WEIGHT * alone + AROUND_WEIGHT * float(around[place]) + float(bonus[place]),
         )
         for place, alone in zip(chosen, readings, strict=True)
     ]
@@ -276,10 +291,6 @@ def _read(
         judged = [
             replace(quote, nearness=nearness, score=quote.score + READ_NEARNESS_WEIGHT * nearness)
             for quote, nearness in zip(compared, near, strict=True)
-        ]
-    if kind is not None:
-        judged = [
-            replace(quote, score=quote.score + KIND_WEIGHT * quote.holds(kind)) for quote in judged
         ]
     return judged
 

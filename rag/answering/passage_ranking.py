@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.trigrams import trigram_overlap
+from rag.answering.answer_types import AnswerKind
 from rag.answering.segments import split_segments
+from rag.answering.tables import extreme_rows, priced_rows
 from rag.events import Passage
 
 #: Weights of a passage's relevance, in the unit in which the words that the best sentence has in
@@ -33,6 +35,8 @@ SENTENCE_NEARNESS_WEIGHT = 0.6
 #: what they lose by LANGUAGE_NEARNESS, times the weights of their own and the passage's nearness.
 FOREIGN_WEIGHT = 1.2
 
+#: What a passage gains that has the row of a table that is asked for.
+TABLE_WEIGHT = 0.5
 #: Weight of what a reranker makes of a passage's best part, 0 for an unrelated one and 1 for a
 #: usual answer, beside the parts of the relevance above. See docs/decisions/0082.
 READING_WEIGHT = 1.0
@@ -113,6 +117,27 @@ def _links(passages: Sequence[Passage], scores: NDArray[np.float64]) -> NDArray[
         for target in targets - {passage.document_key}:
             found[target] += score
     return np.array([min(found[each.document_key], MAX_LINKS) for each in passages])
+
+
+def favour_tables(
+    question: str, passages: Sequence[Passage], *, kind: AnswerKind | None
+) -> list[Passage]:
+    """The passages, best first, with those more relevant whose tables have the rows that are asked
+    for: a search finds the words around a price rather than the list of prices."""
+    rows = extreme_rows(question, passages) or (
+        priced_rows(question, passages) if kind == "money" else []
+    )
+    asked_for = {row.passage.chunk_id for row in rows}
+    if not asked_for:
+        return list(passages)
+    favoured = [
+        replace(
+            passage,
+            relevance=(passage.relevance or 0.0) + TABLE_WEIGHT * (passage.chunk_id in asked_for),
+        )
+        for passage in passages
+    ]
+    return sorted(favoured, key=lambda passage: -(passage.relevance or 0.0))
 
 
 #: How well each text answers the question, in order: 0 is unrelated, 1 a usual answer; None if no

@@ -1,5 +1,5 @@
-"""Questions that a table answers by its least or greatest number: “which bike is the cheapest?”.
-Begin with `extreme_rows`.
+"""Questions that a table answers: by its least or greatest number, such as “which bike is the
+cheapest?”, or by the prices in it. Begin with `extreme_rows` and `priced_rows`.
 
 No sentence says it, and no model that reads row by row can tell: the rows of the table that is
 asked about are compared by the column that is asked for. Words by language are in
@@ -89,37 +89,51 @@ def extreme_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
     if extreme is None:
         return []
     asked = question.replace(extreme.words, " ")
+    rows, columns = next(iter(_rows_about(asked, passages, extreme.column)), ([], []))
+    numbered = [
+        (number, row)
+        for row in rows
+        if (number := _row_number(row, columns, is_greatest=extreme.is_greatest)) is not None
+    ]
+    numbered.sort(key=lambda each: -each[0] if extreme.is_greatest else each[0])
+    return [row for _, row in numbered[:MAX_ROWS]]
+
+
+def priced_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
+    """The rows of tables of prices that are about what a question for an amount asks for; first
+    those that say least else: “Battery 500 Wh” rather than “Bike with a battery of 500 Wh”."""
+    rows = [row for rows, _ in _rows_about(question, passages, _COLUMNS["price"]) for row in rows]
+    return sorted(rows, key=lambda row: len(content_stems(" ".join(row.cells))))
+
+
+def _rows_about(
+    asked: str, passages: Sequence[Passage], column: re.Pattern[str] | None
+) -> list[tuple[list[TableRow], list[int]]]:
+    """The rows that name most of what is asked for, of each table that with its headings names as
+    much of it as any other, with the columns of numbers that fit `column`, or are named where it is
+    None."""
     stems = content_stems(asked)
-    if extreme.column is not None:
+    if column is not None:
         # Words for the column, such as “price”, name no row.
-        stems -= {word_stem(word[0]) for word in extreme.column.finditer(asked)}
-    best: list[TableRow] = []
+        stems -= {word_stem(word[0]) for word in column.finditer(asked)}
+    best: list[tuple[list[TableRow], list[int]]] = []
     best_share = MIN_SUBJECT_SHARE
     for table in _tables(passages):
-        columns = _number_columns(table, extreme, asked)
+        columns = _number_columns(table, column, asked)
         subject = stems - _stems_of_columns(table, columns)
         if not columns or not subject:
             continue
         of_heading = subject & content_stems(table.heading, content_only=False)
-        left = subject - of_heading
-        held = {
-            place: left & content_stems(" ".join(row.cells), content_only=False)
-            for place, row in enumerate(table.rows)
-        }
-        most = max(map(len, held.values()))
-        share = (len(of_heading) + most) / len(subject)
-        if share < best_share or (share == best_share and best):
-            continue
-        numbered = [
-            (number, row)
-            for place, row in enumerate(table.rows)
-            if len(held[place]) == most
-            for number in [_row_number(row, columns, is_greatest=extreme.is_greatest)]
-            if number is not None
+        held = [
+            len((subject - of_heading) & content_stems(" ".join(row.cells), content_only=False))
+            for row in table.rows
         ]
-        if numbered:
-            numbered.sort(key=lambda each: -each[0] if extreme.is_greatest else each[0])
-            best, best_share = [row for _, row in numbered[:MAX_ROWS]], share
+        share = (len(of_heading) + max(held)) / len(subject)
+        if share >= best_share:
+            named = zip(table.rows, held, strict=True)
+            rows = [row for row, count in named if count == max(held)]
+            best = [*(best if share == best_share else ()), (rows, columns)]
+            best_share = share
     return best
 
 
@@ -145,7 +159,7 @@ def _cells(row: str) -> tuple[str, ...]:
     return tuple(cell.strip() for cell in row.strip().strip("|").split("|"))
 
 
-def _number_columns(table: Table, extreme: Extreme, question: str) -> list[int]:
+def _number_columns(table: Table, column: re.Pattern[str] | None, question: str) -> list[int]:
     """The columns of numbers that are asked for: whose header or, for amounts, whose cells fit, or
     whose header has a word of the question."""
     asked = content_stems(question)
@@ -154,10 +168,10 @@ def _number_columns(table: Table, extreme: Extreme, question: str) -> list[int]:
         cells = [row.cells[place] for row in table.rows]
         if sum(_number(cell) is not None for cell in cells) < MIN_NUMBER_SHARE * len(cells):
             continue
-        if extreme.column is None:
+        if column is None:
             fits = bool(asked & content_stems(name, content_only=False))
         else:
-            fits = bool(extreme.column.search(name) or all(map(extreme.column.search, cells)))
+            fits = bool(column.search(name) or all(map(column.search, cells)))
         if fits:
             found.append(place)
     return found

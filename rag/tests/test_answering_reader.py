@@ -96,9 +96,9 @@ def test_a_reading_is_on_the_scale_of_the_calibration_pairs(scope: Scope) -> Non
 
 
 def test_the_sentence_that_answers_is_quoted_first(scope: Scope) -> None:
-    found, quoted, evidence = answer_to("how many vacation days do we get", scope)
+    found, quoted, evidence = answer_to("how many days of leave do we get", scope)
     assert found.passages[0].reading is not None
-    assert quoted.cited[0].quote == "Everybody has 27 days of paid leave a year."
+    assert quoted.cited[0].quote.startswith("Everybody has 27 days of paid leave a year.")
     assert judge_answerability(evidence)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rag.answering.extractive import extract_answer
-from rag.answering.tables import extreme_rows
+from rag.answering.tables import extreme_rows, priced_rows
 from rag.tests.answering import passage
 
 BIKES = """\
@@ -91,3 +91,14 @@ def test_the_row_is_quoted_under_its_header() -> None:
     )
     quoted = answer.cited[0]
     assert BIKES[quoted.start : quoted.end] == quoted.quote
+
+
+def test_a_price_is_that_of_the_row_that_names_the_thing() -> None:
+    rows = priced_rows("how much is a battery", PASSAGES)
+    assert [row.cells[0] for row in rows] == ["P1", "P2"]
+    assert {row.cells[0] for row in priced_rows("what does a bike cost", PASSAGES)} == {
+        "W1",
+        "W0",
+        "F1",
+    }
+    assert priced_rows("how much is a night in a hotel", PASSAGES) == []
