@@ -313,11 +313,11 @@ def quote_passages(
         others = [
             passage
             for passage in passages
-            if evidence.is_multilingual and passage.is_foreign_to(asked_in)
+            if evidence.is_multilingual and not reader.knows(passage.language)
         ]
         if not others or judge_answerability(found):
             return quoted, found
-        passages, evidence = others, replace(evidence, around=None, is_second=True)
+        passages, evidence = others, replace(evidence, around=None, is_second=bool(asked_in))
     quoted = extract_answer(
         question, passages, similar=similar, language=language, asked_in=asked_in
     )
