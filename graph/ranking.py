@@ -24,9 +24,9 @@ SEED_POWER = 4
 HOPS = 2
 DAMPING = 0.5
 BEAM = 10
-#: What closeness to the rest of the question adds to a path: at a cosine of 1 three times its
+#: What closeness to the rest of the question adds to a path: at a cosine of 1 four times its
 #: strength. A usual one is 0.1, that of an answer 0.3.
-REST_FACTOR = 3.0
+REST_FACTOR = 4.0
 #: Nodes mentioned by more documents connect nothing.
 MAX_DOCUMENTS = 100
 

@@ -465,11 +465,9 @@ def rerank(
         return Ranking(tuple(hits), degraded=("rerank",), milliseconds=_since(started))
     for hit, score, factor in zip(read, scores, rerank_factors(scores), strict=True):
         hit.rerank = score
-        # What a path leads to need not say anything of the question itself: the graph's part stays.
-        over_paths = (
-            hit.contributions.get("graph", 0.0) / hit.fused_score if hit.fused_score else 0.0
-        )
-        hit.rerank_factor = 1 + (factor - 1) * (1 - over_paths)
+        # What a path leads to need not say anything of the question itself: it may gain, not lose.
+        is_led = retrieved.graph is not None and retrieved.graph.passages_before(hit.chunk_id)
+        hit.rerank_factor = max(factor, 1.0) if is_led else factor
     ranked = sorted(hits, key=lambda hit: -hit.score)  # stable: ties keep the fused order
     return Ranking(tuple(ranked), len(read), alias, milliseconds=_since(started))
 
