@@ -4,7 +4,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inference.backends.rerank_cross_encoder import PairReranker
 from inference.interfaces import InferenceError
 from inference.local.bundled import (
     BGE_SMALL_EN,
@@ -27,6 +26,7 @@ from inference.local.model_folder import (
     read_checkpoint,
     read_model_folder,
 )
+from inference.local.reranker import PairReranker
 
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     from inference.local.bert_graph import BertWeights, Precision

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from inference.interfaces import InvalidScore, check_texts
-from inference.local.model_folder import LocalModel, ModelFolder, read_checkpoint
+from inference.interfaces import BackendUnavailable, InvalidScore, check_texts
+from inference.local.model_folder import LocalModel, ModelFolder, read_checkpoint, read_json
 
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     import numpy as np
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
     from inference.local.batches import Columns
 
@@ -66,3 +67,37 @@ class LocalReranker(LocalModel[S]):
     @abstractmethod
     def _columns(self, query: str, texts: Sequence[str], instruction: str | None) -> "Columns":
         """The model's inputs for each text, by argument name."""
+
+
+class PairReranker(LocalReranker[S]):
+    """Reads query and text as one pair. A pair that is too long loses the end of the longer text.
+    Instructions are ignored.
+    """
+
+    @cached_property
+    def _tokenizer(self) -> "Tokenizer":
+        from inference.tokens import load_tokenizer  # noqa: PLC0415
+
+        checkpoint = self._checkpoint
+        tokenizer = load_tokenizer(checkpoint.path, lowercase=checkpoint.lowercase)
+        special = tokenizer.num_special_tokens_to_add(is_pair=True)
+        if checkpoint.max_length < special + 2:
+            raise BackendUnavailable(
+                f"max_length {checkpoint.max_length} leaves no room for a query and a text beside"
+                f" {special} special tokens: raise it."
+            )
+        tokenizer.enable_truncation(checkpoint.max_length, strategy="longest_first")
+        return tokenizer
+
+    @cached_property
+    def _has_types(self) -> bool:
+        """False where the folder says that the tokenizer does not return token types."""
+        config = read_json(self._checkpoint.path / "tokenizer_config.json")
+        return "token_type_ids" in config.get("model_input_names", ["token_type_ids"])
+
+    def _columns(self, query: str, texts: Sequence[str], instruction: str | None) -> "Columns":
+        encodings = self._tokenizer.encode_batch_fast([(query, text) for text in texts])
+        columns = {"input_ids": [encoding.ids for encoding in encodings]}
+        if self._has_types:
+            columns["token_type_ids"] = [encoding.type_ids for encoding in encodings]
+        return columns
