@@ -132,12 +132,16 @@ class RankedGraph:
                         scores[each] = max(scores[each], followed)
         return replace(self, scores=scores)
 
-    def normalized(self) -> "RankedGraph":
-        """Scores up to 1, after `follow_question` in every embedding space."""
+    def normalized(self, best_hit: int) -> "RankedGraph":
+        """Scores up to 1, after `follow_question` in every embedding space; the best hit of the
+        other arms has 1, as it had before, so that paths from lesser ones are not lifted over it.
+        """
         best = max(self.scores.values(), default=0.0)
         if best <= 1:
             return self
         scores = {chunk_id: score / best for chunk_id, score in self.scores.items()}
+        if best_hit in scores:
+            scores[best_hit] = 1.0
         return replace(self, scores=scores, unit=self.unit * best)
 
 

@@ -144,7 +144,8 @@ def rank_passages(
         if front:
             around.append(pull(front))
     ranked = rank(_merge_pulled(around), seeds=seeds, question=asked, total=first.total, most=limit)
-    return _follow_question(ranked, vectors or {})
+    best_hit = max(seeds, key=lambda chunk_id: (seeds[chunk_id], -chunk_id))
+    return _follow_question(ranked, vectors or {}, best_hit=best_hit)
 
 
 _VECTORS_SQL = """
@@ -155,7 +156,7 @@ _VECTORS_SQL = """
 
 
 def _follow_question(
-    ranked: RankedGraph, vectors: Mapping[int, NDArray[np.float32]]
+    ranked: RankedGraph, vectors: Mapping[int, NDArray[np.float32]], *, best_hit: int
 ) -> RankedGraph:
     """In each embedding space, scores by what paths have left of the question."""
     before = {each for chunk_id in ranked.scores for each in ranked.passages_before(chunk_id)}
@@ -172,7 +173,7 @@ def _follow_question(
         passages[space_id][pk] = embedding.to_numpy().astype(np.float64)
     for space_id, of_space in passages.items():
         ranked = ranked.follow_question(vectors[space_id].astype(np.float64), of_space)
-    return ranked.normalized()
+    return ranked.normalized(best_hit)
 
 
 def _pull(

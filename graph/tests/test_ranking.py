@@ -298,8 +298,16 @@ def test_the_passages_before_are_those_of_the_path() -> None:
 def test_strengths_are_shown_from_0_to_1() -> None:
     found = rank(TWO_WAYS, seeds={A: 0.9}, question={}, total=TOTAL)
     passages = {A: np.array([1.0, 0]), B: np.array([0, 1.0]), C: np.array([1.0, 0])}
-    shown = found.follow_question(np.array([1.0, 1.0]), passages).normalized()
+    shown = found.follow_question(np.array([1.0, 1.0]), passages).normalized(A)
     assert shown.scores == {A: 1, B: 1, C: pytest.approx(1 / (1 + REST_FACTOR))}
     assert shown.unit == 1 + REST_FACTOR
     assert shown.path(B) == found.path(B)
-    assert found.normalized() == found
+    assert found.normalized(A) == found
+
+
+def test_paths_of_lesser_hits_are_not_lifted_over_the_best_one() -> None:
+    near = around((A, X, False), (B, X, True), (C, Y, False))
+    found = rank(near, seeds={A: 0.8, C: 0.9}, question={}, total=TOTAL)
+    passages = {A: np.array([1.0, 0]), B: np.array([0, 1.0])}
+    shown = found.follow_question(np.array([1.0, 1.0]), passages).normalized(C)
+    assert shown.scores == {A: 1, B: 1, C: 1}
