@@ -58,7 +58,7 @@ SCORE_MARGIN_LEXICAL = 0.5
 
 #: Segments that a reranker reads: those of the parts of passages that it found best; and how many
 #: of these the embedding model compares as well.
-MAX_READ, MAX_READ_COMPARED = 24, 12
+MAX_READ, MAX_READ_COMPARED = 20, 8
 #: Weights of the readings of a segment alone and of the part of the passage around it together with
 #: title and headings, which say what “it” is, and of the segment's nearness. Below a good heading
 #: any sentence would seem to answer, so that segments are read without it. The reranker knows best

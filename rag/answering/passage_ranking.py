@@ -45,7 +45,7 @@ READING_WEIGHT = 1.0
 WINDOW_CHARACTERS = 400
 #: Passages of which the most promising part is read, and parts that are read in all: on two cores
 #: a part takes about 12 ms.
-MAX_READ_PASSAGES, MAX_WINDOWS = 12, 28
+MAX_READ_PASSAGES, MAX_WINDOWS = 10, 20
 #: Between title and headings, and what is read below them.
 _MAX_HEADING_CHARACTERS = 120
 
