@@ -125,7 +125,8 @@ def named_speakers(question: str, texts: Mapping[int, str]) -> dict[int, int]:
 SPEAKER_LOGITS = np.array([0.0, 1.5, -2.0])
 DATE_LOGIT = 1.5
 
-#: Usual mean similarity of a question to all rows, and below how many rows the mean is unreliable.
+#: Usual mean similarity of a question to all rows, above what the model gives to unrelated texts,
+#: and below how many rows the mean is unreliable.
 USUAL_BASELINE = 0.15
 FEW_ROWS = 20
 
@@ -147,16 +148,18 @@ def relevance(
     return shares
 
 
-def shrunk_baseline(baseline: float | None, *, rows: int) -> float:
+def shrunk_baseline(baseline: float | None, *, rows: int, unrelated: float = 0.0) -> float:
     """The mean similarity to all rows, shrunk towards the usual one where there are few rows: two
-    rows that both answer the question would otherwise seem common.
+    rows that both answer the question would otherwise seem common. `unrelated` is the similarity
+    that the model gives to unrelated texts.
 
     None is for similarities that are normalised already.
     """
     if baseline is None:
         return 0.0
     doubt = (FEW_ROWS / (FEW_ROWS + rows)) ** 2
-    return baseline + doubt * (USUAL_BASELINE - baseline)
+    usual = unrelated + USUAL_BASELINE * (1 - unrelated)
+    return baseline + doubt * (usual - baseline)
 
 
 #: Turns are short: words and trigrams count more than in passages. These and the other constants
@@ -248,6 +251,7 @@ def rank(
     candidates: Candidates,
     *,
     baseline_similarity: float | None,
+    unrelated_similarity: float = 0.0,
     now: datetime,
     recency_weight: float,
     half_life_days: float,
@@ -256,11 +260,14 @@ def rank(
     """Rank all candidates, the best first; ties by time, the newest first.
 
     `baseline_similarity` is the mean similarity of the question to all rows of this memory; None
-    for similarities that are normalised already. Without `evidence` only lexical and vector scores
+    for similarities that are normalised already; `unrelated_similarity` what the model gives to
+    unrelated texts. Without `evidence` only lexical and vector scores
     count, as in a search by one of them.
     """
     known = candidates.similarities[~np.isnan(candidates.similarities)]
-    baseline_similarity = shrunk_baseline(baseline_similarity, rows=len(known))
+    baseline_similarity = shrunk_baseline(
+        baseline_similarity, rows=len(known), unrelated=unrelated_similarity
+    )
     nearest = normalized_similarity(float(known.max()), baseline_similarity) if len(known) else None
     weights = adapted_weights(WEIGHTS, nearest)
     speakers, dates = np.zeros(len(candidates.ids), np.int64), np.zeros(len(candidates.ids))

@@ -14,7 +14,7 @@ from common.replicas import read_connection
 from common.rls import bypass_rls
 from common.sql import bigint_array, fetch_rows, read_snapshot
 from common.text import single_characters
-from documents.embedders import embed_question
+from documents.embedders import embed_question, scale_of
 from documents.lexical_search import term_cte
 from documents.models import EmbeddingSpace
 from documents.spaces import SpaceSql, similarity_by_space
@@ -260,12 +260,14 @@ SPACE_CHANGE_TRIES = 3
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """Unordered candidates. `rows` is the number of rows of the user, `background` the mean
-    similarity of them to the question; `degraded` names what did not work.
+    similarity of them to the question, `unrelated` what the model gives to unrelated texts;
+    `degraded` names what did not work.
     """
 
     candidates: Candidates
     rows: int
     background: float | None
+    unrelated: float = 0.0
     degraded: tuple[str, ...] = ()
 
 
@@ -317,7 +319,15 @@ def find(
         spaces += EmbeddingSpace.objects.filter(pk__in=others)
     levels = rows.backgrounds()
     # With few rows the mean is unreliable, and with one row it is only that row's similarity.
-    scale = {space: shrunk_baseline(level, rows=count) for space, (level, count) in levels.items()}
+    unrelated = {
+        space.pk: max(scale.unrelated, 0.0)
+        for space in spaces
+        if space.sql in asked and (scale := scale_of(space))
+    }
+    baselines = {
+        space: shrunk_baseline(level, rows=count, unrelated=unrelated.get(space, 0.0))
+        for space, (level, count) in levels.items()
+    }
     ids, texts, likenesses = details[0] if details else (rows.ids[:0], [], rows.lexical[:0])
     places = np.searchsorted(rows.ids, ids)
     words = mode != "vector"  # else they only choose who is looked at
@@ -329,7 +339,7 @@ def find(
             lexical=rows.lexical[places] * words,
             coverage=rows.coverage[places] * words,
             similarities=normalize_across_spaces(
-                rows.similarities[places], rows.spaces[places], scale
+                rows.similarities[places], rows.spaces[places], baselines
             ),
             feedback_similarities=likenesses,
             previous=listed.previous[places],
@@ -338,6 +348,7 @@ def find(
         rows=len(rows.ids),
         # several are joined on a scale on which any row has 0
         background=next(iter(levels.values()))[0] if len(levels) == 1 else None,
+        unrelated=unrelated.get(next(iter(levels)), 0.0) if len(levels) == 1 else 0.0,
         degraded=("vector",) if error is not None and len(ids) else (),
     )
 

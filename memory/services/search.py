@@ -162,6 +162,7 @@ def _rank(
         question,
         found.candidates,
         baseline_similarity=found.background,
+        unrelated_similarity=found.unrelated,
         now=now,
         recency_weight=checked_fraction(recency, settings.MEMORY_RECENCY_WEIGHT, field="recency"),
         half_life_days=settings.MEMORY_HALF_LIFE_DAYS,

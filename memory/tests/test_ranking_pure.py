@@ -211,6 +211,7 @@ def test_a_memory_of_one_row_knows_whether_it_answers() -> None:
 def test_many_rows_know_their_background_themselves() -> None:
     assert shrunk_baseline(0.5, rows=200) == pytest.approx(0.5, abs=0.005)
     assert shrunk_baseline(0.5, rows=1) < 0.2
+    assert shrunk_baseline(0.5, rows=1, unrelated=0.4) == pytest.approx(0.49, abs=0.005)
     assert shrunk_baseline(None, rows=1) == 0
 
 
