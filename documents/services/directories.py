@@ -3,14 +3,14 @@ for a request (`ingest_server_directory`, only below RAGSITE_INGEST_ROOTS)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from common.errors import Conflict, Forbidden, InvalidInput
 from documents.ingestion import versions
@@ -368,7 +368,8 @@ def _exclusive_sync(collection: Collection, directory: Path) -> Iterator[None]:
     """Lock against another sync of this directory; ends with the connection, however that ends.
 
     The lock is held by a separate transaction: a session lock would stay behind in a connection
-    pooler.
+    pooler. That transaction is rolled back before its connection is closed: the server notices a
+    closed connection a moment later, and would refuse a sync that follows at once.
     """
     key: list[Any] = [f"sync {directory}", collection.pk]
     own = connection.copy()
@@ -383,6 +384,8 @@ def _exclusive_sync(collection: Collection, directory: Path) -> Iterator[None]:
                 )
         yield
     finally:
+        with suppress(DatabaseError):
+            own.rollback()
         own.close()
 
 

@@ -255,13 +255,14 @@ class WorkerServer:
     def _repeat(self, work: Callable[[], None], *, pause: float) -> None:
         """Do `work` until the server is stopped, also after outages of the broker."""
         while not self._stopping.is_set():
+            began = monotonic()
             try:
                 work()
             except RedisError as error:
-                self._outage.begin(error)
+                self._outage.begin(error, began)
                 self._stopping.wait(_RETRY_SECONDS)
             else:
-                self._outage.end()
+                self._outage.end(began)
                 self._stopping.wait(pause)
 
     def _answer(self, offer: ModelOffer, kind: str) -> None:
@@ -321,23 +322,31 @@ class _FreedMemory:
 
 
 class _BrokerOutage:
-    """Logs once that the broker is down and once that it is back, for all threads."""
+    """Logs once that the broker is down and once that it is back, for all threads.
+
+    Threads report what became of their work, and when it `began` (`monotonic()`). Work that began
+    before the last change says nothing about the time since.
+    """
 
     def __init__(self) -> None:
         self._lasting = False
+        self._changed_at = 0.0
         self._lock = threading.Lock()
 
-    def begin(self, error: RedisError) -> None:
-        with self._lock:
-            was_lasting, self._lasting = self._lasting, True
-        if not was_lasting:
+    def begin(self, error: RedisError, began: float) -> None:
+        if self._change(lasting=True, began=began):
             logger.warning("the broker does not answer, no text is embedded: %s", error)
 
-    def end(self) -> None:
-        with self._lock:
-            was_lasting, self._lasting = self._lasting, False
-        if was_lasting:
+    def end(self, began: float) -> None:
+        if self._change(lasting=False, began=began):
             logger.warning("the broker answers again")
+
+    def _change(self, *, lasting: bool, began: float) -> bool:
+        with self._lock:
+            if self._lasting == lasting or began < self._changed_at:
+                return False
+            self._lasting, self._changed_at = lasting, monotonic()
+            return True
 
 
 #: Backends that ask a worker, or do nothing.
