@@ -31,7 +31,7 @@ test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
 
 test-fast: setup-dev  ## run the tests of the apps that need no browser, model, faults or documentation
 	@$(py) -m pytest -n 2 --dist loadgroup -m "not browser and not model and not shared_data" \
-		$(addsuffix /,common accounts inference documents sources memory graph search rag dashboard) $(ARGS)
+		$(addsuffix /,common accounts inference reading documents sources memory graph search rag dashboard) $(ARGS)
 
 coverage: setup-dev  ## run every test and print the lines that none of them runs
 	@$(py) -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered $(ARGS)

@@ -25,9 +25,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from documents.tests.factories_files import pdf
 from documents.tests.factories_folder import everything
-from documents.tests.factories_office import xlsx
+from reading.tests.factories_files import pdf
+from reading.tests.factories_office import xlsx
 
 ROOT = Path(__file__).resolve().parent.parent
 MEBIBYTE = 1024**2
@@ -104,7 +104,7 @@ def memory(process: psutil.Process) -> int:
     try:
         used = process.memory_info().rss
         for child in process.children():
-            if "documents.sandbox" in child.cmdline():
+            if "reading.sandbox" in child.cmdline():
                 used += child.memory_info().rss
     except psutil.NoSuchProcess:
         pass  # it ended meanwhile

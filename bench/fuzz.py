@@ -24,11 +24,11 @@ django.setup()
 
 from django.conf import settings
 
-from documents.parsers import ParseError
 from documents.tests.fuzzing.door import taken
 from documents.tests.fuzzing.hostile import hostile
 from documents.tests.fuzzing.mutations import mutated
 from documents.tests.fuzzing.seeds import seeds
+from reading.parsers import ParseError
 
 #: A small file that takes longer is told, although it is within the limit.
 SLOW_SECONDS = 2.0

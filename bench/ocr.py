@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from PIL import Image
 
-from documents.ocr.page import read_page
-from documents.tests.factories_pictures import (
+from reading.ocr.page import read_page
+from reading.tests.factories_pictures import (
     TEXTS,
     copied,
     edit_distance,

@@ -15,8 +15,8 @@ import pypdfium2
 from fpdf import FPDF
 
 from documents.page_marks import Mark, place_quotation
-from documents.parsers import ParsedDocument, parse
-from documents.parsers.page_image import read_page_layer
+from reading.parsers import ParsedDocument, parse
+from reading.parsers.page_image import read_page_layer
 
 Box = tuple[float, float, float, float]
 WIDTH, HEIGHT, MARGIN, LEADING = 595.0, 842.0, 56.0, 14.0

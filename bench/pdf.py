@@ -16,8 +16,8 @@ from time import process_time
 
 from pypdf import PdfReader
 
-from documents.parsers.pdf import parse_pdf
-from documents.tests.factories_pdf import (
+from reading.parsers.pdf import parse_pdf
+from reading.tests.factories_pdf import (
     columns,
     finished,
     known_tables,

@@ -16,12 +16,12 @@ from django.utils.translation import gettext, gettext_lazy
 from accounts.models import Membership, WorkspaceGroup
 from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import FusionOptions
-from documents.chunkers import CHUNKERS
 from documents.models import Collection, Document, IngestionRun
 from documents.services import Upload
 from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
 from documents.services.collections import checked_facets
 from documents.services.document_update import MAX_TITLE_CHARACTERS
+from reading.chunkers import CHUNKERS
 
 ACCESS_HELP = gettext_lazy("Nobody ticked: everybody in the workspace.")
 

@@ -22,12 +22,12 @@ from common.web import CSP_FILES, CSP_HEADER
 from documents.ingestion.sources import parser_limits
 from documents.models import Document, ScannedPage
 from documents.page_cache import page_cache
-from documents.parsers import ParseError
-from documents.parsers.boxes import turned_box
-from documents.parsers.picture import PICTURES
-from documents.sandbox import ParseRequest, run_in_sandbox
-from documents.sandbox.limits import ParserLimits
-from documents.sandbox.protocol import MessageHeader
+from reading.parsers import ParseError
+from reading.parsers.boxes import turned_box
+from reading.parsers.picture import PICTURES
+from reading.sandbox import ParseRequest, run_in_sandbox
+from reading.sandbox.limits import ParserLimits
+from reading.sandbox.protocol import MessageHeader
 
 T = TypeVar("T")
 

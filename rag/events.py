@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
-from documents.location import location
+from reading.location import location
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,9 +91,9 @@ def _close_streams(worker: Any) -> None:
 
 def _warm_up() -> None:
     from documents.page_images import start_renderer  # noqa: PLC0415
-    from documents.parsers import ParseError  # noqa: PLC0415
     from inference.interfaces import InferenceError  # noqa: PLC0415
     from inference.query_cache import embed_query_uncached  # noqa: PLC0415
+    from reading.parsers import ParseError  # noqa: PLC0415
 
     for alias in _live_aliases():
         try:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from common.errors import InvalidInput
 from common.replicas import read_connection, reads_from_replica
 from documents.languages import CONFIGURATIONS, FALLBACK
-from documents.location import PAGE_LABEL
+from reading.location import PAGE_LABEL
 from search.filters import (
     Comparison,
     chosen_fields,

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from common.fusion_options import Method
 from common.replicas import read_connection
 from common.sql import bigint_array, fetch_rows
-from documents.location import PAGE_LABEL, location
 from documents.models.chunk import embedding_text
 from graph.retrieval import NamedStop
+from reading.location import PAGE_LABEL, location
 from search.filters import ALL, Node
 from search.filters.sql import CREATED_DAY_SQL, DATE_KEYS, DOCUMENT_DATE_SQL, ORIGIN_SQL
 

@@ -15,7 +15,7 @@ from documents.tests.factories import (
     MembershipFactory,
     UserFactory,
 )
-from documents.tests.factories_pdf import finished, page, prose
+from reading.tests.factories_pdf import finished, page, prose
 from tests.browser import Visit
 
 pytestmark = [

@@ -11,10 +11,10 @@ import pytest
 from django.core.management import get_commands
 
 import inference.backends
-from documents.chunkers import CHUNKERS
-from documents.parsers import ParseError
 from ragsite.bootstrap import OWN_APPS
 from ragsite.environment import SIGN_IN
+from reading.chunkers import CHUNKERS
+from reading.parsers import ParseError
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

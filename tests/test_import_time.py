@@ -21,7 +21,7 @@ PAGES = "ragsite.urls rest_framework.serializers search.views documents.views ra
 NO_PART_OF_A_SEARCH = (
     "torch transformers langchain_core openai anthropic mcp sqlglot scipy pypdfium2 lxml"
     " trafilatura markdown_it sqlalchemy celery kombu httpx2 httpcore2 jsonschema ir_measures"
-    f" documents.parsers documents.chunkers {PAGES}"
+    f" reading.parsers reading.chunkers {PAGES}"
 )
 NO_PART_OF_AN_ANSWER = f"{NO_PART_OF_A_SEARCH} memory.services"
 

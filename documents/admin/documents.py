@@ -36,8 +36,6 @@ from common.admin import (
 from common.translation import format_number
 from common.web import errors_as_messages
 from documents import services
-from documents.chunkers import check_options
-from documents.chunkers.base import ChunkerError
 from documents.forms import (
     CHUNKER_CHOICES,
     GRAPH_CHOICES,
@@ -56,6 +54,8 @@ from documents.models import (
     StagedDocument,
 )
 from inference.model_registry import rerankers
+from reading.chunkers import check_options
+from reading.chunkers.base import ChunkerError
 
 
 class ContentAdmin(ServiceDeletion, LoggedById):

@@ -13,8 +13,6 @@ from accounts.api import ListParameters, WorkspaceParameters
 from common.fusion_options import DEPTHS, METHODS, RRF_KS
 from common.serializers import MetadataField, ReadOnlyModelSerializer, StrictSerializer
 from common.text import pluralized
-from documents.chunkers import CHUNKERS
-from documents.chunkers.base import Option
 from documents.models import (
     Chunk,
     Collection,
@@ -28,6 +26,8 @@ from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
 from documents.services.collections import MAX_FACET_CHARACTERS, MAX_FACETS
 from documents.services.model_languages import run_notes
+from reading.chunkers import CHUNKERS
+from reading.chunkers.base import Option
 
 
 class SpaceSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):

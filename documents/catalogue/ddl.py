@@ -19,8 +19,8 @@ from documents.catalogue.tables import (
     TableName,
 )
 from documents.ingestion.sources import BrokenSource
-from documents.parsers import ParseError, decode_text
-from documents.parsers.sql_statements import Statement, first_parenthesis_end, split_statements
+from reading.parsers import ParseError, decode_text
+from reading.parsers.sql_statements import Statement, first_parenthesis_end, split_statements
 
 
 def table_name(table: exp.Expr, default_schema: str) -> TableName:

@@ -26,10 +26,10 @@ from documents.ingestion.sources import (
     parser_limits,
     read_content,
 )
-from documents.parsers import ParseError
-from documents.parsers.base import DEFAULT_LIMITS, UnpackedContainer
-from documents.sandbox import ParseRequest, run_in_sandbox
-from documents.sandbox.protocol import container_from_fields
+from reading.parsers import ParseError
+from reading.parsers.base import DEFAULT_LIMITS, UnpackedContainer
+from reading.sandbox import ParseRequest, run_in_sandbox
+from reading.sandbox.protocol import container_from_fields
 
 PART_MARK = "!/"
 #: Tasks of the parser process by the suffixes of the files that they unpack.

@@ -17,7 +17,7 @@ from documents.ingestion import jobs, listeners, versions
 from documents.ingestion.edits import copy_edits, open_edits
 from documents.ingestion.scanned_pages import copy_pages
 from documents.models import Collection, Document, IngestionItem
-from documents.parsers.normalise import readable_title
+from reading.parsers.normalise import readable_title
 
 #: The content that a document will have: the id of the document with its chunks, and the hash of
 #: its bytes.

@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from documents.chunkers.base import TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion.preparation import (
     PreparedChunk,
@@ -27,7 +26,8 @@ from documents.ingestion.text_changes import (
 )
 from documents.models import ChunkEdit, Collection, Document
 from documents.models.chunk import embedding_text
-from documents.parsers import content_sha256
+from reading.chunkers.base import TokenCounter
+from reading.parsers import content_sha256
 
 State = ChunkEdit.State
 

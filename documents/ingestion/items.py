@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from accounts.audit import Action, Kind, record_change
 from common.errors import Conflict, InvalidInput, NotFound
 from common.text import storable_text
-from documents.chunkers.base import Embed, TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion import jobs, preparation, versions
 from documents.ingestion.loader import (
@@ -50,9 +49,10 @@ from documents.ingestion.stored_files import delete_files
 from documents.languages import detect_language
 from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending
 from documents.models import Collection, Document, EmbeddingSpace
-from documents.parsers import ParsedDocument, ParseError, content_sha256, normalise_text
-from documents.parsers.normalise import readable_title
 from inference.interfaces import InvalidVector
+from reading.chunkers.base import Embed, TokenCounter
+from reading.parsers import ParsedDocument, ParseError, content_sha256, normalise_text
+from reading.parsers.normalise import readable_title
 
 Vector = NDArray[np.float32]
 

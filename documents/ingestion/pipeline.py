@@ -39,7 +39,7 @@ from documents.ingestion.sources import (
 )
 from documents.ingestion.stored_files import has_own_look, replace_file, storing_transaction
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
-from documents.parsers import ParseError
+from reading.parsers import ParseError
 
 State = IngestionItem.State
 

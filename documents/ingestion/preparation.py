@@ -12,8 +12,6 @@ from typing import Any
 
 from django.conf import settings
 
-from documents.chunkers import get_chunker
-from documents.chunkers.base import ChunkerError, Embed, TokenCounter
 from documents.embedders import embedder_for
 from documents.fitting_models import cutting_embedder
 from documents.ingestion.concurrency import Stopwatch
@@ -25,16 +23,18 @@ from documents.ingestion.sources import (
     parser_limits,
 )
 from documents.languages import SAMPLE_CHARACTERS, detect_language
-from documents.location import PAGE_LABEL
 from documents.models import Collection
 from documents.models.chunk import embedding_text
-from documents.parsers import ParsedDocument, ParseError, content_sha256, parse
-from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
-from documents.parsers.registry import detect_media_type
 from documents.question_language import text_language
-from documents.sandbox import parse_in_sandbox
-from documents.sandbox.limits import ParserLimits
-from documents.sandbox.protocol import ParseRequest
+from reading.chunkers import get_chunker
+from reading.chunkers.base import ChunkerError, Embed, TokenCounter
+from reading.location import PAGE_LABEL
+from reading.parsers import ParsedDocument, ParseError, content_sha256, parse
+from reading.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
+from reading.parsers.registry import detect_media_type
+from reading.sandbox import parse_in_sandbox
+from reading.sandbox.limits import ParserLimits
+from reading.sandbox.protocol import ParseRequest
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
 RECIPE_VERSION = 5

@@ -25,7 +25,7 @@ from documents.ingestion.sources import (
     read_content,
 )
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
-from documents.parsers import ParseError
+from reading.parsers import ParseError
 
 HIDDEN_KEY = "A document that you may not see has this key. Use another one."
 WIDER_ACCESS = (

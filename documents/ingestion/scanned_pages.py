@@ -15,10 +15,10 @@ from django.db import connection, transaction
 from documents.ingestion import jobs
 from documents.ingestion.sources import Content, parser_limits
 from documents.models import Document, IngestionItem, ScannedPage
-from documents.parsers import ParseError
-from documents.parsers.base import ReadPage
-from documents.sandbox import ParseRequest, run_in_sandbox
-from documents.sandbox.protocol import page_from_fields
+from reading.parsers import ParseError
+from reading.parsers.base import ReadPage
+from reading.sandbox import ParseRequest, run_in_sandbox
+from reading.sandbox.protocol import page_from_fields
 
 #: Below this confidence of its characters a document is hard to read: about every twentieth is
 #: wrong then.

@@ -19,9 +19,9 @@ from django.db.models.fields.files import FieldFile
 
 from common import bounded_json
 from common.errors import ExplainedError, InvalidInput
-from documents.parsers import ParseError
-from documents.parsers.base import ErrorCode
-from documents.parsers.chunk_json import (
+from reading.parsers import ParseError
+from reading.parsers.base import ErrorCode
+from reading.parsers.chunk_json import (
     CHUNK_BUNDLE_SUFFIX,
     MAX_RECORD_BYTES,
     Layout,
@@ -33,7 +33,7 @@ from documents.parsers.chunk_json import (
     record_name,
     record_spans,
 )
-from documents.sandbox.limits import ParserLimits
+from reading.sandbox.limits import ParserLimits
 
 NOT_A_REGULAR_FILE = (
     "This is no file but a pipe, a socket or a device. Save what it gives as a file."

@@ -18,8 +18,8 @@ from common.errors import RagsiteError
 from common.leases import database_now
 from documents.ingestion.sources import Content
 from documents.models import Document
-from documents.parsers.registry import is_binary
-from documents.parsers.zip_archive import ZIP
+from reading.parsers.registry import is_binary
+from reading.parsers.zip_archive import ZIP
 
 _STORAGE_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

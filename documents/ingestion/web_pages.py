@@ -11,7 +11,7 @@ from django.conf import settings
 
 from documents.ingestion.sources import BrokenSource, Source, storable_name
 from documents.models import Collection, Document
-from documents.web_fetch import Fetched, FetchError, checked_url, fetch
+from reading.web_fetch import Fetched, FetchError, checked_url, fetch
 
 #: File name suffix for parsers, by a server's media type.
 SUFFIX_BY_MEDIA_TYPE = {

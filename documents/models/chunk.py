@@ -14,10 +14,10 @@ from pgvector.django import VectorField
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.fields import LexemeField, RegConfigField, ToTSVector
 from common.search_vector import Words, joined
-from documents.location import PAGE_LABEL, location
 from documents.models.collection import Collection, EmbeddingSpace
 from documents.models.document import Document
 from documents.querysets import AccessListedQuerySet
+from reading.location import PAGE_LABEL, location
 
 #: Context (title and headings) has weight A, so that ranking can tell it from the text (D).
 SEARCH_VECTOR = joined(

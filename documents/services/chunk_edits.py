@@ -18,7 +18,6 @@ from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
 from documents import lexical_index
-from documents.chunkers.base import TokenCounter
 from documents.embedders import embedder_for
 from documents.ingestion import listeners
 from documents.ingestion.concurrency import share_collection_locks
@@ -35,10 +34,11 @@ from documents.ingestion.text_changes import (
 )
 from documents.models import Chunk, ChunkEdit, Collection, Document
 from documents.models.chunk import embedding_text
-from documents.parsers import content_sha256, normalise_text
 from documents.services.audit import record
 from inference.interfaces import EmptyText, InferenceError, InvalidVector
 from inference.vectors import check_vectors
+from reading.chunkers.base import TokenCounter
+from reading.parsers import content_sha256, normalise_text
 
 #: Attempts when others change the same document concurrently.
 TRIES = 5

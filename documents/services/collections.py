@@ -14,8 +14,6 @@ from accounts.audit import Action, Kind, record_change
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from common.fusion_options import FusionOptions
-from documents.chunkers import check_options
-from documents.chunkers.base import ChunkerError
 from documents.ingestion import jobs, listeners
 from documents.ingestion.concurrency import lock_collection
 from documents.ingestion.stored_files import delete_files
@@ -29,6 +27,8 @@ from documents.services.model_languages import space_for_languages
 from documents.transfer.exporter import ExportResult, write_export
 from documents.transfer.importer import ExportReader, Importer
 from inference.model_registry import rerankers
+from reading.chunkers import check_options
+from reading.chunkers.base import ChunkerError
 
 MAX_FACETS = 10
 MAX_FACET_CHARACTERS = 128

@@ -29,11 +29,11 @@ from documents.ingestion.sources import (
     storable_name,
 )
 from documents.models import Collection, Document, IngestionItem, IngestionRun
-from documents.parsers import ParseError
-from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
 from documents.services.deletion import delete_documents
 from documents.services.documents import ingest_inline, ingest_sources
 from documents.services.renames import file_suffix, rename_document
+from reading.parsers import ParseError
+from reading.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
 
 
 def sync_run_source(directory: Path) -> str:

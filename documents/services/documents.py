@@ -374,7 +374,7 @@ def require_urls(urls: Sequence[str]) -> None:
                 " operator to set RAGSITE_URL_INGESTION=true."
             )
         )
-    from documents.web_fetch import FetchError, checked_url  # noqa: PLC0415 (loads HTTPX)
+    from reading.web_fetch import FetchError, checked_url  # noqa: PLC0415 (loads HTTPX)
 
     for url in urls:
         try:
@@ -401,7 +401,7 @@ def ingest_urls(
     Forbidden and InvalidInput.
     """
     from documents.ingestion.web_pages import fetch_page, web_sources  # noqa: PLC0415 (loads HTTPX)
-    from documents.web_fetch import checked_url  # noqa: PLC0415 (loads HTTPX)
+    from reading.web_fetch import checked_url  # noqa: PLC0415 (loads HTTPX)
 
     require_urls(urls)
     fetch = fetch_with or fetch_page

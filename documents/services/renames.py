@@ -11,8 +11,8 @@ from documents.ingestion import listeners
 from documents.ingestion.preparation import recipe_for
 from documents.ingestion.sources import Source
 from documents.models import Collection, Document
-from documents.parsers.normalise import readable_title
 from documents.services.deletion import parts_of
+from reading.parsers.normalise import readable_title
 
 
 def file_suffix(name: str) -> str:

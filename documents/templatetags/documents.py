@@ -6,10 +6,10 @@ from django import template
 from django.utils.translation import gettext, gettext_noop
 
 from common.translation import format_number
-from documents.code_languages import LANGUAGES
 from documents.languages import language_name
 from documents.models import Document
 from documents.page_images import file_of, thumbnail_url
+from reading.code_languages import LANGUAGES
 
 register = template.Library()
 #: Django's own `language_name` does not translate.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from documents.tests.factories_files import PNG, chunk_json, encrypted_pdf, pdf, scanned_pdf
-from documents.tests.factories_office import changed, docx, old_office, pptx, xlsx
+from reading.tests.factories_files import PNG, chunk_json, encrypted_pdf, pdf, scanned_pdf
+from reading.tests.factories_office import changed, docx, old_office, pptx, xlsx
 
 MEBIBYTE = 1024 * 1024
 GIBIBYTE = 1024 * MEBIBYTE

@@ -19,7 +19,7 @@ from documents.catalogue.tables import (
     table_title,
 )
 from documents.ingestion.sources import BrokenSource
-from documents.tests.factories_files import read_ddl
+from documents.tests.factories_catalogue import read_ddl
 
 POSTGRES_DUMP = """
 --

@@ -10,11 +10,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from documents import services
 from documents.ingestion.sources import BrokenSource, Source, discover
 from documents.models import Chunk, Collection, Document
-from documents.parsers import CHUNK_JSON, parse
-from documents.parsers.chunk_json import chunk_layout, parse_bundle
 from documents.services import Upload, ingest_inline, ingest_uploads, sync_directory
 from documents.tests.factories import CollectionFactory
-from documents.tests.factories_files import chunk_fields
+from reading.parsers import CHUNK_JSON, parse
+from reading.parsers.chunk_json import chunk_layout, parse_bundle
+from reading.tests.factories_files import chunk_fields
 
 
 def lines(*records: dict[str, Any] | str) -> bytes:

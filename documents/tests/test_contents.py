@@ -36,12 +36,12 @@ from documents.ingestion.sources import (
     walk,
 )
 from documents.models import Chunk, Collection, Document, IngestionRun
-from documents.parsers import ParseError
-from documents.parsers.chunk_json import MAX_RECORD_BYTES
 from documents.services import ingest_inline, ingest_sources
 from documents.tests.factories import CollectionFactory
-from documents.tests.factories_files import chunk_json
 from documents.tests.factories_folder import handbook
+from reading.parsers import ParseError
+from reading.parsers.chunk_json import MAX_RECORD_BYTES
+from reading.tests.factories_files import chunk_json
 
 LIMIT = 100 * 1024 * 1024
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from documents.demo_corpus import FIRM, QUESTIONS
-from documents.parsers import parse
-from documents.parsers.mail import unpack_mail
+from reading.parsers import parse
+from reading.parsers.mail import unpack_mail
 from scripts import make_demo_corpus
 
 

@@ -20,7 +20,7 @@ from documents.models import Collection, Document, IngestionRun
 from documents.tests.factories import CollectionFactory
 from documents.tests.web_server import Web, self_signed, serving
 from documents.validation import validate
-from documents.web_fetch import Address, Fetched, FetchError, checked_url, fetch, is_public
+from reading.web_fetch import Address, Fetched, FetchError, checked_url, fetch, is_public
 
 PAGE = b"<html><title>Tea</title><body><h1>Tea</h1><p>Green tea is steamed.</p></body></html>"
 LOOPBACK = ip_address("127.0.0.1")

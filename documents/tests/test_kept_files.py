@@ -18,7 +18,7 @@ from documents.services import (
     sync_directory,
 )
 from documents.tests.factories import CollectionFactory
-from documents.tests.factories_pdf import finished, page
+from reading.tests.factories_pdf import finished, page
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 

@@ -11,7 +11,7 @@ from documents.ingestion.sources import discover
 from documents.models import Collection, Document, IngestionRun
 from documents.services import SyncResult, sync_directory
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from documents.tests.factories_mail import mail, many_attachments, nested, write_mbox
+from reading.tests.factories_mail import mail, many_attachments, nested, write_mbox
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

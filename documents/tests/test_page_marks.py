@@ -4,9 +4,9 @@ from collections import Counter
 from itertools import pairwise
 
 from documents.page_marks import Mark, Word, place_quotation
-from documents.parsers import parse
-from documents.parsers.page_image import read_page_layer
-from documents.tests.factories_pdf import columns
+from reading.parsers import parse
+from reading.parsers.page_image import read_page_layer
+from reading.tests.factories_pdf import columns
 
 NONE: frozenset[str] = frozenset()
 

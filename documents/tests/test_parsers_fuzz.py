@@ -10,12 +10,12 @@ import pytest
 from django.db import connection
 
 from documents.ingestion.preparation import PreparedDocument
-from documents.parsers import ParseError
-from documents.sandbox.limits import ParserLimits
 from documents.tests.fuzzing.door import taken
 from documents.tests.fuzzing.hostile import hostile
 from documents.tests.fuzzing.mutations import mutated
 from documents.tests.fuzzing.seeds import seeds
+from reading.parsers import ParseError
+from reading.sandbox.limits import ParserLimits
 
 #: By the clock, and other tests run beside: what is quick here takes less than one.
 LIMITS = ParserLimits(seconds=60.0, max_bytes=20_000_000)

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from common.text import strip_markdown
 from documents.document_html import render_markdown
 from documents.ingestion.preparation import PreparedDocument
-from documents.parsers import ParseError, parse
-from documents.parsers.pdf import parse_pdf
-from documents.parsers.pdf_layout import TextBlock, page_blocks
-from documents.parsers.pdf_lines import line_text
-from documents.parsers.pdf_page import Box, TextRun, page_words
-from documents.parsers.pdf_writer import escape_markdown
-from documents.tests.factories_pdf import (
+from documents.tests.fuzzing.door import taken
+from reading.parsers import ParseError, parse
+from reading.parsers.pdf import parse_pdf
+from reading.parsers.pdf_layout import TextBlock, page_blocks
+from reading.parsers.pdf_lines import line_text
+from reading.parsers.pdf_page import Box, TextRun, page_words
+from reading.parsers.pdf_writer import escape_markdown
+from reading.tests.factories_pdf import (
     LONG,
     PROSE,
     columns,
@@ -28,7 +29,6 @@ from documents.tests.factories_pdf import (
     scans,
     table_over_pages,
 )
-from documents.tests.fuzzing.door import taken
 
 
 @pytest.mark.parametrize("name", known_tables())

@@ -16,24 +16,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.parsers import (
+from documents.tests.fuzzing.seeds import seeds
+from reading.parsers import (
     Heading,
     Page,
     ParsedDocument,
     ParseError,
     parse,
 )
-from documents.sandbox import ParserProcess, parse_in_sandbox, parse_many
-from documents.sandbox.limits import ParserLimits
-from documents.sandbox.protocol import (
+from reading.sandbox import ParserProcess, parse_in_sandbox, parse_many
+from reading.sandbox.limits import ParserLimits
+from reading.sandbox.protocol import (
     ParseRequest,
     decode_header,
     document_fields,
     document_from_fields,
     encode_header,
 )
-from documents.tests.factories_files import chunk_json, pdf
-from documents.tests.fuzzing.seeds import seeds
+from reading.tests.factories_files import chunk_json, pdf
 from tests.plugin import wait_until
 
 LIMITS = ParserLimits(seconds=20.0)
@@ -58,7 +58,7 @@ def child(*, of: int | None = None) -> psutil.Process:
     children = [
         process
         for process in psutil.Process(of).children()
-        if "documents.sandbox" in process.cmdline()
+        if "reading.sandbox" in process.cmdline()
     ]
     return max(children, key=lambda process: process.create_time())
 
@@ -172,7 +172,7 @@ def test_a_file_that_takes_too_long_is_stopped_and_those_behind_it_are_parsed() 
 def test_a_process_whose_own_alarm_is_silent_is_killed_from_outside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("documents.sandbox._GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("reading.sandbox._GRACE_SECONDS", 0.3)
     process = ParserProcess(ParserLimits(seconds=0.2))
     process.parse(text("first.txt", "first"))
     child().suspend()
@@ -257,7 +257,7 @@ def test_the_process_is_fenced_in(process: ParserProcess, monkeypatch: Any) -> N
 
 _SITE = """
 import sys
-from documents.sandbox import ParserLimits, ParserProcess, ParseRequest
+from reading.sandbox import ParserLimits, ParserProcess, ParseRequest
 process = ParserProcess(ParserLimits())
 process.parse(ParseRequest(name="a.txt", data=b"text"))
 process.submit(ParseRequest(name="slow.pdf", data=sys.stdin.buffer.read()))

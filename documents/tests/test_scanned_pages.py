@@ -18,7 +18,7 @@ from documents.models import Chunk, Collection, Document, IngestionItem, Ingesti
 from documents.run_progress import progress_event
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from documents.tests.factories_pictures import picture_file, receipt_picture
+from reading.tests.factories_pictures import picture_file, receipt_picture
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

@@ -15,11 +15,11 @@ from documents import services
 from documents.ingestion import pipeline
 from documents.ingestion.sources import discover
 from documents.models import Collection, Document, IngestionRun
-from documents.parsers.base import WINDOW_BYTES
-from documents.parsers.zip_folder import unpack_zip
 from documents.services import archives, sync_directory
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from documents.tests.factories_mail import mail
+from reading.parsers.base import WINDOW_BYTES
+from reading.parsers.zip_folder import unpack_zip
+from reading.tests.factories_mail import mail
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

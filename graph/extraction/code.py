@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from documents.code_languages import LANGUAGES
 from graph.extraction.mentions import Kind, Mention, MentionCounter, Source, TextSpan
 from graph.extraction.normalized_names import normalize_name
+from reading.code_languages import LANGUAGES
 
 
 def _word_set(text: str) -> frozenset[str]:

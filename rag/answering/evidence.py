@@ -17,7 +17,6 @@ from django.utils.functional import lazy
 from common.sql import release_connection
 from documents.embedders import compare_sentences, embed_question, embed_titles, scale_of
 from documents.lexical_search import find_terms
-from documents.location import PAGE_LABEL
 from documents.models import Chunk, EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import InferenceError
@@ -37,6 +36,7 @@ from rag.answering.extractive import ExtractiveAnswer, extract_answer
 from rag.answering.passage_ranking import favour_tables, rank_passages, read_passages
 from rag.answering.reader import Reader, find_reader
 from rag.events import Passage
+from reading.location import PAGE_LABEL
 from search.query import QueryError, parse_query
 from search.results import Hit, Mode, Scope, SearchResult
 from search.services import search

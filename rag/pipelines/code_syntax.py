@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from tree_sitter import Parser
 
 from common.text import truncated
-from documents.parsers.code import grammar_of
+from reading.parsers.code import grammar_of
 
 #: Of one block; a longer one is not looked at.
 MAX_CHARACTERS = 100_000

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from documents.chunkers import CHUNKERS
 from documents.ingestion.sources import Source, discover, text_source
 from documents.models import Collection, Document
 from documents.services import document_text, ingest_inline
 from documents.tests.factories import CollectionFactory
-from documents.tests.factories_files import chunk_fields
 from rag.answering.evidence import passages_from_hits
 from rag.answering.extractive import extract_answer
+from reading.chunkers import CHUNKERS
+from reading.tests.factories_files import chunk_fields
 from search.query_options import site_scope
 from search.services import search
 

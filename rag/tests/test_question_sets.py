@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from documents.parsers import parse
-from documents.parsers.mail import unpack_mail
 from rag.evaluation.questions import (
     Gold,
     QuestionSet,
@@ -15,6 +13,8 @@ from rag.evaluation.questions import (
     passage_span,
     sentence_span,
 )
+from reading.parsers import parse
+from reading.parsers.mail import unpack_mail
 from scripts import make_demo_corpus
 from search.evaluation.datasets import DatasetError
 

@@ -16,7 +16,7 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from documents.tests.factories_files import read_ddl
+from documents.tests.factories_catalogue import read_ddl
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage
 from inference.tests.stub_server import Reply, StubServer, chat_reply

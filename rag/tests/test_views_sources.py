@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from documents.location import WORKBOOK
 from rag.events import Citation, passage_data
 from rag.tests import answering
 from rag.views.turns import source_views
+from reading.location import WORKBOOK
 
 
 def passage(text: str, *, headings: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from common.fusion_options import DEPTHS, RRF_KS, Method
 from common.text import count_heading, escape_nonprinting, json_quoted, truncated
 from common.tools import between, nonempty, tools_by_name
 from documents.ingestion.items import Item
-from documents.location import PAGE_LABEL
 from documents.models import Chunk, Collection, Document
 from documents.querysets import DocumentQuerySet
 from rag.answering.evidence import passage_url
 from rag.context import RagContext
 from rag.events import Passage
+from reading.location import PAGE_LABEL
 from search.filters.tree import MAX_CHARACTERS as MAX_FILTER_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import arm_weights

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from common.translation import gettext_noop
 from documents.ingestion.sources import storable_name
-from documents.parsers.registry import is_html
+from reading.parsers.registry import is_html
 from sources.connectors.base import (
     Connector,
     ConnectorOptions,

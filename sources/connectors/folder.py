@@ -20,7 +20,7 @@ from documents.ingestion.sources import (
     storable_name,
     walk,
 )
-from documents.parsers import ParseError
+from reading.parsers import ParseError
 from sources.connectors.base import (
     Connector,
     ConnectorOptions,

@@ -18,7 +18,7 @@ from pydantic import Field, SecretStr
 
 from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob, storable_key, storable_name
-from documents.web_fetch import DEFAULT_PORTS
+from reading.web_fetch import DEFAULT_PORTS
 from sources.connectors.base import (
     Connector,
     ConnectorOptions,

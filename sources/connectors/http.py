@@ -12,7 +12,8 @@ from typing import Any
 import httpx2
 from django.conf import settings
 
-from documents.web_fetch import (
+from inference.remote.client import deadline
+from reading.web_fetch import (
     Address,
     CheckedTransport,
     FetchError,
@@ -20,7 +21,6 @@ from documents.web_fetch import (
     is_public,
     resolve_host,
 )
-from inference.remote.client import deadline
 from sources.connectors.base import ItemError, SourceError
 
 REQUEST_SECONDS = 60.0

@@ -18,9 +18,9 @@ from pydantic import Field, SecretStr
 
 from common.translation import gettext_noop
 from documents.ingestion.sources import matches_glob
-from documents.parsers import ParseError
-from documents.parsers.mail import MAIL, read_mail, safe_name
-from documents.web_fetch import is_public
+from reading.parsers import ParseError
+from reading.parsers.mail import MAIL, read_mail, safe_name
+from reading.web_fetch import is_public
 from sources.connectors.base import (
     Connector,
     ConnectorOptions,

@@ -10,7 +10,7 @@ from io import BytesIO
 
 from lxml import etree
 
-from documents.parsers.registry import is_html
+from reading.parsers.registry import is_html
 from sources.connectors.base import SourceError
 from sources.connectors.polite import PoliteClient, is_missing, needs_login
 

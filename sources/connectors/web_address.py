@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from documents.ingestion.sources import matches_glob, storable_name
 from documents.ingestion.web_pages import GENERIC_MEDIA_TYPES, SUFFIX_BY_MEDIA_TYPE
-from documents.web_fetch import FetchError, checked_url
+from reading.web_fetch import FetchError, checked_url
 
 #: Files that are taken besides pages, by their suffix or the type that the server gives.
 FILE_SUFFIXES = frozenset(

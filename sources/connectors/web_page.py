@@ -8,8 +8,8 @@ import httpx2
 from lxml import etree
 from lxml.html import HtmlElement, HTMLParser, document_fromstring
 
-from documents.parsers import ParseError
-from documents.parsers.html import parse_html
+from reading.parsers import ParseError
+from reading.parsers.html import parse_html
 from sources.connectors.web_address import normalised, page_name
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})

@@ -11,9 +11,9 @@ import pytest
 
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import CollectionFactory
-from documents.tests.factories_mail import mail
 from documents.tests.web_server import self_signed
 from documents.validation import validate
+from reading.tests.factories_mail import mail
 from sources.connectors.base import ItemError, ItemGone, SourceError
 from sources.connectors.imap import Imap, ImapOptions
 from sources.tests.mail_server import MailServer

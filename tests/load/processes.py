@@ -77,7 +77,7 @@ def _name(process: psutil.Process) -> str:
         ("-n ingest@", "ingest"),
         ("-n embed@", "embed"),
         ("ragsite beat", "beat"),
-        ("documents.sandbox", "parser"),
+        ("reading.sandbox", "parser"),
         ("manage.py up", "up"),
     ):
         if part in line:

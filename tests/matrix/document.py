@@ -8,7 +8,7 @@ from documents.ingestion.stored_files import store_file
 from documents.models import Chunk, ChunkEdit, Document, IngestionItem, IngestionRun
 from documents.services import edit_chunk, ingest_inline
 from documents.tests.factories import DocumentFactory, ItemFactory, MembershipFactory, RunFactory
-from documents.tests.factories_pdf import finished, page, prose, ruled
+from reading.tests.factories_pdf import finished, page, prose, ruled
 from tests.matrix.states import State, World
 
 POLICY = "# Leave\n\nThirty days a year.\n\n## Travel\n\nTrains are booked by everybody alone."

@@ -10,10 +10,10 @@ from documents.ingestion.preparation import (
     parse_content,
 )
 from documents.ingestion.sources import content_from_bytes
-from documents.parsers import ParseError
-from documents.parsers.base import ErrorCode
-from documents.sandbox.limits import ParserLimits
-from documents.tests.factories_chunkers import CharacterCounter
+from reading.parsers import ParseError
+from reading.parsers.base import ErrorCode
+from reading.sandbox.limits import ParserLimits
+from reading.tests.factories_chunkers import CharacterCounter
 
 #: What no file may be refused with: its parser broke down, or a small file cost too much.
 BREAKDOWNS: frozenset[ErrorCode] = frozenset({"crashed", "too_slow", "too_much_memory"})

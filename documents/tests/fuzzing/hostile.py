@@ -5,9 +5,9 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 
-from documents.tests.factories_books import epub, odf
-from documents.tests.factories_files import chunk_json, pdf
-from documents.tests.factories_office import (
+from reading.tests.factories_books import epub, odf
+from reading.tests.factories_files import chunk_json, pdf
+from reading.tests.factories_office import (
     changed,
     docx,
     lying_about_size,

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from functools import cache
 
-from documents.tests.factories_books import epub, odf
-from documents.tests.factories_files import chunk_json, pdf
-from documents.tests.factories_mail import mail, outlook
-from documents.tests.factories_office import NAMES, docx, pptx, table, xlsx
-from documents.tests.factories_pdf import known_tables
+from reading.tests.factories_books import epub, odf
+from reading.tests.factories_files import chunk_json, pdf
+from reading.tests.factories_mail import mail, outlook
+from reading.tests.factories_office import NAMES, docx, pptx, table, xlsx
+from reading.tests.factories_pdf import known_tables
 
 _CORE = {"title": "A title", "creator": "Ann", "language": "en", "created": "2024-01-02T03:04:05Z"}
 

@@ -4,10 +4,10 @@ import pytest
 from django.test import Client
 
 from accounts.models import Membership
-from documents.chunkers import CHUNKERS
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import DocumentFactory, RunFactory
 from documents.tests.views.reading import href, parse, rows, words
+from reading.chunkers import CHUNKERS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 

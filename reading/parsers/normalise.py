@@ -1,0 +1,215 @@
+"""Bytes to normalised text (`decode_text`), the hash that tells a change, and metadata, titles and
+language codes made safe for the database."""
+
+import codecs
+import datetime
+import hashlib
+import math
+import re
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import Any, NoReturn
+
+from reading.parsers.base import ParseError
+
+#: The longer marks first: UTF-32 LE begins like UTF-16 LE.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SAMPLE_BYTES = 64 * 1024
+#: Characters whose lines are looked at together.
+_BLOCK_CHARACTERS = 256 * 1024
+#: Two blank lines are as good as many.
+_MAX_LINE_BREAKS = 3
+_NON_ASCII = bytes(range(0x80, 0x100))
+_SAVE_AS_UTF8 = "save it as UTF-8 and try again."
+
+
+def decode_text(data: bytes) -> str:
+    """Decode and normalise text of any usual encoding; `ParseError` if it is not text."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            lines = _normalise_line_ends(data) if mark == codecs.BOM_UTF8 else data
+            try:
+                return normalise_text(lines.decode(encoding))
+            except UnicodeDecodeError as error:
+                name = encoding.removesuffix("-sig").upper()
+                raise ParseError(
+                    "malformed",
+                    f"The file says it is {name} but byte {error.start} is not: {_SAVE_AS_UTF8}",
+                ) from error
+    try:
+        text = _normalise_line_ends(data).decode("utf-8")
+    except UnicodeDecodeError:
+        text = _decode_legacy(data)
+    if _looks_binary(text):
+        wide = _decode_utf16_without_bom(data)
+        if wide is None:
+            raise ParseError("binary", f"The file is not text. If it is, {_SAVE_AS_UTF8}")
+        text = wide
+    return normalise_text(text)
+
+
+#: Browsers and mail programs read both of these labels as Windows-1252.
+_ALIASES = {"iso-8859-1": "cp1252", "us-ascii": "cp1252"}
+#: Python's own, of names and of programs: no text is in them, and some take quadratic time.
+_REFUSED_ENCODINGS = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+)
+
+
+def decode_as(data: bytes, label: str) -> str:
+    """Text of the encoding that a page or a mail names; if that is wrong, its bytes decide.
+    ParseError if it is not text."""
+    label = label.strip().lower()
+    with suppress(LookupError, UnicodeError, ValueError):
+        encoding = codecs.lookup(_ALIASES.get(label, label)).name
+        if encoding not in _REFUSED_ENCODINGS:
+            return normalise_text(data.decode(encoding))
+    return decode_text(data)
+
+
+def decode_nonblank(data: bytes) -> str:
+    """The same; `ParseError` also if there is nothing but white space."""
+    text = decode_text(data)
+    if not text or text.isspace():
+        raise ParseError("empty", "The file has no text. Check that it was saved.")
+    return text
+
+
+def normalise_text(text: str) -> str:
+    """Line ends become LF; characters that PostgreSQL cannot store (U+0000, lone surrogates) are
+    removed."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def content_sha256(text: str) -> str:
+    """Hash of the visible text: line ends, trailing space and blank lines do not count."""
+    digest = hashlib.sha256()
+    text = normalise_text(text)
+    breaks = start = 0
+    while start <= len(text):
+        # Some thousand lines at once: all lines of a large text take more memory than the text.
+        end = text.find("\n", start + _BLOCK_CHARACTERS)
+        end = len(text) if end < 0 else end
+        visible = []
+        for line in text[start:end].split("\n"):
+            if shown := line.rstrip():
+                visible += ["\n" * min(breaks, _MAX_LINE_BREAKS), shown]
+                breaks = 0
+            breaks += 1
+        digest.update("".join(visible).encode())
+        start = end + 1
+    digest.update(b"\n" * min(breaks - 1, _MAX_LINE_BREAKS))
+    return digest.hexdigest()
+
+
+def _normalise_line_ends(data: bytes) -> bytes:
+    """Bytes with LF only, which takes less memory than to fix the decoded text. UTF-16 is
+    unchanged."""
+    if b"\r" not in data or b"\0" in data[:_SAMPLE_BYTES]:
+        return data
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _decode_legacy(data: bytes) -> str:
+    """Windows-1252, and Latin-1 for its five undefined bytes.
+
+    Western text has few letters beyond ASCII. If there are many, the bytes are in another alphabet,
+    and guessing which would fill the index with nonsense.
+    """
+    sample = data[:_SAMPLE_BYTES]
+    beyond_ascii = len(sample) - len(sample.translate(None, _NON_ASCII))
+    if (
+        beyond_ascii * 3 > len(sample)
+        and b"\0" not in sample
+        and not _looks_binary(sample.decode("latin-1"))
+    ):
+        raise ParseError("malformed", f"The text is in an unknown encoding: {_SAVE_AS_UTF8}")
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _decode_utf16_without_bom(data: bytes) -> str | None:
+    """Western UTF-16 without byte order mark has a zero in nearly every second byte."""
+    sample = data[:_SAMPLE_BYTES]
+    for encoding, zeros in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[::2])):
+        if zeros.count(0) > 0.6 * max(1, len(zeros)) and len(data) % 2 == 0:
+            try:
+                text = data.decode(encoding)
+            except UnicodeDecodeError:
+                continue
+            return None if _looks_binary(text) else text
+    return None
+
+
+def _looks_binary(text: str) -> bool:
+    """More than one control character in twenty, which does not occur in text."""
+    sample = text[:_SAMPLE_BYTES]
+    return len(_CONTROL.findall(sample)) * 20 > len(sample)
+
+
+_MAX_NODES = 10_000
+_MAX_DEPTH = 20
+#: Bits of an integer: about the range of a float. Python refuses to write much larger ones.
+_MAX_BITS = 1024
+
+
+class MetadataTooLargeError(ValueError):
+    """Nested or multiplied (YAML aliases) far beyond hand-written metadata."""
+
+
+def json_safe(value: object) -> Any:
+    """A copy of `value` of JSON types only; raises `MetadataTooLargeError` beyond 10,000 nodes."""
+    nodes = 0
+
+    def copy(value: object, depth: int) -> Any:
+        nonlocal nodes
+        nodes += 1
+        if nodes > _MAX_NODES or depth > _MAX_DEPTH:
+            raise MetadataTooLargeError
+        match value:
+            case dict():
+                return {normalise_text(str(k)): copy(v, depth + 1) for k, v in value.items()}
+            case list() | tuple() | set() | frozenset():
+                return [copy(item, depth + 1) for item in value]
+            case None | bool():
+                return value
+            case int():
+                return value if value.bit_length() <= _MAX_BITS else None
+            case float():
+                return value if math.isfinite(value) else None
+            case _:
+                if isinstance(value, datetime.date | datetime.time):
+                    value = value.isoformat()
+                return normalise_text(str(value))
+
+    return copy(value, depth=0)
+
+
+def refuse_constant(constant: str) -> NoReturn:
+    """Refuse NaN and Infinity, as `parse_constant` of `json.loads`."""
+    raise ValueError(f"{constant} is not a number")
+
+
+def readable_title(name: str) -> str:
+    """A title from a file name: `reports/side-effects_2024.md` gives `Side effects 2024`."""
+    stem = PurePosixPath(name.replace("\\", "/")).stem
+    words = " ".join(normalise_text(stem).replace("_", " ").replace("-", " ").split())
+    return words[:1].upper() + words[1:] if words else "Untitled"
+
+
+def language_code(value: object) -> str:
+    """`en-GB`, `en_US` and `EN` give `en`; anything that is no language tag gives an empty
+    string."""
+    tag = str(value or "").strip().replace("_", "-").split("-")[0].lower()
+    return tag if tag.isascii() and tag.isalpha() and 2 <= len(tag) <= 3 else ""

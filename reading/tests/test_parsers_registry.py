@@ -1,0 +1,93 @@
+"""What a file is, whatever its name says; what is refused, and how it is told."""
+
+import pytest
+
+from reading.parsers import FORMATS, ParseError, detect_media_type, parse
+from reading.tests.factories_files import GZIP, PNG, chunk_json, docx, pdf, zipped
+
+HTML = b"<!DOCTYPE html><title>T</title><p>Some text in a page.</p>"
+OFFICE = "application/vnd.openxmlformats-officedocument."
+PDF = pdf("Text of a page.")
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "media_type"),
+    [
+        (b"hello", "a.txt", "text/plain"),
+        (b"hello", "README", "text/plain"),
+        (b"hello", "a.unheard-of", "text/plain"),
+        (b"a,b\n1,2", "table.csv", "text/csv"),
+        (b"x = 1", "src/models.PY", "text/x-python"),
+        (b"FROM debian", "app/Dockerfile", "text/x-dockerfile"),
+        (b"SELECT 1", "a.sql", "text/x-sql"),
+        (b"# Hello", "folder/A.MD", "text/markdown"),
+        (b"%PDF- is the mark of a PDF", "notes.md", "application/pdf"),
+        (b"A PDF begins with %PDF-1.7", "notes.md", "text/markdown"),
+        (PDF, "a.pdf", "application/pdf"),
+        (PDF, "a.txt", "application/pdf"),
+        (b"junk before\n" + PDF, "a.pdf", "application/pdf"),
+        (HTML, "a.html", "text/html"),
+        (HTML, "a.txt", "text/html"),
+        (b"\n<!-- note -->\n<HTML><body>x", "a", "text/html"),
+        (b"<p>fragment</p>", "a.htm", "text/html"),
+        (b"<html> is a tag", "a.json", "text/html"),
+        (PNG, "a.txt", "image/png"),
+        (docx(), "a.docx", f"{OFFICE}wordprocessingml.document"),
+        (zipped({"a.txt": "x"}), "a.zip", "application/zip"),
+        (b"PK\x03\x04 torn \x00\x00\x00", "a.docx", "application/zip"),
+        (b"{\\rtf1 hello}", "a.txt", "application/rtf"),
+        (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00", "a.gz", "application/gzip"),
+        (b"\x00\x01\x02\x03\xfe\xfd\x00\x07" * 9, "a.bin", "application/octet-stream"),
+        (chunk_json(), "x/07_examplol_chunk_001.json", "application/vnd.ragsite.chunk+json"),
+        (b"{}", "settings.json", "application/json"),
+        (b'{"a": 1}', "settings.txt", "text/plain"),
+    ],
+)  # fmt: skip
+def test_the_media_type_is_found_by_content_then_by_name(
+    data: bytes, name: str, media_type: str
+) -> None:
+    assert detect_media_type(data, name=name) == media_type
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "code", "message"),
+    [
+        (b"", "a.txt", "empty", "empty"),
+        (b" \n\t ", "a.pdf", "empty", "empty"),
+        (b"\xef\xbb\xbf", "a.txt", "empty", "no text"),
+        (GZIP, "a.txt", "binary", "named .txt but is a gzip archive"),
+        (GZIP, "a.md", "binary", "named .md but is a gzip archive"),
+        (GZIP, "a.gz", "unsupported", "a gzip archive. Supported are"),
+        (docx(), "a.docx", "malformed", "main part is missing"),
+        (zipped({"a": "b"}), "a.bin", "wrong_type", "a ZIP archive. Name it .zip"),
+        (b"PK\x03\x04 torn \x00\x00\x00", "a.docx", "truncated", "ends too early"),
+        (b"\x00\x01\x02\x03\xfe\xfd\x00\x07" * 9, "a.bin", "binary", "not text"),
+        (b"just text", "a.pdf", "wrong_type", "named .pdf but is a text file"),
+        (HTML, "a.pdf", "wrong_type", "named .pdf but is an HTML page"),
+        (GZIP, "a.pdf", "wrong_type", "named .pdf but is a gzip archive"),
+        (b"x" * 101, "a.txt", "too_large", "101 bytes, the limit is 100"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_a_cure(
+    data: bytes, name: str, code: str, message: str
+) -> None:
+    with pytest.raises(ParseError, match=message) as caught:
+        parse(data, name=name, max_bytes=100 if code == "too_large" else 10_000)
+    assert caught.value.code == code
+    assert str(caught.value) == caught.value.message
+
+
+def test_a_pdf_named_txt_is_read_as_pdf() -> None:
+    assert parse(PDF, name="report.txt").text == "Text of a page."
+
+
+def test_text_is_normalised_and_titled_by_its_file() -> None:
+    document = parse(b"one\r\ntwo\r\n", name="C:\\docs\\side-effects_2024.txt")
+    assert document.text == "one\ntwo\n"
+    assert document.title == "Side effects 2024"
+    assert (document.rendering, document.headings, document.chunks) == ("plain", (), ())
+
+
+def test_no_two_parsers_claim_the_same() -> None:
+    claims = [claim for entry in FORMATS for claim in (*entry.media_types, *entry.suffixes)]
+    assert len(claims) == len(set(claims))
