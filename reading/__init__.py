@@ -1,1 +1,1 @@
-"""Bytes in, text with places out: parsers, OCR, the sandbox around them, chunkers. Without Django."""
+"""Bytes in, text with places out: parsers, OCR, their sandbox, chunkers. Without Django."""
