@@ -14,7 +14,7 @@ FROM python:3.11-slim
 RUN useradd --system --uid 10001 --create-home ragsite \
     && install -d -o ragsite -g ragsite /srv/ragsite /srv/ragsite/var /media
 COPY --from=packages /opt/venv /opt/venv
-ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MEDIA_ROOT=/media
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2 MEDIA_ROOT=/media
 WORKDIR /srv/ragsite
 COPY . .
 RUN python -m compileall -qq -x /tests/ .
