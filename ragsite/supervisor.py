@@ -17,7 +17,7 @@ LONGEST_DELAY_SECONDS = 30.0
 _STABLE_SECONDS = 60.0
 _TICK_SECONDS = 5.0
 # glibc gives threads heaps of their own, up to eight a core, and each keeps what was freed in it:
-# with two an embed worker holds a quarter less after a run, and a worker that parses less than half.
+# with two an embed worker holds a quarter less after a run, one that parses less than half.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 
 
