@@ -30,6 +30,7 @@ from documents.services.deletion import (
     prune_versions,
 )
 from documents.services.directories import (
+    SyncRefused,
     SyncResult,
     ingest_server_directory,
     sync_directory,
@@ -102,6 +103,7 @@ __all__ = [
     "SpaceReport",
     "StoreResult",
     "StoredItem",
+    "SyncRefused",
     "SyncResult",
     "Upload",
     "add_space",
