@@ -33,6 +33,7 @@ from documents.services.directories import (
     SyncRefused,
     SyncResult,
     ingest_server_directory,
+    plan_first_sync,
     sync_directory,
     sync_server_directory,
 )
@@ -145,6 +146,7 @@ __all__ = [
     "move_to_fitting_model",
     "open_move",
     "original_response",
+    "plan_first_sync",
     "prune_versions",
     "queue_reembedding",
     "queue_space_index",

@@ -32,6 +32,7 @@ from documents.ingestion.sources import (
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.parsers import ParseError
 from documents.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
+from documents.services.collections import check_slug
 from documents.services.deletion import delete_documents
 from documents.services.documents import ingest_inline, ingest_sources
 from documents.services.renames import file_suffix, rename_document
@@ -339,13 +340,7 @@ def sync_directory(
     SyncRefused, except for a dry run, if it is empty and not `allow_empty`, or too much would be
     deleted and not `force`; Conflict if somebody else is syncing it; InferenceError.
     """
-    if not directory.is_dir():
-        raise InvalidInput(
-            f"{directory} is no directory that can be read. Nothing was changed; is its volume"
-            " there?",
-            field="directory",
-        )
-    directory = directory.resolve()
+    directory = _resolved_directory(directory)
     with _exclusive_sync(collection, directory):
         found = with_parts(discover([directory], glob=glob, below=below))
         plan = plan_sync(collection, directory, glob, found)
@@ -379,6 +374,31 @@ def sync_directory(
         if delete and goes_on:
             _delete_removed(plan.gone)
         return _sync_result(plan, directory, run=run, applied=delete and goes_on)
+
+
+def plan_first_sync(*, slug: str, directory: Path, glob: str = "**/*") -> SyncResult:
+    """A dry run for a collection that does not exist: every file is new, and nothing is written.
+    Raises InvalidInput if there is no directory, or no collection can have this slug."""
+    check_slug(slug)
+    directory = _resolved_directory(directory)
+    plan = SyncPlan()
+    for entry in with_parts(discover([directory], glob=glob)):
+        if isinstance(entry, BrokenSource):
+            plan.failed.append(entry.name)
+            plan.reasons[entry.name] = entry.reason
+        else:
+            plan.new.append(entry.name)
+    return _sync_result(plan, directory)
+
+
+def _resolved_directory(directory: Path) -> Path:
+    if not directory.is_dir():
+        raise InvalidInput(
+            f"{directory} is no directory that can be read. Nothing was changed; is its volume"
+            " there?",
+            field="directory",
+        )
+    return directory.resolve()
 
 
 @contextmanager

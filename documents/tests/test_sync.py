@@ -8,9 +8,10 @@ import psycopg
 import pytest
 from django.db import connection
 
+from accounts.models import Change, Workspace
 from common.errors import Conflict, InvalidInput
 from documents import services
-from documents.models import Chunk, Collection, Document
+from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import SyncResult, sync_directory
 from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory, DocumentFactory
@@ -332,6 +333,20 @@ def test_a_dry_run_shows_the_deletions_of_an_empty_directory(
     assert json.loads(printed)["refused"]["option"] == "allow_empty"
 
 
+def test_a_dry_run_creates_neither_collection_nor_workspace(folder: Path) -> None:
+    (folder / "broken.txt").symlink_to(folder / "nowhere")
+    arguments = ("--collection", "notess", "--workspace", "typo", "--dry-run")
+    code, printed = run_command("sync", str(folder), *arguments)
+    assert code == 1
+    assert "new: one.txt\n" in printed
+    assert "3 new, 0 modified, 0 unchanged, 0 renamed, 0 deleted, 1 failed" in printed
+    assert "Without --dry-run the collection “notess” is created.\n" in printed
+    for model in (Workspace, Collection, Document, IngestionRun, Change):
+        assert not model._default_manager.exists()
+    code, printed = run_command("sync", str(folder), "--collection", "No Slug", "--dry-run")
+    assert (code, "lower-case letters" in printed) == (2, True)
+
+
 def test_a_dry_run_advises_no_option_that_was_given(collection: Collection, folder: Path) -> None:
     sync(collection, folder)
     (folder / "one.txt").unlink()
@@ -375,8 +390,6 @@ def test_the_command_names_and_counts(collection: Collection, folder: Path) -> N
     sync(collection, folder)
     (folder / "two.txt").unlink()
     (folder / "one.txt").rename(folder / "first.txt")
-    code, said = run_command("sync", str(folder), "--collection", "renamed-later", "--dry-run")
-    assert (code, "3 new" in said) == (0, False)
     code, said = run_command("sync", str(folder), *notes_of(collection), "--delete")
     assert code == 0
     assert "deleted: two.txt\nrenamed: one.txt -> first.txt\n" in said

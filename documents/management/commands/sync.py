@@ -13,9 +13,11 @@ from documents.management.cli import (
     CancelOnInterrupt,
     ProgressBar,
     add_collection_options,
+    existing_collection,
     get_or_create_collection,
 )
 from documents.management.commands.ingest import run_report, warning_lines
+from documents.models import Collection
 from documents.services import SyncRefused, SyncResult
 
 CHATTY = 2
@@ -53,12 +55,41 @@ class Command(ServiceCommand):
 
     def run(self, options: Options) -> CommandOutput:
         started = perf_counter()
+        if options["dry_run"]:
+            collection = existing_collection(options)
+        else:
+            collection = get_or_create_collection(options)
         interrupt = CancelOnInterrupt(self.stderr.write)
-        collection = get_or_create_collection(options)
+        if collection is None:
+            result = services.plan_first_sync(
+                slug=options["collection"], directory=options["directory"], glob=options["glob"]
+            )
+        else:
+            result = self._sync(collection, options, interrupt)
+        if result.run is not None:
+            result.run.refresh_from_db()
+        report = sync_report(result, seconds=perf_counter() - started)
+        report["would_create_collection"] = collection is None
+        code = 0
+        if interrupt.has_ended(result.run):
+            code = INTERRUPTED
+        elif result.failed or (result.run is not None and result.run.failed):
+            code = PARTIAL
+        failed = [f"failed: {name}: {result.reasons[name]}" for name in result.failed]
+        return CommandOutput(
+            report,
+            sync_lines(result, report, options),
+            warnings=failed if result.run is None else warning_lines(report["run"]),
+            code=code,
+        )
+
+    def _sync(
+        self, collection: Collection, options: Options, interrupt: CancelOnInterrupt
+    ) -> SyncResult:
         quiet = options["json"] or options["dry_run"]
         try:
             with interrupt, ProgressBar("files", quiet=quiet) as bar:
-                result = services.sync_directory(
+                return services.sync_directory(
                     collection=collection,
                     directory=options["directory"],
                     glob=options["glob"],
@@ -75,21 +106,6 @@ class Command(ServiceCommand):
                 f" {permission_line(error)}",
                 returncode=FATAL,
             ) from error
-        if result.run is not None:
-            result.run.refresh_from_db()
-        report = sync_report(result, seconds=perf_counter() - started)
-        code = 0
-        if interrupt.has_ended(result.run):
-            code = INTERRUPTED
-        elif result.failed or (result.run is not None and result.run.failed):
-            code = PARTIAL
-        failed = [f"failed: {name}: {result.reasons[name]}" for name in result.failed]
-        return CommandOutput(
-            report,
-            sync_lines(result, report, options),
-            warnings=failed if result.run is None else warning_lines(report["run"]),
-            code=code,
-        )
 
 
 def permission_line(refused: SyncRefused) -> str:
@@ -111,6 +127,8 @@ def sync_lines(result: SyncResult, report: dict[str, Any], options: Options) -> 
     lines.append(f"{counts}; {report['seconds']} s")
     if result.deleted and not options["delete"]:
         lines.append("The deleted ones stay in the collection: --delete removes them.")
+    if report["would_create_collection"]:
+        lines.append(f"Without --dry-run the collection “{options['collection']}” is created.")
     if options["dry_run"]:
         lines.append("Nothing was changed: this was a dry run.")
     if result.refused:
