@@ -6,6 +6,9 @@ py := .venv/bin/python
 manage := $(py) manage.py
 templates = $(shell find templates -name '*.html' 2>/dev/null)
 
+# A clone of root's in a closed directory works out of the box: docs/decisions/0084.
+export RAGSITE_CHMOD_PARENTS ?= true
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev run test test-fast coverage check check-types check-style check-django openapi messages lock bench fmt services-stop clean
 

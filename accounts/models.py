@@ -485,11 +485,4 @@ class Change(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.summary
-
-    @property
-    def summary(self) -> str:
-        """Such as “changed document 12”."""
-        from accounts.audit import summarize  # noqa: PLC0415 (which reads this)
-
-        return summarize(self)
+        return f"{self.action} {self.kind} {self.thing or ''}".rstrip()

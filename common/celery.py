@@ -70,6 +70,21 @@ app = CeleryApp("ragsite", task_cls=ShardedTask)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
+def send_or_wait(task: Task | str, *args: Any, **options: Any) -> bool:  # type: ignore[type-arg]
+    """Send a task, or the one of this name, with the `options` of `apply_async`; False where the
+    broker does not answer. Rows say what is to do, and a periodic task finds them later."""
+    name = task if isinstance(task, str) else task.name
+    try:
+        if isinstance(task, str):
+            app.send_task(name, args, **options)
+        else:
+            task.apply_async(args, **options)
+    except OperationalError as error:
+        logger.warning("the broker does not answer, %s waits for it: %s", name, error)
+        return False
+    return True
+
+
 @worker_init.connect
 def import_tasks(**kwargs: Any) -> None:
     """Import all task modules. The scheduler sends tasks by name and needs none of them."""

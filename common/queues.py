@@ -4,8 +4,9 @@ The row is the source of truth: a worker holds a token on it until its lease end
 counted when it is claimed, and results are stored under the token. Messages only save time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -54,18 +55,30 @@ class Failure(Enum):
     FINAL = "final"
 
 
+@dataclass(frozen=True, slots=True)
+class RetryLimits:
+    """Work is dead after so many attempts, or outages in a row; the first retry comes after
+    `first_seconds`, each later one after longer."""
+
+    attempts: int
+    outages: int = 1
+    first_seconds: float = 60.0
+
+
 W = TypeVar("W", bound=QueuedWork)
 
 
 class WorkQueue(Generic[W]):
     """The rows of `model` as a queue.
 
-    Settings that begin with `prefix` end in `_RETRY_SECONDS`, `_MAX_ATTEMPTS` and `_MAX_OUTAGES`.
-    Messages name the work by the field `work_id`. Processes share the pause under `name`.
+    `limits` reads the settings. Messages name the work by the field `work_id`. Processes share the
+    pause under `name`.
     """
 
-    def __init__(self, model: type[W], name: str, *, prefix: str, work_id: str = "pk") -> None:
-        self.model, self.prefix, self.work_id = model, prefix, work_id
+    def __init__(
+        self, model: type[W], name: str, *, limits: Callable[[], RetryLimits], work_id: str = "pk"
+    ) -> None:
+        self.model, self.limits, self.work_id = model, limits, work_id
         self.breaker = CircuitBreaker(name)
 
     @property
@@ -78,7 +91,7 @@ class WorkQueue(Generic[W]):
 
     def record_outage(self) -> None:
         """Pause, longer with each outage."""
-        self.breaker.record_failure(first=self._setting("RETRY_SECONDS"))
+        self.breaker.record_failure(first=self.limits().first_seconds)
 
     def record_answer(self) -> None:
         """End the pause: the model has answered."""
@@ -95,7 +108,7 @@ class WorkQueue(Generic[W]):
         """Lease those of the claimable `rows` that no other worker is claiming; returns the token
         and the rows as they were. Those whose workers died each time are marked dead.
         """
-        most = self._setting("MAX_ATTEMPTS")
+        most = self.limits().attempts
         taken = []
         for row in rows.select_for_update(skip_locked=True, of=("self",)).order_by("pk"):
             if row.attempts < most:
@@ -124,17 +137,17 @@ class WorkQueue(Generic[W]):
         row = claimed.select_for_update().first()
         if row is None:
             return None
+        limits = self.limits()
         if failure is Failure.OUTAGE:
             attempts, outages = row.attempts - 1, row.outages + 1
-            failures, most = outages, self._setting("MAX_OUTAGES")
+            failures, most = outages, limits.outages
         else:
             attempts, outages = row.attempts, 0
-            failures, most = attempts, self._setting("MAX_ATTEMPTS")
+            failures, most = attempts, limits.attempts
         if failure is Failure.FINAL or failures >= most:
             self._mark_dead(claimed, failures, error)
             return None
-        first = self._setting("RETRY_SECONDS")
-        seconds = backoff_seconds(failures, first=first, longest=MAX_RETRY_SECONDS)
+        seconds = backoff_seconds(failures, first=limits.first_seconds, longest=MAX_RETRY_SECONDS)
         due = database_now() + timedelta(seconds=seconds)
         claimed.update(
             state=WAITING,
@@ -182,9 +195,6 @@ class WorkQueue(Generic[W]):
             token=None,
             leased_until=None,
         )
-
-    def _setting(self, name: str) -> Any:
-        return getattr(settings, f"{self.prefix}_{name}")
 
 
 def lease() -> timedelta:

@@ -1,11 +1,9 @@
 """The task that takes the parts out of a large mail or archive."""
 
-from kombu.exceptions import OperationalError
-
-from common.celery import app
+from common.celery import app, send_or_wait
 from documents.ingestion import jobs
 from documents.services.archives import take_out_parts
-from documents.tasks import ingest_documents, logger
+from documents.tasks import ingest_documents
 
 
 @app.task
@@ -15,10 +13,7 @@ def unpack_container(document_id: int) -> None:
     is_done = take_out_parts(document_id)
     if is_done is None:
         return
-    try:
-        if is_done:
-            ingest_documents.delay([document_id])
-        else:
-            unpack_container.apply_async((document_id,), priority=jobs.PAGES_PRIORITY)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, the container waits for it: %s", error)
+    if is_done:
+        send_or_wait(ingest_documents, [document_id])
+    else:
+        send_or_wait(unpack_container, document_id, priority=jobs.PAGES_PRIORITY)

@@ -24,7 +24,12 @@ class ModelMismatch(InferenceError):
 def embedder_for(space: EmbeddingSpace) -> Embedder:
     """The embedder of a space: of its alias, or of another where the configuration was changed
     and that model is there under it. Raises InferenceError where it is not."""
-    embedder = embedders[alias_of(space.embedder, space.model_name)]
+    return _aliased_embedder(space)[1]
+
+
+def _aliased_embedder(space: EmbeddingSpace) -> tuple[str, Embedder]:
+    alias = alias_of(space.embedder, space.model_name)
+    embedder = embedders[alias]
     if embedder.dimensions != space.dimensions:
         raise DimensionMismatch(space.dimensions, embedder.dimensions)
     if embedder.model_name != space.model_name:
@@ -33,21 +38,20 @@ def embedder_for(space: EmbeddingSpace) -> Embedder:
             f" {space.embedder!r} is now {embedder.model_name}, and no other is that model:"
             " configure the old model under another alias."
         )
-    return embedder
+    return alias, embedder
 
 
 def embed_question(space: EmbeddingSpace, text: str) -> NDArray[np.float32]:
     """The question's vector in `space`, shape (dimensions,), cached. Raises InferenceError."""
-    embedder_for(space)
-    alias = alias_of(space.embedder, space.model_name)
+    alias, _ = _aliased_embedder(space)
     return embed_query_cached(alias, text, space.query_instruction or None)
 
 
 def embed_titles(space: EmbeddingSpace, titles: Sequence[str]) -> NDArray[np.float32]:
     """The vectors of titles in `space`, shape (len(titles), dimensions), cached: they come again,
     question after question. Raises InferenceError."""
-    embedder_for(space)
-    return embed_documents_cached(alias_of(space.embedder, space.model_name), titles)
+    alias, _ = _aliased_embedder(space)
+    return embed_documents_cached(alias, titles)
 
 
 logger = logging.getLogger(__name__)
@@ -96,8 +100,6 @@ CALIBRATION_PAIRS = (
 MIN_SPREAD = 0.15
 CACHE_SECONDS = 90 * 24 * 60 * 60
 
-_scales: dict[str, tuple["SimilarityScale", ...]] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class SimilarityScale:
@@ -118,6 +120,9 @@ class SimilarityScale:
         return (similarity - self.unrelated) / (self.related - self.unrelated)
 
 
+_scales: dict[str, tuple[SimilarityScale, ...]] = {}
+
+
 def scale_of(space: EmbeddingSpace) -> SimilarityScale | None:
     """The scale of a space's model, measured once and cached. None for a model that does not
     separate the pairs, or does not work."""
@@ -127,7 +132,7 @@ def scale_of(space: EmbeddingSpace) -> SimilarityScale | None:
         questions = np.stack([embed_question(space, question) for question, _ in CALIBRATION_PAIRS])
         return [similarity_scale(questions @ embedder_for(space).embed_documents(texts).T)]
 
-    scales = _measured_scales("scales", space, measure)
+    scales = _space_scales("scales", space, measure)
     return scales[0] if scales and scales[0].knows_meaning else None
 
 
@@ -154,7 +159,7 @@ def compare_sentences(
         )
         return [similarity_scale(compared[:, :, kind]) for kind in range(compared.shape[2])]
 
-    scales = _measured_scales("sentences", space, measure)
+    scales = _space_scales("sentences", space, measure)
     if not scales or not all(scale.knows_meaning for scale in scales):
         return None
     if compare is None:
@@ -166,14 +171,24 @@ def compare_sentences(
     return nearness
 
 
-def _measured_scales(
-    kind: str, space: EmbeddingSpace, measure: Callable[[], Sequence["SimilarityScale"]]
-) -> tuple["SimilarityScale", ...]:
+def _space_scales(
+    kind: str, space: EmbeddingSpace, measure: Callable[[], Sequence[SimilarityScale]]
+) -> tuple[SimilarityScale, ...]:
     """The scales that `measure` gives for a space's model, cached; () where the model fails."""
-    identity = (
-        f"{space.model_name}\0{space.dimensions}\0{space.query_instruction}\0{CALIBRATION_PAIRS}"
-    )
-    key = f"{kind}:" + hashlib.sha256(identity.encode()).hexdigest()
+    identity = f"{space.model_name}\0{space.dimensions}\0{space.query_instruction}"
+    try:
+        return measured_scales(kind, identity, measure)
+    except InferenceError as error:
+        logger.warning("similarities are not weighed: %s", error)
+        return ()
+
+
+def measured_scales(
+    kind: str, identity: str, measure: Callable[[], Sequence[SimilarityScale]]
+) -> tuple[SimilarityScale, ...]:
+    """The scales that `measure` gives for the model with this `identity` by CALIBRATION_PAIRS,
+    cached in this process and beyond. Raises what `measure` raises."""
+    key = f"{kind}:" + hashlib.sha256(f"{identity}\0{CALIBRATION_PAIRS}".encode()).hexdigest()
     scales = _scales.get(key)
     if scales is None:
         try:
@@ -183,11 +198,7 @@ def _measured_scales(
         else:
             scales = tuple(SimilarityScale(*each) for each in stored) if stored else None
     if scales is None:
-        try:
-            scales = tuple(measure())
-        except InferenceError as error:
-            logger.warning("similarities are not weighed: %s", error)
-            return ()
+        scales = tuple(measure())
         try:
             pairs = [(scale.unrelated, scale.related) for scale in scales]
             caches["default"].set(key, pairs, timeout=CACHE_SECONDS)

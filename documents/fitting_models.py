@@ -47,8 +47,13 @@ class FittingModel:
         """Of the space that there is, or that will be."""
         if self.space is not None:
             return self.space.name
-        short = slugify(self.model_name.rpartition("/")[2].replace(".", "-"))
-        return f"{short}-{embedders[self.alias].dimensions}"[-60:].strip("-_")
+        return space_name(embedders[self.alias])
+
+
+def space_name(embedder: Embedder) -> str:
+    """The name of a new space of this model: its own without the owner, and its dimensions."""
+    short = slugify(embedder.model_name.rpartition("/")[2].replace(".", "-"))
+    return f"{short}-{embedder.dimensions}"[-60:].strip("-_")
 
 
 def fitting_model(languages: Codes[str]) -> FittingModel | None:

@@ -14,7 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
-from common.celery import app
+from common.celery import app, send_or_wait
 from common.errors import RagsiteError
 from common.leases import heartbeat_expired, lease_expired
 from documents import lexical_index
@@ -50,15 +50,8 @@ class QueueUnavailable(RagsiteError):
 def enqueue(document_ids: Sequence[int]) -> None:
     """Send documents to the `ingest` queue after the commit. If the broker is down nothing is lost:
     recovery finds the rows."""
-
-    def send(part: list[int]) -> None:
-        try:
-            ingest_documents.delay(part)
-        except OperationalError as error:
-            logger.warning("the broker does not answer, the documents wait for it: %s", error)
-
     for part in _batches(document_ids):
-        transaction.on_commit(partial(send, part))
+        transaction.on_commit(partial(send_or_wait, ingest_documents, part))
 
 
 def _batches(document_ids: Sequence[int]) -> list[list[int]]:
@@ -87,10 +80,7 @@ def ingest_documents(self: Any, document_ids: list[int]) -> None:
 
 def _continue_later(document_id: int) -> None:
     """Have pages of this document read by OCR when nothing else waits."""
-    try:
-        ingest_documents.apply_async(([document_id],), priority=jobs.PAGES_PRIORITY)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, the pages wait for it: %s", error)
+    send_or_wait(ingest_documents, [document_id], priority=jobs.PAGES_PRIORITY)
 
 
 @app.task(bind=True, max_retries=None)
@@ -212,10 +202,7 @@ def recover_at_start(sender: Any = None, **kwargs: Any) -> None:
 
 def enqueue_reembedding(row: Reembedding, token: UUID, cursor: Cursor = FIRST_CURSOR) -> None:
     """Send the next batch of a re-embedding. Without a broker it waits for recovery."""
-    try:
-        reembed.delay(row.pk, str(token), *cursor)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, the re-embedding waits for it: %s", error)
+    send_or_wait(reembed, row.pk, str(token), *cursor)
 
 
 @app.task

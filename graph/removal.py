@@ -107,7 +107,7 @@ _LOCK_STUBS_SQL = """
     SELECT id FROM graph_node WHERE id = ANY(%(beside)s) AND is_stub ORDER BY id FOR UPDATE
 """
 _DELETE_STUBS_SQL = (
-    f"DELETE FROM graph_node AS node WHERE id = ANY(%(beside)s) AND {IS_UNUSED_STUB}"
+    f"DELETE FROM graph_node AS node WHERE id = ANY(%(beside)s) AND {IS_UNUSED_STUB}"  # noqa: S608 - fixed pieces, values are parameters
 )
 
 

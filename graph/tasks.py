@@ -2,17 +2,12 @@
 rows are authoritative.
 """
 
-import logging
 from collections.abc import Sequence
 
-from kombu.exceptions import OperationalError
-
-from common.celery import app
+from common.celery import app, send_or_wait
 from common.leases import database_now
 from graph.extraction import queue, worker
 from graph.extraction.worker import Outcome
-
-logger = logging.getLogger(__name__)
 
 #: Documents of one message.
 MESSAGE_DOCUMENTS = 200
@@ -22,19 +17,15 @@ MAX_COUNTDOWN = 30
 
 def enqueue_extraction(document_ids: Sequence[int]) -> None:
     """Queues messages to extract these documents. Without a broker, recovery finds them."""
-    try:
-        for start in range(0, len(document_ids), MESSAGE_DOCUMENTS):
-            extract_documents.delay(list(document_ids[start : start + MESSAGE_DOCUMENTS]))
-    except OperationalError as error:
-        logger.warning("the broker does not answer, documents wait to be read: %s", error)
+    for start in range(0, len(document_ids), MESSAGE_DOCUMENTS):
+        part = list(document_ids[start : start + MESSAGE_DOCUMENTS])
+        if not send_or_wait(extract_documents, part):
+            break
 
 
 def enqueue_recovery() -> None:
     """Queues a recovery of all due documents."""
-    try:
-        recover_extractions.delay()
-    except OperationalError as error:
-        logger.warning("the broker does not answer, documents wait to be read: %s", error)
+    send_or_wait(recover_extractions)
 
 
 def extract_now(document_ids: Sequence[int]) -> None:
@@ -76,12 +67,11 @@ def recover_extractions() -> int:
 def _send_messages(outcome: Outcome, *, goes_on: bool) -> None:
     """Queues retries, and the next document for the model."""
     now = database_now()
-    try:
-        if goes_on:
-            extract_next.delay()
-        for document_id, at in outcome.again.items():
-            seconds = (at - now).total_seconds()
-            if seconds < MAX_COUNTDOWN:
-                extract_documents.apply_async(([document_id],), countdown=max(0, seconds))
-    except OperationalError as error:
-        logger.warning("the broker does not answer, documents wait to be read: %s", error)
+    if goes_on and not send_or_wait(extract_next):
+        return
+    for document_id, at in outcome.again.items():
+        seconds = (at - now).total_seconds()
+        if seconds < MAX_COUNTDOWN and not send_or_wait(
+            extract_documents, [document_id], countdown=max(0, seconds)
+        ):
+            return

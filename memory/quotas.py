@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
@@ -67,12 +67,20 @@ class Limits:
     bytes: int | None = None
 
     @classmethod
-    def of(cls, whose: Literal["USER", "WORKSPACE"]) -> "Limits":
-        """Those of a single user, or of all users of a workspace together. 0 is no limit, and so
-        are negative values, which a check rejects: they must not delete memories.
-        """
-        values = (getattr(settings, f"MEMORY_{whose}_{unit}") for unit in ("ROWS", "BYTES"))
-        return cls(*(max(value, 0) or None for value in values))
+    def of_user(cls) -> Self:
+        """Those of a single user."""
+        return cls._of_settings(settings.MEMORY_USER_ROWS, settings.MEMORY_USER_BYTES)
+
+    @classmethod
+    def of_workspace(cls) -> Self:
+        """Those of all users of a workspace together."""
+        return cls._of_settings(settings.MEMORY_WORKSPACE_ROWS, settings.MEMORY_WORKSPACE_BYTES)
+
+    @classmethod
+    def _of_settings(cls, rows: int, size: int) -> Self:
+        """0 is no limit, and so are negative values, which a check rejects: they must not delete
+        memories."""
+        return cls(max(rows, 0) or None, max(size, 0) or None)
 
     @property
     def above(self) -> Q:
@@ -90,12 +98,12 @@ def prune_to_quotas() -> list[Pruning]:
     """
     Pruning.objects.filter(created_at__lt=timezone.now() - PRUNING_RETENTION).delete()
     done: list[Pruning] = []
-    limits = Limits.of("USER")
+    limits = Limits.of_user()
     if limits.above:
         for user in _sums("workspace_id", "user_id").filter(limits.above):
             scope = UserScope(user["workspace_id"], user["user_id"])
             done += _prune_user(scope, limits, Pruning.Reason.USER)
-    limits = Limits.of("WORKSPACE")
+    limits = Limits.of_workspace()
     over = _sums("workspace_id").filter(limits.above).order_by("workspace_id")
     for workspace_id in [row["workspace_id"] for row in over] if limits.above else []:
         for unit, room in (("rows", limits.rows), ("bytes", limits.bytes)):

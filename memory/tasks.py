@@ -5,9 +5,7 @@ time.
 import logging
 from collections.abc import Sequence
 
-from kombu.exceptions import OperationalError
-
-from common.celery import app
+from common.celery import app, send_or_wait
 from common.leases import database_now
 from inference.interfaces import BackendUnavailable
 from memory import quotas
@@ -23,10 +21,7 @@ ENQUEUE_AHEAD_SECONDS = 30
 
 def enqueue_embedding(*, contexts: Sequence[int] = (), facts: Sequence[int] = ()) -> None:
     """Enqueue the embedding of these rows. Without a broker the recovery task finds them."""
-    try:
-        embed_memories.delay(list(contexts), list(facts))
-    except OperationalError as error:
-        logger.warning("the broker does not answer, embedding of memories waits: %s", error)
+    send_or_wait(embed_memories, list(contexts), list(facts))
 
 
 @app.task
@@ -47,10 +42,7 @@ def enqueue_extraction(item_id: int, *, seconds: float = 0) -> None:
     """Enqueue the extraction of this conversation, after `seconds`. Without a broker the recovery
     task finds it.
     """
-    try:
-        extract.apply_async((item_id,), countdown=seconds)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, conversations wait to be read: %s", error)
+    send_or_wait(extract, item_id, countdown=seconds)
 
 
 @app.task

@@ -1,20 +1,16 @@
 """Celery tasks: end answers and runs whose process died, delete old traces, write summaries.
 `request_summary` queues one."""
 
-import logging
 from functools import partial
 
 from django.conf import settings
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
-from common.celery import app
+from common.celery import app, send_or_wait
 from rag.models import Summary
 from rag.services import conversations, traces, written_summaries
 from rag.services.summaries import create_written_summary
 from rag.tools.summaries import TextToSummarize
-
-logger = logging.getLogger(__name__)
 
 
 @app.task
@@ -53,13 +49,5 @@ def request_summary(text: TextToSummarize, kind: str, *, model: str = "") -> Sum
     is. Raises NoChatModel and InvalidInput."""
     row = create_written_summary(text, kind, model=model, max_tokens=settings.RAG_SUMMARY_TOKENS)
     if row.pk and row.state == Summary.State.WAITING:
-        transaction.on_commit(partial(_notify_worker, row.pk))
+        transaction.on_commit(partial(send_or_wait, write_summary, row.pk))
     return row
-
-
-def _notify_worker(summary_id: int) -> None:
-    """Notify a worker. Without a broker, waiting summaries are picked up every 30 seconds."""
-    try:
-        write_summary.delay(summary_id)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, the summary waits for it: %s", error)

@@ -315,7 +315,10 @@ def ensure_services() -> None:
     used = used_services()
     if embedded.answering(settings.VAR_DIR, only=used):
         return
-    started = [s for s in embedded.start(settings.VAR_DIR, only=used) if s.detail == "started"]
+    services = embedded.start(
+        settings.VAR_DIR, only=used, chmod_parents=settings.EMBEDDED_CHMOD_PARENTS
+    )
+    started = [service for service in services if service.detail == "started"]
     if started:
         names = " and ".join(f"{status.name} {status.version}" for status in started)
         _say(f"started {names}; they stay until `manage.py services stop`")

@@ -118,6 +118,7 @@ TEMPLATES = [
 EMBEDDED_DATABASE = not env.str("DATABASE_URL", default="")
 EMBEDDED_REDIS = not env.str("REDIS_URL", default="")
 
+EMBEDDED_CHMOD_PARENTS = env.bool("RAGSITE_CHMOD_PARENTS", default=False)
 DATABASE_URL = env.str("DATABASE_URL", default="") or embedded.database_url(VAR_DIR)
 
 

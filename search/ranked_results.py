@@ -189,32 +189,56 @@ def rank_results(
     InvalidInput and EmbedderUnavailable.
     """
     query.check()
-    facts = facts or cached_facts(scope)
-    fusion = fusion_options(query, facts)
-    wanted = fusion.depth
-    needs_all = is_counted or query.group or query.diversify or query.sort != "relevance"
     rerank = True if query.min_rerank is not None else query.rerank
     if rerank:
         require_reranker(scope)
-    is_shallow = wanted is None and 2 * last <= SHALLOW_DEPTH and not needs_all
-    depth = SHALLOW_DEPTH if is_shallow else wanted or DEPTH
-    while depth < last:
-        depth *= 2
-    passages = PassageCache()
-    parsed, retrieved, suggestion = retrieve_corrected(query, scope=scope, depth=depth, facts=facts)
-    if retrieved.facts is not facts:
-        fusion = fusion_options(query, retrieved.facts)
-    if fusion.depth != wanted:  # a collection has been changed
-        return rank_results(
+    facts = facts or cached_facts(scope)
+    may_be_shallow = 2 * last <= SHALLOW_DEPTH and not (
+        is_counted or query.group or query.diversify or query.sort != "relevance"
+    )
+    while True:
+        wanted = fusion_options(query, facts).depth
+        is_shallow = may_be_shallow and wanted is None
+        depth = SHALLOW_DEPTH if is_shallow else wanted or DEPTH
+        while depth < last:
+            depth *= 2
+        found = retrieve_corrected(query, scope=scope, depth=depth, facts=facts)
+        facts = found[1].facts
+        fusion = fusion_options(query, facts)
+        if fusion.depth != wanted:
+            continue  # a collection was changed meanwhile
+        results = _rank_found(
             query,
+            *found,
             scope=scope,
-            last=last,
+            fusion=fusion,
+            depth=depth,
             k=k,
+            rerank=rerank,
             in_order=in_order,
-            is_counted=is_counted,
-            facts=retrieved.facts,
         )
+        if is_shallow and len(results.hits) < last and results.is_cut:
+            # Most candidates were merged into other hits, or are too unlike the question.
+            may_be_shallow = False
+            continue
+        return results
+
+
+def _rank_found(
+    query: SearchQuery,
+    parsed: Query,
+    retrieved: Retrieved,
+    suggestion: str,
+    *,
+    scope: Scope,
+    fusion: FusionOptions,
+    depth: int,
+    k: int,
+    rerank: bool | None,
+    in_order: bool,
+) -> RankedResults:
     method = fusion.method or "score"
+    passages = PassageCache()
     texts = PassageTexts(parsed.text, passages)
     trust = trust_in_words(query, retrieved)
     weights = fusion_weights(query, fusion, retrieved, trust=trust)
@@ -243,7 +267,7 @@ def rank_results(
         hits = best_of_each_parent(hits)
     if query.group:
         hits = group_by_document(hits)
-    listing = RankedResults(
+    return RankedResults(
         query,
         scope,
         parsed,
@@ -256,10 +280,6 @@ def rank_results(
         passages,
         depth,
     )
-    if is_shallow and len(hits) < last and listing.is_cut:
-        # Of most that was found something else is shown, or it is too unlike the question.
-        return rank_results(query, scope=scope, last=last, k=k, facts=retrieved.facts)
-    return listing
 
 
 def fusion_options(query: SearchQuery, facts: ScopeFacts) -> FusionOptions:

@@ -186,7 +186,7 @@ def _nearest(
     )
     if index is not None:
         chunks = (
-            f"(SELECT chunk.id, chunk.document_id, embedding FROM {chunks}"
+            f"(SELECT chunk.id, chunk.document_id, embedding FROM {chunks}"  # noqa: S608 - fixed pieces, values are parameters
             f" ORDER BY {space.sql.indexed_distance('%(vector)s')} LIMIT %(passages)s) AS chunk"
         )
     sql = _NEAREST_SQL.format(

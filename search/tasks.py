@@ -1,13 +1,11 @@
 """Celery tasks of search, and `request_evaluation`, which queues one."""
 
-import logging
 from functools import partial
 from typing import Any
 
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
-from common.celery import app
+from common.celery import app, send_or_wait
 from documents.models import Collection
 from search import log
 from search.evaluation import jobs
@@ -34,22 +32,11 @@ def measure_due_quality() -> int:
     return sum(jobs.run_evaluation(pk) is not None for pk in jobs.waiting_ids())
 
 
-logger = logging.getLogger(__name__)
-
-
 def request_evaluation(*, collection: Collection, user: Any) -> Evaluation:
     """Queues an evaluation of the collection; returns its row.
 
     Raises NoJudgements where no question has a relevant document.
     """
     evaluation = jobs.get_or_create_evaluation(collection=collection, user=user)
-    transaction.on_commit(partial(_notify_worker, evaluation.pk))
+    transaction.on_commit(partial(send_or_wait, measure_quality, evaluation.pk))
     return evaluation
-
-
-def _notify_worker(evaluation_id: int) -> None:
-    """Notifies a worker. Without a broker, waiting rows are picked up every 30 seconds."""
-    try:
-        measure_quality.delay(evaluation_id)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, the evaluation waits for it: %s", error)

@@ -23,14 +23,22 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext, gettext_noop
 
 from accounts.models import Membership, Role
-from common.queues import Failure, WorkQueue
+from common.queues import Failure, RetryLimits, WorkQueue
 from sources import signatures
 from sources.models import DataSource, DataSourceNotice, DataSourceRun
 from sources.schedule import next_run
 
 logger = logging.getLogger(__name__)
 
-QUEUE = WorkQueue(DataSourceNotice, "notices", prefix="NOTICES")
+QUEUE = WorkQueue(
+    DataSourceNotice,
+    "notices",
+    limits=lambda: RetryLimits(
+        attempts=settings.NOTICES_MAX_ATTEMPTS,
+        outages=settings.NOTICES_MAX_OUTAGES,
+        first_seconds=settings.NOTICES_RETRY_SECONDS,
+    ),
+)
 #: Runs in a row that fail before it is told: a server may be away for a while.
 FAILED_RUNS = 3
 #: A run is late when it has not begun by so many of its intervals, and by this time at least.

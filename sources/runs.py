@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from common.errors import ExplainedError, InvalidInput
 from common.leases import backoff_seconds
-from common.queues import WorkQueue
+from common.queues import RetryLimits, WorkQueue
 from sources import credentials, notices
 from sources.connectors import connector_class
 from sources.connectors.base import Connector, SourceError
@@ -23,7 +24,9 @@ from sources.synchronisation import Cancelled, ClaimLost, Doubtful, Synchronisat
 
 logger = logging.getLogger(__name__)
 
-QUEUE = WorkQueue(DataSource, "sources", prefix="SOURCES")
+QUEUE = WorkQueue(
+    DataSource, "sources", limits=lambda: RetryLimits(attempts=settings.SOURCES_MAX_ATTEMPTS)
+)
 #: How long a worker fetches for one source before others have their turn.
 SLICE_SECONDS = 20.0
 #: Pauses after failed runs, where the schedule does not make them longer.

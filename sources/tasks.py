@@ -1,15 +1,9 @@
 """Celery tasks: they take ids and may be delivered twice. Rows are the truth, messages only save
 time."""
 
-import logging
-
-from kombu.exceptions import OperationalError
-
-from common.celery import app
+from common.celery import app, send_or_wait
 from sources import notices
 from sources.runs import QUEUE, work_on
-
-logger = logging.getLogger(__name__)
 
 #: Sources that one sweep sends to the workers.
 SWEPT_SOURCES = 200
@@ -19,10 +13,7 @@ SENT_NOTICES = 20
 
 def enqueue_source(source_id: int) -> None:
     """Send a source to the workers. Without a broker the next sweep finds it."""
-    try:
-        run_source.delay(source_id)
-    except OperationalError as error:
-        logger.warning("the broker does not answer, a source waits for it: %s", error)
+    send_or_wait(run_source, source_id)
 
 
 @app.task

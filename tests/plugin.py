@@ -85,7 +85,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         from ragsite import embedded
 
-        embedded.start(Path(os.environ["RAGSITE_VAR_DIR"]), durable=False)
+        var_dir = Path(os.environ["RAGSITE_VAR_DIR"])
+        embedded.start(var_dir, durable=False, chmod_parents=True)
 
 
 def pytest_collection_finish() -> None:

@@ -7,6 +7,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
+from accounts.audit import summarize
 from accounts.models import Change, Membership, Role
 from accounts.tests.keys import client_of_key
 from documents.models import Collection, Document, IngestionRun
@@ -40,7 +41,7 @@ def client(member: Membership) -> Client:
 
 def changes() -> list[tuple[Any, ...]]:
     rows = Change.objects.order_by("pk").select_related("user")
-    return [(row.user and row.user.username, row.door, row.summary) for row in rows]
+    return [(row.user and row.user.username, row.door, summarize(row)) for row in rows]
 
 
 def test_the_first_page_names_what_needs_a_look(client: Client, member: Membership) -> None:

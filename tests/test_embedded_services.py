@@ -428,13 +428,40 @@ def test_another_user_is_told_whose_they_are(running: Path) -> None:
 
 
 @needs_root
-def test_a_closed_directory_in_the_way_is_opened_for_passing_only(
+def test_a_closed_directory_in_the_way_is_opened_only_where_that_is_asked_for(
     stopped: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopped.parent.chmod(0o700)
-    start(stopped)
-    assert stat.S_IMODE(stopped.parent.stat().st_mode) == 0o701
+    stopped.chmod(0o700)
+    with pytest.raises(ServiceError, match=rf"`chmod o\+x {stopped.parent}`.*CHMOD_PARENTS=true"):
+        start(stopped)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (stopped.parent, stopped)] == [0o700] * 2
+    embedded.start(stopped, durable=False, chmod_parents=True)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (stopped.parent, stopped)] == [0o701] * 2
     assert f"may now pass through {stopped.parent}" in capsys.readouterr().err
+
+
+@needs_root
+def test_the_data_directory_is_opened_unasked(stopped: Path) -> None:
+    stopped.chmod(0o700)
+    start(stopped)
+    assert stat.S_IMODE(stopped.stat().st_mode) == 0o701
+
+
+@needs_root
+def test_software_outside_of_the_project_is_opened_only_where_that_is_asked_for(
+    var_dir: Path,
+) -> None:
+    package = var_dir.parent / "package"
+    package.mkdir()
+    program = package / "program"
+    program.touch(mode=0o700)
+    var_dir.mkdir()
+    with pytest.raises(ServiceError, match=rf"`chmod -R o\+rX {package}`"):
+        embedded_service.allow_software(package, server_user(var_dir))
+    assert stat.S_IMODE(program.stat().st_mode) == 0o700
+    embedded_service.allow_software(package, server_user(var_dir, chmod_parents=True))
+    assert stat.S_IMODE(program.stat().st_mode) == 0o705
 
 
 @needs_root

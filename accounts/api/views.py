@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from accounts.api import ListParameters, WorkspaceViewSet
 from accounts.api_keys import MAX_NAME_CHARACTERS, create_key, revoke_key
-from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind
+from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind, summarize
 from accounts.models import ApiKey, Change, Scope
 from common.api import ErrorSerializer
 from common.errors import NotFound
@@ -190,6 +190,13 @@ class DetailsSerializer(serializers.Serializer[Any]):
     )
 
 
+class SummaryField(serializers.CharField):
+    """A change in words."""
+
+    def get_attribute(self, instance: Change) -> str:
+        return summarize(instance)
+
+
 @extend_schema_serializer(component_name="Change")
 class ChangeSerializer(ReadOnlyModelSerializer[Change]):
     """That somebody changed something. No text of the object is stored."""
@@ -211,7 +218,7 @@ class ChangeSerializer(ReadOnlyModelSerializer[Change]):
     action = serializers.ChoiceField(choices=_enum_values(Action), help_text="What was done.")
     kind = serializers.ChoiceField(choices=_enum_values(Kind), help_text="To what kind of thing.")
     details = DetailsSerializer(help_text="More about it.")
-    summary = serializers.CharField(help_text="The same in words.")
+    summary = SummaryField(help_text="The same in words.")
 
     class Meta:
         model = Change

@@ -24,11 +24,11 @@ from common.admin import (
 from common.translation import format_number
 from common.web import errors_as_messages
 from documents import services
-from documents.admin import chunks, spaces
+from documents.admin import chunks, collections, spaces
 from documents.admin import documents as admin_documents
 from documents.models import IngestionItem, IngestionRun
 
-__all__ = ["IngestionRunAdmin", "admin_documents", "chunks", "spaces"]
+__all__ = ["IngestionRunAdmin", "admin_documents", "chunks", "collections", "spaces"]
 
 MAX_LISTED_FAILURES = 50
 RUN_COLOURS = {

@@ -36,7 +36,7 @@ from documents.api.serializers import (
 )
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.page_images import image_response
-from documents.services import SyncResult
+from documents.services import SyncRefused, SyncResult
 
 examples = load_examples("documents.api")
 
@@ -91,6 +91,15 @@ class MoveSerializer(serializers.Serializer[Any]):
     after = serializers.CharField(source="1")
 
 
+class RefusalSerializer(serializers.Serializer[SyncRefused]):
+    """Too many deletions, and what allows them."""
+
+    reason = serializers.CharField(help_text="How many documents would be deleted.")
+    option = serializers.ChoiceField(
+        choices=["allow_empty", "force"], help_text="The field to set if that is meant."
+    )
+
+
 def _paths_field(meaning: str) -> serializers.ListField:
     return serializers.ListField(child=serializers.CharField(), help_text=meaning)
 
@@ -113,6 +122,9 @@ class SyncSerializer(serializers.Serializer[SyncResult]):
     )
     deletions_applied = serializers.BooleanField(
         help_text="Whether the documents of deleted files were removed."
+    )
+    refused = RefusalSerializer(
+        allow_null=True, help_text="In a dry run: what is refused without `dry_run`."
     )
 
 

@@ -4,15 +4,15 @@ embedded: begin with `fit_space`. `add_space` makes a new space."""
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils.text import slugify
 from django.utils.translation import gettext
-from kombu.exceptions import OperationalError
 
 from accounts.audit import Action, Kind, record_change
-from common.celery import app
+from common.celery import send_or_wait
 from common.errors import Conflict, InvalidInput
 from common.rls import bypass_rls
 from documents.fitting_models import (
@@ -122,15 +122,8 @@ def _change_space(collection: Collection, target: EmbeddingSpace) -> None:
 
 def _send_after_commit(task: str, *arguments: object) -> None:
     """Have a worker do it. Without a broker the row waits for the recovery of re-embeddings."""
-
-    def send() -> None:
-        try:
-            # By its name, because tasks are of a layer above this one.
-            app.send_task(f"documents.tasks.{task}", args=arguments)
-        except OperationalError as error:
-            logger.warning("the broker does not answer, %s waits for it: %s", task, error)
-
-    transaction.on_commit(send)
+    # By its name, because tasks are of a layer above this one.
+    transaction.on_commit(partial(send_or_wait, f"documents.tasks.{task}", *arguments))
 
 
 def ensure_space(fitting: FittingModel) -> EmbeddingSpace:

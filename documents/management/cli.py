@@ -5,6 +5,7 @@ import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Thread, current_thread, main_thread
 from types import FrameType
 from typing import Any, Self
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace, get_workspace_by_slug
 from common.console import Options, add_json_option
-from common.errors import RagsiteError
+from common.errors import NotFound, RagsiteError
 from common.text import pluralized
 from documents import services
 from documents.models import Collection, IngestionRun
@@ -39,6 +40,13 @@ def find_collection(options: Options) -> Collection | None:
     """The collection that the options name, if any. Raises NotFound."""
     slug = options["collection"]
     return get_collection_by_slug(workspace=options["workspace"], slug=slug) if slug else None
+
+
+def existing_collection(options: Options) -> Collection | None:
+    """The collection that the options name; None where it, or its workspace, does not exist."""
+    with suppress(NotFound):
+        return get_collection_by_slug(workspace=options["workspace"], slug=options["collection"])
+    return None
 
 
 def get_or_create_collection(options: Options) -> Collection:

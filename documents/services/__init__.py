@@ -30,8 +30,10 @@ from documents.services.deletion import (
     prune_versions,
 )
 from documents.services.directories import (
+    SyncRefused,
     SyncResult,
     ingest_server_directory,
+    plan_first_sync,
     sync_directory,
     sync_server_directory,
 )
@@ -102,6 +104,7 @@ __all__ = [
     "SpaceReport",
     "StoreResult",
     "StoredItem",
+    "SyncRefused",
     "SyncResult",
     "Upload",
     "add_space",
@@ -143,6 +146,7 @@ __all__ = [
     "move_to_fitting_model",
     "open_move",
     "original_response",
+    "plan_first_sync",
     "prune_versions",
     "queue_reembedding",
     "queue_space_index",

@@ -109,14 +109,7 @@ def create_collection(
             ).format(limit=MAX_SLUG_CHARACTERS),
             field="slug",
         )
-    if slug != slugify(slug) or len(slug) > MAX_SLUG_CHARACTERS:
-        raise InvalidInput(
-            gettext(
-                "The slug is what stands in the address: lower-case letters, digits and"
-                " hyphens, at most {limit}."
-            ).format(limit=MAX_SLUG_CHARACTERS),
-            field="slug",
-        )
+    check_slug(slug)
     _check_values(language=language, chunker=chunker, chunker_options=chunker_options, graph=graph)
     try:
         with transaction.atomic():
@@ -141,6 +134,18 @@ def create_collection(
                 slug=slug
             )
         ) from error
+
+
+def check_slug(slug: str) -> None:
+    """Raise InvalidInput for a slug that a collection cannot have."""
+    if slug != slugify(slug) or len(slug) > MAX_SLUG_CHARACTERS:
+        raise InvalidInput(
+            gettext(
+                "The slug is what stands in the address: lower-case letters, digits and"
+                " hyphens, at most {limit}."
+            ).format(limit=MAX_SLUG_CHARACTERS),
+            field="slug",
+        )
 
 
 def get_or_create_collection(

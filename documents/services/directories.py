@@ -7,12 +7,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 
 from common.errors import Conflict, Forbidden, InvalidInput
+from common.text import pluralized
 from documents.ingestion import versions
 from documents.ingestion.containers import PART_MARK, with_parts
 from documents.ingestion.preparation import recipe_for
@@ -29,6 +30,7 @@ from documents.ingestion.sources import (
     storable_name,
 )
 from documents.models import Collection, Document, IngestionItem, IngestionRun
+from documents.services.collections import check_slug
 from documents.services.deletion import delete_documents
 from documents.services.documents import ingest_inline, ingest_sources
 from documents.services.renames import file_suffix, rename_document
@@ -282,12 +284,26 @@ FREE_DELETIONS = 10
 DELETION_BATCH = 100
 
 
+class SyncRefused(InvalidInput):
+    """Too many documents would be deleted. `reason` says how many; the argument `option` of
+    `sync_directory` allows it."""
+
+    def __init__(self, reason: str, *, option: Literal["allow_empty", "force"], field: str) -> None:
+        super().__init__(
+            f"{reason} Nothing was changed. List them with `dry_run`; if that is meant, set"
+            f" `{option}`.",
+            field=field,
+        )
+        self.reason = reason
+        self.option = option
+
+
 @dataclass(frozen=True, slots=True)
 class SyncResult:
     """The outcome for the files, each by its relative path. `run` is None if nothing was ingested;
     `deleted` files no longer exist, and their documents were deleted only if requested
     (`deletions_applied`). `failed` could not be read, `retried` failed to ingest before; `reasons`
-    says why, by name, for both."""
+    says why, by name, for both. `refused` is set by a dry run of what would be refused."""
 
     run: IngestionRun | None
     new: tuple[str, ...]
@@ -299,6 +315,7 @@ class SyncResult:
     retried: tuple[str, ...]
     reasons: Mapping[str, str]
     deletions_applied: bool
+    refused: SyncRefused | None = None
 
 
 def sync_directory(
@@ -319,25 +336,21 @@ def sync_directory(
     `delete`, delete documents whose files are gone.
 
     Every file is read once to compare. With `queue` the workers ingest; with `below` links that
-    lead out of that directory are not followed. Raises InvalidInput if there is no directory, or it
-    is empty and not `allow_empty`, or too much would be deleted and not `force`; Conflict if
-    somebody else is syncing it; InferenceError.
+    lead out of that directory are not followed. Raises InvalidInput if there is no directory;
+    SyncRefused, except for a dry run, if it is empty and not `allow_empty`, or too much would be
+    deleted and not `force`; Conflict if somebody else is syncing it; InferenceError.
     """
-    if not directory.is_dir():
-        raise InvalidInput(
-            f"{directory} is no directory that can be read. Nothing was changed; is its volume"
-            " there?",
-            field="directory",
-        )
-    directory = directory.resolve()
+    directory = _resolved_directory(directory)
     with _exclusive_sync(collection, directory):
         found = with_parts(discover([directory], glob=glob, below=below))
         plan = plan_sync(collection, directory, glob, found)
-        _refuse_doubtful_plan(
+        refused = _refusal(
             plan, directory, allow_empty=allow_empty, allow_deletions=force or not delete
         )
         if dry_run:
-            return _sync_result(plan, directory, run=None, applied=False)
+            return _sync_result(plan, directory, refused=refused)
+        if refused:
+            raise refused
         unmoved = {
             source.key
             for document, source in plan.renamed
@@ -361,6 +374,31 @@ def sync_directory(
         if delete and goes_on:
             _delete_removed(plan.gone)
         return _sync_result(plan, directory, run=run, applied=delete and goes_on)
+
+
+def plan_first_sync(*, slug: str, directory: Path, glob: str = "**/*") -> SyncResult:
+    """A dry run for a collection that does not exist: every file is new, and nothing is written.
+    Raises InvalidInput if there is no directory, or no collection can have this slug."""
+    check_slug(slug)
+    directory = _resolved_directory(directory)
+    plan = SyncPlan()
+    for entry in with_parts(discover([directory], glob=glob)):
+        if isinstance(entry, BrokenSource):
+            plan.failed.append(entry.name)
+            plan.reasons[entry.name] = entry.reason
+        else:
+            plan.new.append(entry.name)
+    return _sync_result(plan, directory)
+
+
+def _resolved_directory(directory: Path) -> Path:
+    if not directory.is_dir():
+        raise InvalidInput(
+            f"{directory} is no directory that can be read. Nothing was changed; is its volume"
+            " there?",
+            field="directory",
+        )
+    return directory.resolve()
 
 
 @contextmanager
@@ -389,25 +427,26 @@ def _exclusive_sync(collection: Collection, directory: Path) -> Iterator[None]:
         own.close()
 
 
-def _refuse_doubtful_plan(
+def _refusal(
     plan: SyncPlan, directory: Path, *, allow_empty: bool, allow_deletions: bool
-) -> None:
-    """Raise InvalidInput where a directory is empty that had files, or most of them are gone."""
-    if plan.found == 0 and plan.gone and not allow_empty:
-        raise InvalidInput(
-            f"{directory} holds no file, and documents from there: {len(plan.gone):,}. Nothing was"
-            " changed. Is its volume there, and the glob right? If it is meant to be empty, say so:"
-            " --allow-empty.",
-            field="directory",
-        )
+) -> SyncRefused | None:
+    """Why the plan is not carried out: the directory had files and is empty, or most are gone."""
     gone, known = len(plan.gone), len(plan.gone) + len(plan.modified) + len(plan.unchanged)
     known += len(plan.renamed) + len(plan.retried)
+    if plan.found == 0 and plan.gone and not allow_empty:
+        return SyncRefused(
+            f"{directory} holds no file, and {pluralized(gone, 'document')} came from there. Is its"
+            " volume mounted, and the glob right?",
+            option="allow_empty",
+            field="directory",
+        )
     if gone > FREE_DELETIONS and 2 * gone > known and not allow_deletions:
-        raise InvalidInput(
-            f"{gone:,} of {known:,} documents would be deleted, more than half. Nothing was"
-            " changed. Look at them with --dry-run; if that is meant, say so: --force.",
+        return SyncRefused(
+            f"{gone:,} of {known:,} documents would be deleted, more than half.",
+            option="force",
             field="delete",
         )
+    return None
 
 
 def _delete_removed(gone: Sequence[Document]) -> None:
@@ -423,7 +462,12 @@ def _delete_removed(gone: Sequence[Document]) -> None:
 
 
 def _sync_result(
-    plan: SyncPlan, directory: Path, *, run: IngestionRun | None, applied: bool
+    plan: SyncPlan,
+    directory: Path,
+    *,
+    run: IngestionRun | None = None,
+    applied: bool = False,
+    refused: SyncRefused | None = None,
 ) -> SyncResult:
     prefix = key_prefix(directory)
 
@@ -441,6 +485,7 @@ def _sync_result(
         retried=tuple(plan.retried),
         reasons=plan.reasons,
         deletions_applied=applied,
+        refused=refused,
     )
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import PROTECT, ForeignObjectRel, Q
-from django.utils.text import slugify
 from django.utils.translation import gettext
 
 from accounts.audit import Action
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from common.shards import MAIN, all_shards, current_shard, each_shard, on_shard
+from documents.fitting_models import space_name
 from documents.ingestion import reembed
 from documents.ingestion.space_choice import add_space
 from documents.ingestion.vector_indexes import IndexState, build_index, drop_index, index_states
@@ -77,7 +77,7 @@ def default_space() -> EmbeddingSpace:
         fits = (embedder.dimensions, embedder.model_name) == (space.dimensions, space.model_name)
     except InferenceError:
         return space  # embedding will report the error
-    is_used = Chunk.objects.exists()
+    is_used = not fits and Chunk.objects.exists()
     if fits or (is_used and alias_of(space.embedder, space.model_name) == space.embedder):
         return space
     with transaction.atomic():
@@ -87,7 +87,7 @@ def default_space() -> EmbeddingSpace:
         EmbeddingSpace.objects.filter(pk=space.pk).update(
             is_default=False, state=space.state if is_used else EmbeddingSpace.State.RETIRED
         )
-        name = slugify(f"{embedder.model_name.rpartition('/')[2]}-{embedder.dimensions}")[-60:]
+        name = space_name(embedder)
         taken = EmbeddingSpace.objects.filter(name=name).exists()
         new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
         EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)

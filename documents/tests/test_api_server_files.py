@@ -138,8 +138,14 @@ def test_a_directory_that_is_suddenly_empty_changes_nothing(
     client.post(SYNC, {"directory": str(root)})
     root.rename(root.with_name("unmounted"))
     root.mkdir()
-    answer = client.post(SYNC, {"directory": str(root), "delete": True})
+    body = {"directory": str(root), "delete": True}
+    answer = client.post(SYNC, body)
     assert answer.status_code == 400
+    assert "set `allow_empty`" in answer.json()["errors"][0]["detail"]
+    answer = client.post(SYNC, {**body, "dry_run": True})
+    assert answer.status_code == 200
+    assert len(answer.json()["deleted"]) == 2
+    assert answer.json()["refused"]["option"] == "allow_empty"
     assert Document.objects.count() == 2
 
 

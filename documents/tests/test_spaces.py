@@ -221,3 +221,11 @@ def test_what_an_index_does_not_take_is_refused(words: list[str], why: str) -> N
         call("set", name, *words)
     assert why in str(refusal.value)
     assert "ef_search" not in services.get_space(name).index_options
+
+
+@pytest.mark.django_db
+def test_a_default_space_whose_model_is_configured_looks_for_no_chunk(
+    django_assert_num_queries: Any,
+) -> None:
+    with django_assert_num_queries(2):
+        assert services.default_space().name == "minilm-384"

@@ -8,9 +8,10 @@ import psycopg
 import pytest
 from django.db import connection
 
+from accounts.models import Change, Workspace
 from common.errors import Conflict, InvalidInput
 from documents import services
-from documents.models import Chunk, Collection, Document
+from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import SyncResult, sync_directory
 from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory, DocumentFactory
@@ -295,6 +296,66 @@ def test_more_than_half_go_only_by_force(collection: Collection, folder: Path) -
     assert names(collection, folder) == ALL
 
 
+def test_a_dry_run_shows_many_deletions_and_says_that_they_are_refused(
+    collection: Collection, folder: Path
+) -> None:
+    for number in range(12):
+        write(folder / f"{number}.txt", f"Number {number} of the files.")
+    sync(collection, folder)
+    for number in range(12):
+        (folder / f"{number}.txt").unlink()
+    arguments = ("sync", str(folder), *notes_of(collection), "--delete")
+    code, printed = run_command(*arguments, "--dry-run")
+    assert (code, printed.count("deleted: ")) == (0, 12)
+    assert (
+        "Nothing was changed: this was a dry run.\n"
+        "Without --dry-run this is refused: 12 of 15 documents would be deleted, more than half."
+        " If that is meant: --force.\n"
+    ) in printed
+    code, printed = run_command(*arguments)
+    assert (code, "--dry-run lists them. If that is meant: --force." in printed) == (2, True)
+    _, printed = run_command(*arguments, "--dry-run", "--force", "--json")
+    assert json.loads(printed)["refused"] is None
+    assert len(names(collection, folder)) == 15
+
+
+def test_a_dry_run_shows_the_deletions_of_an_empty_directory(
+    collection: Collection, folder: Path
+) -> None:
+    sync(collection, folder)
+    folder.rename(folder.with_name("unmounted"))
+    folder.mkdir()
+    arguments = ("sync", str(folder), *notes_of(collection), "--delete", "--dry-run")
+    code, printed = run_command(*arguments)
+    assert (code, printed.count("deleted: ")) == (0, 3)
+    assert "If that is meant: --allow-empty." in printed
+    _, printed = run_command(*arguments, "--json")
+    assert json.loads(printed)["refused"]["option"] == "allow_empty"
+
+
+def test_a_dry_run_creates_neither_collection_nor_workspace(folder: Path) -> None:
+    (folder / "broken.txt").symlink_to(folder / "nowhere")
+    arguments = ("--collection", "notess", "--workspace", "typo", "--dry-run")
+    code, printed = run_command("sync", str(folder), *arguments)
+    assert code == 1
+    assert "new: one.txt\n" in printed
+    assert "3 new, 0 modified, 0 unchanged, 0 renamed, 0 deleted, 1 failed" in printed
+    assert "Without --dry-run the collection “notess” is created.\n" in printed
+    for model in (Workspace, Collection, Document, IngestionRun, Change):
+        assert not model._default_manager.exists()
+    code, printed = run_command("sync", str(folder), "--collection", "No Slug", "--dry-run")
+    assert (code, "lower-case letters" in printed) == (2, True)
+
+
+def test_a_dry_run_advises_no_option_that_was_given(collection: Collection, folder: Path) -> None:
+    sync(collection, folder)
+    (folder / "one.txt").unlink()
+    advice = "--delete removes them"
+    arguments = ("sync", str(folder), *notes_of(collection), "--dry-run")
+    assert advice in run_command(*arguments)[1]
+    assert advice not in run_command(*arguments, "--delete")[1]
+
+
 def test_two_syncs_of_one_directory_at_once_are_one(collection: Collection, folder: Path) -> None:
     key = f"sync {folder.resolve()}"
     statement = "SELECT pg_advisory_lock(hashtextextended(%s, %s))"
@@ -329,8 +390,6 @@ def test_the_command_names_and_counts(collection: Collection, folder: Path) -> N
     sync(collection, folder)
     (folder / "two.txt").unlink()
     (folder / "one.txt").rename(folder / "first.txt")
-    code, said = run_command("sync", str(folder), "--collection", "renamed-later", "--dry-run")
-    assert (code, "3 new" in said) == (0, False)
     code, said = run_command("sync", str(folder), *notes_of(collection), "--delete")
     assert code == 0
     assert "deleted: two.txt\nrenamed: one.txt -> first.txt\n" in said

@@ -10,11 +10,20 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from common.leases import lease_expired
-from common.queues import WorkQueue, lease
+from common.queues import RetryLimits, WorkQueue, lease
 from documents.models import Collection
 from graph.models import Extraction
 
-QUEUE = WorkQueue(Extraction, "graph.extraction", prefix="GRAPH_EXTRACTION", work_id="document_id")
+QUEUE = WorkQueue(
+    Extraction,
+    "graph.extraction",
+    limits=lambda: RetryLimits(
+        attempts=settings.GRAPH_EXTRACTION_MAX_ATTEMPTS,
+        outages=settings.GRAPH_EXTRACTION_MAX_OUTAGES,
+        first_seconds=settings.GRAPH_EXTRACTION_RETRY_SECONDS,
+    ),
+    work_id="document_id",
+)
 State = Extraction.State
 #: Most documents per sweep.
 SWEEP_SIZE = 5_000

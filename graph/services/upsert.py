@@ -112,7 +112,7 @@ _LOCK_CHANGED_NODES_SQL = f"""
     SELECT node.id FROM graph_node AS node
     WHERE node.id IN (SELECT id FROM ({_CHANGED_NODES_SQL}) AS changed)
     ORDER BY node.id FOR NO KEY UPDATE
-"""
+"""  # noqa: S608 - fixed pieces, values are parameters
 _UPDATE_NODES_SQL = f"""
     WITH written AS (
         UPDATE graph_node AS node
@@ -123,7 +123,7 @@ _UPDATE_NODES_SQL = f"""
         RETURNING node.id, octet_length(node.props::text) AS size
     )
     SELECT array_agg(id), array_agg(id) FILTER (WHERE size > %(most)s) FROM written
-"""
+"""  # noqa: S608 - fixed pieces, values are parameters
 _COUNT_NODES_SQL = """
     SELECT count(*) FILTER (WHERE no < %(named)s AND (fresh OR unseen)),
            count(*) FILTER (WHERE no >= %(named)s AND (fresh OR unseen)),
@@ -199,14 +199,14 @@ _INSERT_EDGES_SQL = f"""
            'given', now()
     FROM ({_WANTED_EDGES_SQL}) AS wanted
     ON CONFLICT (source_id, rel, target_id, workspace_id) DO NOTHING
-"""
+"""  # noqa: S608 - fixed pieces, values are parameters
 _EXISTING_EDGES_SQL = f"""
     SELECT edge.id, wanted.weight, wanted.props
     FROM ({_WANTED_EDGES_SQL}) AS wanted
     JOIN graph_edge AS edge
       ON edge.workspace_id = %(workspace)s AND edge.source_id = wanted.source_id
      AND edge.rel = wanted.rel AND edge.target_id = wanted.target_id
-"""
+"""  # noqa: S608 - fixed pieces, values are parameters
 _INVISIBLE_EDGES_SQL = """
     SELECT edge.id FROM ({there}) AS there JOIN graph_edge AS edge USING (id)
     WHERE edge.origin = 'extracted' AND ({seen}) IS NOT TRUE
@@ -224,12 +224,12 @@ _CHANGED_EDGES_SQL = f"""
     ) AS changed
     WHERE (edge.weight, edge.props, edge.origin)
           IS DISTINCT FROM (changed.weight, changed.props, 'given')
-"""
+"""  # noqa: S608 - fixed pieces, values are parameters
 _LOCK_EDGES_SQL = f"""
     SELECT edge.id FROM graph_edge AS edge
     WHERE edge.id IN (SELECT id FROM ({_CHANGED_EDGES_SQL}) AS changed)
     ORDER BY edge.id FOR NO KEY UPDATE
-"""
+"""  # noqa: S608 - fixed pieces, values are parameters
 _UPDATE_EDGES_SQL = f"""
     WITH written AS (
         UPDATE graph_edge AS edge
@@ -241,7 +241,7 @@ _UPDATE_EDGES_SQL = f"""
     SELECT count(*), count(*) FILTER (WHERE id = ANY(%(unseen)s)),
            array_agg(id) FILTER (WHERE size > %(most)s)
     FROM written
-"""
+"""  # noqa: S608 - fixed pieces, values are parameters
 
 
 def write_edges(scope: GraphScope, *, staged: int, replace_props: bool) -> tuple[int, int]:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     from inference.local.bert_graph import BertWeights, Precision
     from inference.local.onnx_models import OnnxCrossEncoder, OnnxEncoder
     from inference.local.packed_model import PackedModel
-    from inference.tokens import TextWindows
 
 
 def locate_onnx_model(model: str) -> tuple[Path, str, BundledModel | None]:
@@ -82,9 +81,9 @@ class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
             batch_tokens=batch_tokens,
             threads=threads,
             max_length=max_length,
+            dimensions=dimensions,
+            pooling=pooling,
         )
-        self._dimensions = dimensions
-        self._pooling = pooling
 
     @cached_property
     def _located(self) -> tuple[Path, str]:
@@ -107,16 +106,6 @@ class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
         if bundled is None:
             return read_model_folder(path, pooling=self._pooling, max_length=self._max_length)
         return run_as(bundled, path, max_length=self._max_length)
-
-    @cached_property
-    def _tokenizer(self) -> "TextWindows":
-        from inference.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
-
-        folder = self._folder
-        if self._packed is not None:
-            return self._packed.tokenizer(max_length=folder.max_length)
-        tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
-        return WindowTokenizer(tokenizer, max_length=folder.max_length)
 
     def _load(self) -> "OnnxEncoder":
         from inference.local.bert_graph import BertFolder  # noqa: PLC0415

@@ -2,15 +2,17 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from inference.interfaces import InferenceError, check_texts
-from inference.local.model_folder import LocalModel, ModelFolder
+from inference.local.model_folder import LocalModel, ModelFolder, Pooling
 
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     import numpy as np
     from numpy.typing import NDArray
 
+    from inference.local.packed_model import PackedModel
     from inference.tokens import TextWindows, Window
 
 
@@ -47,15 +49,57 @@ class LocalEmbedder(LocalModel[E]):
     `max_tokens`, and its vector is their mean, weighted by tokens and normalised again.
     """
 
-    _dimensions: int | None
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        name: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int | None = None,
+        threads: int | None = None,
+        max_length: int | None = None,
+        dimensions: int | None = None,
+        pooling: Pooling | None = None,
+        allow_download: bool = False,
+    ) -> None:
+        """`name` is what the vectors are filed under, by default the model's own. `max_length`, in
+        tokens, and `pooling` override the folder; a window of more than 8192 tokens is used only
+        where `max_length` asks for it. `dimensions` keeps that many leading ones, for
+        Matryoshka models. `device`, `dtype` and `batch_tokens`, the tokens of one forward pass, are
+        chosen for this machine where None; `threads` of torch are those of the whole process.
+        """
+        super().__init__(
+            model,
+            name=name,
+            device=device,
+            dtype=dtype,
+            batch_tokens=batch_tokens,
+            threads=threads,
+            max_length=max_length,
+            allow_download=allow_download,
+        )
+        self._dimensions = dimensions
+        self._pooling = pooling
+
+    @property
+    @abstractmethod
+    def _packed(self) -> "PackedModel | None":
+        """The bundled multilingual model, where it is that."""
 
     @property
     @abstractmethod
     def _folder(self) -> ModelFolder: ...
 
-    @property
-    @abstractmethod
-    def _tokenizer(self) -> "TextWindows": ...
+    @cached_property
+    def _tokenizer(self) -> "TextWindows":
+        from inference.tokens import WindowTokenizer, load_tokenizer  # noqa: PLC0415
+
+        folder = self._folder
+        if self._packed is not None:
+            return self._packed.tokenizer(max_length=folder.max_length)
+        tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
+        return WindowTokenizer(tokenizer, max_length=folder.max_length)
 
     @property
     def dimensions(self) -> int:

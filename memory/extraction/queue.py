@@ -14,7 +14,7 @@ from django.utils.dateparse import parse_datetime
 
 from common.errors import InvalidInput, RagsiteError
 from common.leases import database_now
-from common.queues import WorkQueue
+from common.queues import RetryLimits, WorkQueue
 from memory import store
 from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
 from memory.extraction.messages import MAX_DIGESTS, UserMessage, overlap
@@ -22,7 +22,15 @@ from memory.injection import remove_blocks, text_of_content
 from memory.models import ExtractionItem
 from memory.scopes import UserScope
 
-QUEUE = WorkQueue(ExtractionItem, "memory.extraction", prefix="MEMORY_EXTRACTION")
+QUEUE = WorkQueue(
+    ExtractionItem,
+    "memory.extraction",
+    limits=lambda: RetryLimits(
+        attempts=settings.MEMORY_EXTRACTION_MAX_ATTEMPTS,
+        outages=settings.MEMORY_EXTRACTION_MAX_OUTAGES,
+        first_seconds=settings.MEMORY_EXTRACTION_RETRY_SECONDS,
+    ),
+)
 
 #: Characters stored of a message: one more than are read, to show that it is longer.
 MAX_STORED_CHARACTERS = MAX_MESSAGE_CHARACTERS + 1

@@ -266,7 +266,7 @@ class Usage:
 
 def usage(*, scope: UserScope | None) -> Usage:
     """This user's usage of the quota. The workspace's quota may allow less."""
-    limits = quotas.Limits.of("USER")
+    limits = quotas.Limits.of_user()
     held = Context.objects.of(scope).aggregate(rows=Count("*"), bytes=Sum("size"))
     return Usage(
         rows=held["rows"],

@@ -70,4 +70,4 @@ def test_a_negative_quota_is_no_quota(settings: Any) -> None:
         setattr(settings, f"MEMORY_{name}", -1)
     assert prune_to_quotas() == []
     assert Context.objects.count() == 1
-    assert quotas.Limits.of("USER") == quotas.Limits.of("WORKSPACE") == quotas.Limits()
+    assert quotas.Limits.of_user() == quotas.Limits.of_workspace() == quotas.Limits()

@@ -154,12 +154,6 @@ def _read_passages(query: str, passages: Sequence[Passage], reader: Reader) -> l
     )
 
 
-def gather_evidence(result: SearchResult, passages: Sequence[Passage], *, scope: Scope) -> Evidence:
-    """The input of `judge_answerability`; `passages` are those of `result`, best first. Passages
-    without text count as none."""
-    return _evidence(result, passages, _question_terms(result, passages, scope))
-
-
 def _evidence(
     result: SearchResult, passages: Sequence[Passage], terms: Sequence[QuestionTerm]
 ) -> Evidence:

@@ -2,7 +2,6 @@
 the reranker of the collections, on its own scale. Begin with `find_reader`.
 """
 
-import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +9,12 @@ from functools import cached_property
 
 import numpy as np
 from django.conf import settings
-from django.core.cache import caches
 from numpy.typing import NDArray
 
 from documents.embedders import (
-    CACHE_SECONDS,
     CALIBRATION_PAIRS,
     SimilarityScale,
+    measured_scales,
     similarity_scale,
 )
 from inference.interfaces import InferenceError
@@ -33,8 +31,6 @@ logger = logging.getLogger(__name__)
 MIN_PROBABILITY = 1e-9
 #: How far a model's log-odds of related and unrelated pairs are apart at least, if it tells them.
 MIN_LOG_ODDS = 1.0
-
-_scales: dict[str, SimilarityScale] = {}
 
 
 @dataclass(frozen=True)
@@ -80,38 +76,15 @@ class Reader:
     def _scale(self) -> SimilarityScale | None:
         """Measured once a model, by the pairs that embedders are put on their scales with; None
         for a model that does not tell these apart."""
+        texts = [text for _, text in CALIBRATION_PAIRS]
+
+        def measure() -> list[SimilarityScale]:
+            odds = [self._log_odds(question, texts) for question, _ in CALIBRATION_PAIRS]
+            return [similarity_scale(np.stack(odds))]
+
         entry = settings.INFERENCE["reranker"][self.alias]
-        identity = f"{entry}\0{self.instruction}\0{CALIBRATION_PAIRS}"
-        key = "readings:" + hashlib.sha256(identity.encode()).hexdigest()
-        scale = _scales.get(key)
-        if scale is None:
-            stored = _cached(key)
-            if stored is None:
-                texts = [text for _, text in CALIBRATION_PAIRS]
-                scale = similarity_scale(
-                    np.stack([self._log_odds(asked, texts) for asked, _ in CALIBRATION_PAIRS])
-                )
-                _cache(key, (scale.unrelated, scale.related))
-            else:
-                scale = SimilarityScale(*stored)
-            _scales[key] = scale
+        [scale] = measured_scales("reader", f"{entry}\0{self.instruction}", measure)
         return scale if scale.related - scale.unrelated >= MIN_LOG_ODDS else None
-
-
-def _cached(key: str) -> tuple[float, float] | None:
-    try:
-        found: tuple[float, float] | None = caches["default"].get(key)
-    except Exception as error:  # each cache backend has errors of its own
-        logger.warning("cache of scales cannot be read: %s", error)
-        return None
-    return found
-
-
-def _cache(key: str, scale: tuple[float, float]) -> None:
-    try:
-        caches["default"].set(key, scale, timeout=CACHE_SECONDS)
-    except Exception as error:
-        logger.warning("cache of scales cannot be written: %s", error)
 
 
 def find_reader(scope: Scope, *, asked_in: str, wanted: bool | None = None) -> Reader | None:

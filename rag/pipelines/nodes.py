@@ -1,10 +1,10 @@
-"""The types of nodes: what each does, and its prompts. Begin with `NODES`, at the end.
+"""The types of nodes: what each does, and its prompts. Begin with `rag.services.pipelines.NODES`.
 
 Whatever the pipeline's author did not write is delimited by a random marker in prompts, as data.
 """
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import replace
@@ -501,24 +501,3 @@ def _format_results(tasks: list[str], results: list[str]) -> str:
         f"{number}. {task}\n{result}"
         for number, (task, result) in enumerate(zip(tasks, results, strict=True), 1)
     )
-
-
-def sql(call: NodeCall, resources: RunResources) -> NodeResult:
-    """A lazy import of `rag.pipelines.sql_node.answer_with_sql`, which loads sqlglot."""
-    from rag.pipelines.sql_node import answer_with_sql  # noqa: PLC0415 (sqlglot takes a moment to load)
-
-    return answer_with_sql(call, resources)
-
-
-NODES: Mapping[str, Callable[[NodeCall, RunResources], NodeResult]] = {
-    "llm": writer,
-    "worker": worker,
-    "router": router,
-    "gate": gate,
-    "aggregator": aggregator,
-    "orchestrator": orchestrator,
-    "evaluator": evaluator,
-    "synthesizer": writer,
-    "coordinator": coordinator,
-    "sql": sql,
-}

@@ -2,7 +2,7 @@
 and run from the question to the last event, with a trace. Begin with `get_pipeline` and
 `run_pipeline`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -38,6 +38,7 @@ from rag.events import (
     Verdict,
 )
 from rag.models import Pipeline
+from rag.pipelines import nodes
 from rag.pipelines.definition import (
     MAX_QUESTION_CHARACTERS,
     Definition,
@@ -57,12 +58,33 @@ from rag.pipelines.engine.scheduler import (
     OutputPiece,
     RunFinished,
 )
-from rag.pipelines.nodes import NODES, search_tools
 from rag.pipelines.runtime import RunResources, Verbatim
 from rag.pipelines.validation import SiteCapabilities, parse_definition, templates
 from rag.services.answers import checked_language, validate_question
 from rag.services.traces import TraceRecorder
 from rag.tools import TOOLS
+
+
+def _sql(call: NodeCall, resources: RunResources) -> NodeResult:
+    """A lazy import of `rag.pipelines.sql_node.answer_with_sql`, which loads sqlglot."""
+    from rag.pipelines.sql_node import answer_with_sql  # noqa: PLC0415 (sqlglot takes a moment to load)
+
+    return answer_with_sql(call, resources)
+
+
+#: What each type of node does.
+NODES: Mapping[str, Callable[[NodeCall, RunResources], NodeResult]] = {
+    "llm": nodes.writer,
+    "worker": nodes.worker,
+    "router": nodes.router,
+    "gate": nodes.gate,
+    "aggregator": nodes.aggregator,
+    "orchestrator": nodes.orchestrator,
+    "evaluator": nodes.evaluator,
+    "synthesizer": nodes.writer,
+    "coordinator": nodes.coordinator,
+    "sql": _sql,
+}
 
 
 @dataclass(slots=True)
@@ -250,7 +272,7 @@ def node_model(
     if chat is not None:
         return chat
     tools = [TOOLS[name] for name in node.tools if name in TOOLS]
-    finds = node.type == "worker" and search_tools(tools)
+    finds = node.type == "worker" and nodes.search_tools(tools)
     quotes = node.type in ("llm", "synthesizer") and node.id in grounded
     if node.kind.needs_model == "always" or not (finds or quotes):
         raise NoChatModel(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from documents.embedders import SimilarityScale, scale_of, similarity_scale
 from documents.ingestion.sources import text_source
-from documents.models import Collection
+from documents.models import Chunk, Collection
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory
 from inference.model_registry import embedders
@@ -24,14 +24,13 @@ from rag.answering.answerability import (
     with_quotation,
     without_question_words,
 )
-from rag.answering.evidence import gather_evidence, passages_from_hits
+from rag.answering.evidence import find_passages
 from rag.answering.extractive import ExtractiveAnswer, Quote
 from rag.answering.phrases import LANGUAGES, is_refusal, not_found_text
 from rag.answering.segments import Segment
 from rag.tests.answering import passage
 from search.query_options import site_scope
 from search.results import Mode
-from search.services import search
 
 TEXTS = {
     "tower": "The Eiffel Tower in Paris was built by the company of Gustave Eiffel in 1889.",
@@ -168,8 +167,7 @@ def shelf(media_root: Any) -> Collection:
 
 def evidence_for(question: str, collection: Collection, *, mode: Mode = "hybrid") -> Evidence:
     scope = site_scope(workspace=collection.workspace, collections=[collection.slug])
-    result = search(question, scope=scope, mode=mode, k=8, snippets=False)
-    return gather_evidence(result, passages_from_hits(result.hits), scope=scope)
+    return find_passages(question, scope=scope, k=8, mode=mode).evidence
 
 
 @pytest.mark.django_db
@@ -213,11 +211,11 @@ def test_an_embedder_that_is_down_leaves_it_to_the_words(shelf: Collection, sett
 
 @pytest.mark.django_db
 def test_vectors_without_a_text_answer_nothing(shelf: Collection) -> None:
+    Chunk.objects.update(text="")
     scope = site_scope(workspace=shelf.workspace, collections=[shelf.slug])
-    result = search("Eiffel Tower in Paris", scope=scope, k=8, snippets=False)
-    bare = [replace(passage, text="") for passage in passages_from_hits(result.hits)]
-    assert bare
-    assert not judge_answerability(gather_evidence(result, bare, scope=scope))
+    found = find_passages("Eiffel Tower in Paris", scope=scope, k=8)
+    assert found.passages
+    assert not judge_answerability(found.evidence)
 
 
 @pytest.mark.django_db

@@ -28,10 +28,9 @@ from rag.pipelines.engine.scheduler import (
     NodeResult,
     RunError,
 )
-from rag.pipelines.nodes import NODES
 from rag.pipelines.runtime import RunResources
 from rag.pipelines.validation import parse_definition, templates
-from rag.services.pipelines import run_pipeline
+from rag.services.pipelines import NODES, run_pipeline
 from rag.sql import table_search
 from rag.sql.table_search import find_tables
 

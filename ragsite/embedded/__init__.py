@@ -44,15 +44,20 @@ ALL_SERVICES = tuple(service.name for service in SERVICES)
 
 
 def start(
-    var_dir: Path, *, durable: bool = True, only: Collection[str] = ALL_SERVICES
+    var_dir: Path,
+    *,
+    durable: bool = True,
+    only: Collection[str] = ALL_SERVICES,
+    chmod_parents: bool = False,
 ) -> list[ServiceStatus]:
     """Start what does not answer yet and wait until it does; idempotent.
 
     The servers outlive the caller. `durable=False` trades durability for speed, for tests. `only`
-    names the services. Raises ServiceError.
+    names the services. With `chmod_parents` root lets the servers' account pass through closed
+    directories outside of the project and of `var_dir`. Raises ServiceError.
     """
     with _services_lock(var_dir):
-        user = server_user(var_dir)
+        user = server_user(var_dir, chmod_parents=chmod_parents)
         return [service.start(user, durable=durable) for service in _services(var_dir, only)]
 
 

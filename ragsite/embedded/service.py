@@ -8,6 +8,7 @@ import hashlib
 import os
 import pwd
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -128,17 +129,27 @@ SYSTEM_ACCOUNT = "ragsite-postgres"
 _OWN_SERVERS = "set DATABASE_URL and REDIS_URL to servers of your own"
 
 
+#: Its files, and those of the site's data directory, may be opened to the servers' account.
+_PROJECT = Path(__file__).resolve().parents[2]
+
+
 @dataclass(frozen=True, slots=True)
 class ServerUser:
-    """The account that owns the data and runs the servers."""
+    """The account that owns the data and runs the servers. It may be let into the directories
+    `own` and all below, and into any other with `chmod_parents`."""
 
     uid: int
     gid: int
     name: str
+    own: tuple[Path, ...] = ()
+    chmod_parents: bool = False
 
     @property
     def is_other(self) -> bool:
         return self.uid != os.geteuid()
+
+    def may_be_let_into(self, path: Path) -> bool:
+        return self.chmod_parents or any(path.is_relative_to(each) for each in self.own)
 
     def run(self, *command: str | Path, cwd: Path = Path("/")) -> subprocess.CompletedProcess[str]:
         """Run a program as this user, in a session and with an environment of its own."""
@@ -169,11 +180,16 @@ class ServerUser:
             ) from error
 
 
-def server_user(var_dir: Path) -> ServerUser:
+def server_user(var_dir: Path, *, chmod_parents: bool = False) -> ServerUser:
     """The caller; for root the account that owns the data already, or else the system account."""
+
+    def user(entry: pwd.struct_passwd) -> ServerUser:
+        own = (_PROJECT, var_dir.resolve())
+        return ServerUser(entry.pw_uid, entry.pw_gid, entry.pw_name, own, chmod_parents)
+
     if os.geteuid() != 0:
         try:
-            return _user(pwd.getpwuid(os.geteuid()))
+            return user(pwd.getpwuid(os.geteuid()))
         except KeyError:
             raise ServiceError(
                 f"User {os.geteuid()} has no entry in /etc/passwd, which PostgreSQL wants. "
@@ -183,14 +199,10 @@ def server_user(var_dir: Path) -> ServerUser:
     owner = (home if home.exists() else var_dir).stat().st_uid
     if owner != 0:
         try:
-            return _user(pwd.getpwuid(owner))
+            return user(pwd.getpwuid(owner))
         except KeyError:
             pass  # a directory of another machine's user: the system account is told below
-    return _user(_system_account())
-
-
-def _user(entry: pwd.struct_passwd) -> ServerUser:
-    return ServerUser(entry.pw_uid, entry.pw_gid, entry.pw_name)
+    return user(_system_account())
 
 
 def _system_account() -> pwd.struct_passwd:
@@ -256,18 +268,23 @@ def write_private(path: Path, text: str, user: ServerUser) -> None:
 def allow_traversal(path: Path, user: ServerUser) -> None:
     """Allow `user` to traverse the directories above `path`; changes are reported on stderr.
 
-    Traversal does not list a directory's content.
+    Traversal does not list a directory's content. Raises ServiceError, and changes nothing, where a
+    closed directory is neither of the project nor of its data.
     """
     if not user.is_other:
         return
+    closed = {}
     for parent in reversed(path.resolve().parents):
         found = parent.stat()
         passable = stat.S_IXUSR if found.st_uid == user.uid else stat.S_IXOTH
         if not found.st_mode & passable:
-            _add_permissions(parent, passable, user)
-            _print_change(
-                f"{user.name}, which runs the embedded servers, may now pass through {parent}"
-            )
+            closed[parent] = passable
+    _refuse_foreign(list(closed), user, "chmod o+x")
+    for parent, passable in closed.items():
+        _add_permissions(parent, passable, user)
+        _print_change(
+            f"{user.name}, which runs the embedded servers, may now pass through {parent}"
+        )
 
 
 def allow_software(directory: Path, user: ServerUser) -> None:
@@ -275,16 +292,29 @@ def allow_software(directory: Path, user: ServerUser) -> None:
     if not user.is_other:
         return
     allow_traversal(directory, user)
-    closed = 0
+    closed = {}
     for path in (directory, *directory.rglob("*")):
         mode = path.stat().st_mode
         needed = stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
         if mode & needed != needed:
-            _add_permissions(path, needed, user)
-            closed += 1
+            closed[path] = needed
     if closed:
+        _refuse_foreign([directory], user, "chmod -R o+rX")
+        for path, needed in closed.items():
+            _add_permissions(path, needed, user)
         _print_change(
-            f"{user.name} may now read {closed} files of the installed package {directory}"
+            f"{user.name} may now read {len(closed)} files of the installed package {directory}"
+        )
+
+
+def _refuse_foreign(closed: list[Path], user: ServerUser, command: str) -> None:
+    """Raise ServiceError for closed directories that this start may not open."""
+    foreign = " ".join(shlex.quote(str(each)) for each in closed if not user.may_be_let_into(each))
+    if foreign:
+        raise ServiceError(
+            f"{user.name}, which runs the embedded servers, cannot reach {foreign}. Run"
+            f" `{command} {foreign}`, or have each start do so with RAGSITE_CHMOD_PARENTS=true."
+            f" Or move the project elsewhere, start as an ordinary user, or {_OWN_SERVERS}."
         )
 
 

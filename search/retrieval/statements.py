@@ -141,7 +141,7 @@ def gather_statement(
     for entry in spaces:
         parameters[entry.space.parameter] = entry.vector
         rows.append(
-            f"SELECT 'near', NULL, {entry.space.space_id}, NULL, NULL, NULL, NULL, NULL, NULL,"
+            f"SELECT 'near', NULL, {entry.space.space_id}, NULL, NULL, NULL, NULL, NULL, NULL,"  # noqa: S608 - fixed pieces, values are parameters
             f" array_agg(index_id) FROM ({_nearest_sql(entry, conditions, depth)}) AS near"
         )
     sql = f"WITH {', '.join(ctes)}\n" + "\nUNION ALL\n".join(rows)
@@ -168,7 +168,7 @@ def _nearest_sql(entry: SpaceQuery, conditions: str, depth: int) -> str:
         return f"SELECT chunk.index_id {chunks} {roughly} {int(depth)}"
     oversampled = max(depth * BINARY_OVERSAMPLING, MIN_BINARY_CANDIDATES)
     candidates = f"SELECT chunk.index_id, embedding {chunks} {roughly} {int(oversampled)}"
-    return f"SELECT index_id FROM ({candidates}) AS candidate {exactly}"
+    return f"SELECT index_id FROM ({candidates}) AS candidate {exactly}"  # noqa: S608 - fixed pieces, values are parameters
 
 
 def compare_statement(
@@ -204,7 +204,7 @@ def compare_statement(
             FROM documents_chunk AS chunk
             WHERE index_id = ANY(%(best)s::bigint[]) AND embedding IS NOT NULL AND {conditions}
             GROUP BY space_id
-        )"""
+        )"""  # noqa: S608 - fixed pieces, values are parameters
         likeness = "1 - (embedding <=> best.vector)"
         beside = "LEFT JOIN best ON best.space_id = chunk.space_id"
     sql = f"""{ctes}
@@ -222,7 +222,7 @@ def compare_statement(
             WHERE {conditions}
             ORDER BY wanted.place
         ) AS ordered
-    """
+    """  # noqa: S608 - fixed pieces, values are parameters
     return sql, parameters
 
 
@@ -238,7 +238,7 @@ def in_scope_statement(
     conditions, parameters = scope_conditions(scope, query)
     parameters["candidates"] = bigint_array(index_ids)
     sql = (
-        "SELECT array_agg(chunk.index_id ORDER BY wanted.place)"
+        "SELECT array_agg(chunk.index_id ORDER BY wanted.place)"  # noqa: S608 - fixed pieces, values are parameters
         " FROM unnest(%(candidates)s::bigint[]) WITH ORDINALITY AS wanted (index_id, place)"
         " JOIN documents_chunk AS chunk ON chunk.index_id = wanted.index_id"
         f" WHERE {conditions}"
@@ -259,13 +259,13 @@ def scope_statement(
         parameters[space.parameter] = entry.vector
         distances += f" WHEN {space.space_id} THEN {space.distance(f'%({space.parameter})s')}"
         nearest.append(
-            f" UNION ALL SELECT {space.space_id}, array_agg(index_id) FROM (SELECT index_id"
+            f" UNION ALL SELECT {space.space_id}, array_agg(index_id) FROM (SELECT index_id"  # noqa: S608 - fixed pieces, values are parameters
             f" FROM counted WHERE {space.predicate} AND distance IS NOT NULL"
             f" ORDER BY distance, index_id LIMIT {int(depth)}) AS near"
         )
     distance = f"CASE chunk.space_id{distances} END" if spaces else "NULL"
     sql = (
-        f"WITH counted AS MATERIALIZED (SELECT chunk.index_id, chunk.space_id, {distance}"
+        f"WITH counted AS MATERIALIZED (SELECT chunk.index_id, chunk.space_id, {distance}"  # noqa: S608 - fixed pieces, values are parameters
         f" AS distance FROM documents_chunk AS chunk WHERE {conditions} LIMIT %(at_most)s)"
         f" SELECT NULL::bigint, array_agg(index_id) FROM counted{''.join(nearest)}"
     )
@@ -277,7 +277,7 @@ def scope_size_statement(scope: Scope, *, at_most: int) -> tuple[str, Parameters
     conditions, parameters = scope_conditions(scope)
     parameters["at_most"] = at_most
     sql = (
-        f"SELECT count(*) FROM (SELECT FROM documents_chunk AS chunk WHERE {conditions}"
+        f"SELECT count(*) FROM (SELECT FROM documents_chunk AS chunk WHERE {conditions}"  # noqa: S608 - fixed pieces, values are parameters
         " LIMIT %(at_most)s) AS counted"
     )
     return sql, parameters

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import Group
 from rest_framework.test import APIClient
 
-from accounts.audit import Kind
+from accounts.audit import Kind, summarize
 from accounts.models import Change, IdempotencyRecord, Membership, Role
 from accounts.tests.keys import client_of_key
 from documents.models import Document
@@ -206,9 +206,9 @@ def test_who_did_what_is_in_the_history(client: APIClient, source: DataSource) -
     client.delete(f"{one}webhook/")
     client.delete(one)
     told = Change.objects.filter(kind=Kind.SOURCE, thing=source.pk).order_by("id")
-    assert [change.summary.split(" ")[0] for change in told] == [
+    assert [summarize(change).split(" ")[0] for change in told] == [
         *("made", "changed", "started", "cancelled", "changed", "changed", "deleted")
     ]
     assert told[1].details["fields"] == ["name", "schedule"]
-    assert told[0].summary == f"made source {source.pk}"
+    assert summarize(told[0]) == f"made source {source.pk}"
     assert secret.json()["secret"] not in str([change.details for change in told])

@@ -5,16 +5,20 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from common.console import INTERRUPTED, PARTIAL, CommandOutput, Options, ServiceCommand
+from django.core.management.base import CommandError
+
+from common.console import FATAL, INTERRUPTED, PARTIAL, CommandOutput, Options, ServiceCommand
 from documents import services
 from documents.management.cli import (
     CancelOnInterrupt,
     ProgressBar,
     add_collection_options,
+    existing_collection,
     get_or_create_collection,
 )
 from documents.management.commands.ingest import run_report, warning_lines
-from documents.services import SyncResult
+from documents.models import Collection
+from documents.services import SyncRefused, SyncResult
 
 CHATTY = 2
 
@@ -51,24 +55,21 @@ class Command(ServiceCommand):
 
     def run(self, options: Options) -> CommandOutput:
         started = perf_counter()
+        if options["dry_run"]:
+            collection = existing_collection(options)
+        else:
+            collection = get_or_create_collection(options)
         interrupt = CancelOnInterrupt(self.stderr.write)
-        collection = get_or_create_collection(options)
-        quiet = options["json"] or options["dry_run"]
-        with interrupt, ProgressBar("files", quiet=quiet) as bar:
-            result = services.sync_directory(
-                collection=collection,
-                directory=options["directory"],
-                glob=options["glob"],
-                delete=options["delete"],
-                dry_run=options["dry_run"],
-                queue=options["queue"],
-                allow_empty=options["allow_empty"],
-                force=options["force"],
-                on_progress=interrupt.wrap_progress(bar.show_run),
+        if collection is None:
+            result = services.plan_first_sync(
+                slug=options["collection"], directory=options["directory"], glob=options["glob"]
             )
+        else:
+            result = self._sync(collection, options, interrupt)
         if result.run is not None:
             result.run.refresh_from_db()
         report = sync_report(result, seconds=perf_counter() - started)
+        report["would_create_collection"] = collection is None
         code = 0
         if interrupt.has_ended(result.run):
             code = INTERRUPTED
@@ -77,15 +78,45 @@ class Command(ServiceCommand):
         failed = [f"failed: {name}: {result.reasons[name]}" for name in result.failed]
         return CommandOutput(
             report,
-            sync_lines(result, report, verbose=options["verbosity"] >= CHATTY),
+            sync_lines(result, report, options),
             warnings=failed if result.run is None else warning_lines(report["run"]),
             code=code,
         )
 
+    def _sync(
+        self, collection: Collection, options: Options, interrupt: CancelOnInterrupt
+    ) -> SyncResult:
+        quiet = options["json"] or options["dry_run"]
+        try:
+            with interrupt, ProgressBar("files", quiet=quiet) as bar:
+                return services.sync_directory(
+                    collection=collection,
+                    directory=options["directory"],
+                    glob=options["glob"],
+                    delete=options["delete"],
+                    dry_run=options["dry_run"],
+                    queue=options["queue"],
+                    allow_empty=options["allow_empty"],
+                    force=options["force"],
+                    on_progress=interrupt.wrap_progress(bar.show_run),
+                )
+        except SyncRefused as error:
+            raise CommandError(
+                f"{error.reason} Nothing was changed. --dry-run lists them."
+                f" {permission_line(error)}",
+                returncode=FATAL,
+            ) from error
 
-def sync_lines(result: SyncResult, report: dict[str, Any], *, verbose: bool) -> list[str]:
-    """What was found, a line each, and the counts."""
-    shown = ("new", "modified", *(("unchanged",) if verbose else ()), "deleted")
+
+def permission_line(refused: SyncRefused) -> str:
+    """How to allow what was refused."""
+    return f"If that is meant: --{refused.option.replace('_', '-')}."
+
+
+def sync_lines(result: SyncResult, report: dict[str, Any], options: Options) -> list[str]:
+    """What was found, a line each, the counts, and what was not done."""
+    is_verbose = options["verbosity"] >= CHATTY
+    shown = ("new", "modified", *(("unchanged",) if is_verbose else ()), "deleted")
     lines = [f"{what}: {name}" for what in shown for name in report[what]]
     lines += [f"renamed: {before} -> {after}" for before, after in result.renamed]
     if result.run is None:
@@ -94,8 +125,17 @@ def sync_lines(result: SyncResult, report: dict[str, Any], *, verbose: bool) -> 
         ]
     counts = ", ".join(f"{count:,} {what}" for what, count in report["counts"].items())
     lines.append(f"{counts}; {report['seconds']} s")
-    if result.deleted and not result.deletions_applied:
-        lines.append("The deleted ones are still in the collection: --delete removes them.")
+    if result.deleted and not options["delete"]:
+        lines.append("The deleted ones stay in the collection: --delete removes them.")
+    if report["would_create_collection"]:
+        lines.append(f"Without --dry-run the collection “{options['collection']}” is created.")
+    if options["dry_run"]:
+        lines.append("Nothing was changed: this was a dry run.")
+    if result.refused:
+        lines.append(
+            f"Without --dry-run this is refused: {result.refused.reason}"
+            f" {permission_line(result.refused)}"
+        )
     return lines
 
 
@@ -115,6 +155,8 @@ def sync_report(result: SyncResult, *, seconds: float) -> dict[str, Any]:
         **names,
         "reasons": dict(result.reasons),
         "deletions_applied": result.deletions_applied,
+        "refused": result.refused
+        and {"reason": result.refused.reason, "option": result.refused.option},
         "run": None if result.run is None else run_report(result.run, seconds=seconds),
         "seconds": round(seconds, 3),
     }

@@ -29,7 +29,9 @@ class Command(ServiceCommand):
     def run(self, options: Options) -> CommandOutput:
         action, used = options["action"], used_services()
         if action == "start":
-            embedded.start(settings.VAR_DIR, only=used)
+            embedded.start(
+                settings.VAR_DIR, only=used, chmod_parents=settings.EMBEDDED_CHMOD_PARENTS
+            )
         elif action == "stop":
             embedded.stop(settings.VAR_DIR)
         services = embedded.status(settings.VAR_DIR)
