@@ -92,6 +92,7 @@ def site(db: None) -> Iterator[Site]:
         site.stop()
 
 
+@pytest.mark.nightly
 def test_broker_and_database_die_during_a_run_and_every_document_is_ready_once(
     site: Site, tmp_path: Path
 ) -> None:
