@@ -34,7 +34,8 @@ test-all: setup-dev  ## run every test, the long ones too
 	@$(py) -m pytest -n 3 --dist loadgroup $(ARGS)
 
 test-fast: setup-dev  ## run the tests of the apps that need no browser, model or other process of the site
-	@$(py) -m pytest -n 2 --dist loadgroup -m "not (nightly or browser or model or shared_data or processes)" \
+	@$(py) -m pytest -n 2 --dist loadgroup --ignore=inference/tests/local \
+		-m "not (nightly or browser or model or shared_data or processes)" \
 		$(addsuffix /,common accounts inference documents sources memory graph search rag dashboard) $(ARGS)
 
 coverage: setup-dev  ## run every test and print the lines that none of them runs

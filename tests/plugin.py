@@ -57,6 +57,8 @@ _LONGEST = (
     "tests/test_stored_markup.py",
     "search/tests/test_lexical_candidates.py",
 )
+#: Fixtures that a process of the site is started with.
+_SITE_FIXTURES = {"unstarted_worker_process", "site_environment"}
 
 #: Made by `migrate` and changed by no test.
 _UNTOUCHED_TABLES = {"django_content_type", "auth_permission"}
@@ -90,6 +92,14 @@ def pytest_configure(config: pytest.Config) -> None:
         from ragsite import embedded
 
         embedded.start(Path(os.environ["RAGSITE_VAR_DIR"]), durable=False)
+
+
+@pytest.hookimpl(tryfirst=True)  # before those are left out that -m does not want
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests whose fixtures start processes of the site."""
+    for item in items:
+        if not _SITE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("processes")
 
 
 def pytest_collection_finish() -> None:
