@@ -10,7 +10,7 @@ templates = $(shell find templates -name '*.html' 2>/dev/null)
 export RAGSITE_CHMOD_PARENTS ?= true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test test-fast coverage check check-types check-style check-django openapi messages lock bench fmt services-stop clean
+.PHONY: help setup setup-dev run test test-all test-fast coverage check check-types check-style check-django openapi messages lock bench fmt services-stop clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -28,12 +28,17 @@ run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0
 	@$(manage) demo
 	@$(manage) up $(if $(PORT),--port $(PORT)) $(if $(BIND),--bind $(BIND))
 
-test: setup-dev  ## run every test, the browser's too (ARGS='-k name' for some)
+test: setup-dev  ## run the tests that a change must pass, as CI does (ARGS='-k name' for some)
+	@scripts/chromium
+	@$(py) -m pytest -n 3 --dist loadgroup -m "not nightly" $(ARGS)
+
+test-all: setup-dev  ## run every test, the long ones too
 	@scripts/chromium
 	@$(py) -m pytest -n 3 --dist loadgroup $(ARGS)
 
-test-fast: setup-dev  ## run the tests of the apps that need no browser, model, faults or documentation
-	@$(py) -m pytest -n 2 --dist loadgroup -m "not browser and not model and not shared_data" \
+test-fast: setup-dev  ## run the tests of the apps that need no browser, model or other process of the site
+	@$(py) -m pytest -n 2 --dist loadgroup --ignore=inference/tests/local \
+		-m "not (nightly or browser or model or shared_data or processes)" \
 		$(addsuffix /,common accounts inference reading documents sources memory graph search rag dashboard) $(ARGS)
 
 coverage: setup-dev  ## run every test and print the lines that none of them runs

@@ -3,12 +3,14 @@
 import gc
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -55,12 +57,16 @@ _LONGEST = (
     "tests/test_stored_markup.py",
     "search/tests/test_lexical_candidates.py",
 )
+#: Fixtures that a process of the site is started with.
+_SITE_FIXTURES = {"unstarted_worker_process", "site_environment"}
 
 #: Made by `migrate` and changed by no test.
 _UNTOUCHED_TABLES = {"django_content_type", "auth_permission"}
 #: Tables and indexes of a test that wrote much are made anew, lest the next ones walk through what
 #: it deleted.
 _LARGE_BYTES = 64 * 1024 * 1024
+#: Where to look for a free port next; checkouts that are tested at once begin elsewhere.
+_PORTS = count(os.getpid())
 #: Any number: one test process migrates, the others wait.
 _MIGRATED_LOCK = 7_245_552
 
@@ -87,6 +93,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
         var_dir = Path(os.environ["RAGSITE_VAR_DIR"])
         embedded.start(var_dir, durable=False, chmod_parents=True)
+
+
+@pytest.hookimpl(tryfirst=True)  # before those are left out that -m does not want
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests whose fixtures start processes of the site."""
+    for item in items:
+        if not _SITE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("processes")
 
 
 def pytest_collection_finish() -> None:
@@ -341,6 +355,17 @@ def wait_until(condition: Callable[[], Any], *, what: str, seconds: float = 60.0
         if monotonic() > deadline:
             pytest.fail(f"waited {seconds:.0f} s in vain until {what}")
         Event().wait(0.02)
+
+
+def free_port() -> int:
+    """A port for a server that a test starts. The kernel gives it to nobody else meanwhile, as it
+    lies below those of outgoing connections, nor does another test process take it."""
+    first = 20_000 + 1_000 * int(_WORKER.removeprefix("gw"))
+    for port in (first + next(_PORTS) % 1_000 for _ in range(1_000)):
+        with suppress(OSError), socket.socket() as trial:
+            trial.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"no port from {first} to {first + 999} is free")
 
 
 class WorkerProcess:

@@ -15,12 +15,17 @@ from tests.examples.runner import Reader
 from tests.examples.site import Site, running_site
 
 WITH_EXAMPLES = [page for page in PAGES if any(blocks(page))]
-
-
+#: Run with every change; the others every night.
+READ_FIRST = {ROOT / "README.md", ROOT / "docs/tutorial.md"}
 MOST_NOT_RUN = 34
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+def name_of(page: Path) -> str:
+    """Its path in the repository."""
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_every_block_is_well_formed_and_names_commands_and_options_that_are_there(
     page: Path,
 ) -> None:
@@ -42,10 +47,18 @@ def site() -> Iterator[Site]:
         yield running
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, marks=() if page in READ_FIRST else pytest.mark.nightly, id=name_of(page)
+        )
+        for page in WITH_EXAMPLES
+    ],
+)
 def test_a_page_shows_what_happens(site: Site, page: Path) -> None:
     site.empty()
-    name = str(page.relative_to(ROOT)).replace("/", "_").removesuffix(".md")
+    name = name_of(page).replace("/", "_").removesuffix(".md")
     reader = Reader(site, name, site.key)
     try:
         reader.read(list(blocks(page)))

@@ -48,7 +48,7 @@ MOST_LOST = 0.02
 @pytest.mark.django_db
 @pytest.mark.model
 @pytest.mark.shared_data
-@pytest.mark.parametrize("name", REFERENCE)
+@pytest.mark.parametrize("name", [pytest.param("med", marks=pytest.mark.nightly), "xquad_de"])
 def test_a_set_reaches_its_reference_figures(name: str, settings: Any) -> None:
     if not (DATA / name).is_dir():
         pytest.skip(f"the set {name} is not on this machine")
@@ -68,6 +68,7 @@ def test_a_set_reaches_its_reference_figures(name: str, settings: Any) -> None:
 @pytest.mark.django_db
 @pytest.mark.model
 @pytest.mark.shared_data
+@pytest.mark.nightly
 def test_the_graph_finds_more_of_what_lies_in_two_documents(settings: Any) -> None:
     if not (DATA / MULTI_HOP).is_dir():
         pytest.skip(f"the set {MULTI_HOP} is not on this machine")
@@ -101,6 +102,7 @@ def part(name: str) -> Dataset:
 @pytest.mark.django_db
 @pytest.mark.model
 @pytest.mark.shared_data
+@pytest.mark.nightly
 def test_a_conversation_is_remembered_better_than_the_usual_way(settings: Any) -> None:
     if not (DATA / "locomo").is_dir():
         pytest.skip("the set locomo is not on this machine")

@@ -10,7 +10,7 @@ from documents.ingestion.sources import text_source
 from documents.models import Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, WorkspaceFactory
-from inference.tests.checkpoints import cross_encoder
+from inference.tests.local.checkpoints import cross_encoder
 from inference.tests.stub_server import Reply, stub_server
 from ragsite.environment import FILE_VARIABLE, read_env_file
 from search.judgements import Grade, judge

@@ -4,7 +4,6 @@ nothing."""
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from ragsite import embedded
 from ragsite.embedded.service import libpq_url
 from tests.backups import copy_database
 from tests.instances import instance_dir
-from tests.plugin import wait_until
+from tests.plugin import free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = 100
@@ -52,10 +51,7 @@ class Site:
 
     def start(self) -> None:
         """Return at once; the programs come up on their own."""
-        with socket.socket() as trial:
-            trial.bind(("127.0.0.1", 0))
-            port = trial.getsockname()[1]
-        command = [sys.executable, "manage.py", "up", "--port", str(port)]
+        command = [sys.executable, "manage.py", "up", "--port", str(free_port())]
         self._process = subprocess.Popen(command, cwd=ROOT, env=self.environment)
 
     def stop(self) -> None:
@@ -96,6 +92,7 @@ def site(db: None) -> Iterator[Site]:
         site.stop()
 
 
+@pytest.mark.nightly
 def test_broker_and_database_die_during_a_run_and_every_document_is_ready_once(
     site: Site, tmp_path: Path
 ) -> None:

@@ -211,6 +211,7 @@ def answers(cluster: Cluster) -> Any:
     return there
 
 
+@pytest.mark.nightly
 def test_a_cluster_answers_as_one_server_does(cluster: Cluster, answers: Any) -> None:
     for slug, shard in (("alpha", "main"), ("beta", "east"), ("gamma", "west")):
         # The main database knows who asks; everything else is of the workspace's own server.
@@ -222,6 +223,7 @@ def test_a_cluster_answers_as_one_server_does(cluster: Cluster, answers: Any) ->
     cluster.validate()
 
 
+@pytest.mark.nightly
 def test_a_workspace_moves_while_it_is_read_and_written(
     cluster: Cluster, answers: Any, tmp_path: Path
 ) -> None:
@@ -250,6 +252,7 @@ def test_a_workspace_moves_while_it_is_read_and_written(
     cluster.manage("shards", "move", "beta", "east", "--wait", "0")
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(bool(GIVEN), reason="servers of RAGSITE_TEST_CLUSTER are not stopped")
 def test_only_workspaces_of_a_server_that_is_down_wait(
     cluster: Cluster, answers: Any, tmp_path: Path
@@ -273,6 +276,7 @@ def test_only_workspaces_of_a_server_that_is_down_wait(
     cluster.validate()
 
 
+@pytest.mark.nightly
 def test_a_backup_of_all_servers_is_restored(
     cluster: Cluster, answers: Any, tmp_path: Path
 ) -> None:

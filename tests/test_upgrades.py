@@ -106,6 +106,7 @@ def differences(there: Any, here: Any, *, name: str = "") -> Iterator[str]:
         yield f"{name}: {there} in the release, {here} here"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("release", LATER, ids=lambda path: path.name)
 def test_a_later_release_is_restored_upgraded_and_answers_as_it_did(
     release: Path, tmp_path: Path
@@ -196,6 +197,7 @@ def what_does_not_suit_is_said_before_anything_is_changed(
     assert rows(database, applied) == [(0,)]
 
 
+@pytest.mark.nightly
 def test_an_upgrade_waits_for_locks_is_killed_anywhere_and_goes_on(tmp_path: Path) -> None:
     said = tmp_path / "said.txt"
     with scratch("killed") as database, ExitStack() as stack:

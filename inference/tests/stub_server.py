@@ -77,16 +77,14 @@ def _await_hang_up(handler: "Handler", gone: threading.Event) -> None:
 
 
 class Dripping:
-    """A byte now and then, far beyond any deadline: in the body, or before it comes to one."""
+    """A byte now and then until the client goes: in the body, or before it comes to one."""
 
     def __init__(self, *, in_headers: bool = False) -> None:
         self.start = b"HTTP/1.1 200 OK\r\n" + (b"X-Long: " if in_headers else b"\r\n")
 
     def send(self, handler: "Handler") -> None:
         handler.wfile.write(self.start)
-        for _ in range(300):
-            if handler.stub.over.wait(0.01):
-                break
+        while not handler.stub.over.wait(0.01):
             handler.wfile.write(b"1")
         handler.close_connection = True
 

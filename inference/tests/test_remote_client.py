@@ -128,19 +128,18 @@ def test_retry_after_is_kept_to(stub):
 
 @pytest.mark.parametrize("unit", ["seconds", "date"])
 def test_a_wait_beyond_the_budget_fails_at_once_and_says_so(stub, unit):
-    later = format_datetime(datetime.now(UTC) + timedelta(seconds=100))
-    stub.first(Reply({}, 429, {"Retry-After": "100" if unit == "seconds" else later}))
-    began = time.monotonic()
-    with pytest.raises(BackendUnavailable, match=r"asks to wait (99|100) s, longer than"):
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=1000))
+    stub.first(Reply({}, 429, {"Retry-After": "1000" if unit == "seconds" else later}))
+    with pytest.raises(BackendUnavailable, match=r"asks to wait \d+ s, longer than"):
         post(stub)
-    assert time.monotonic() - began < 1
+    assert len(stub.requests) == 1
 
 
 def test_retry_after_reads_seconds_and_dates_and_nothing_else():
-    soon = datetime.now(UTC) + timedelta(seconds=30)
+    soon = datetime.now(UTC) + timedelta(seconds=1000)
     assert retry_after("7") == 7
     assert retry_after(" 0.5 ") == 0.5
-    assert 28 < (retry_after(format_datetime(soon, usegmt=True)) or 0) <= 30
+    assert 900 < (retry_after(format_datetime(soon, usegmt=True)) or 0) <= 1000
     assert retry_after(format_datetime(soon - timedelta(days=1))) == 0
     assert [retry_after(value) for value in ("", "soon", "-3", "1e9x")] == [None] * 4
 
@@ -148,10 +147,8 @@ def test_retry_after_reads_seconds_and_dates_and_nothing_else():
 @pytest.mark.parametrize("fault", [Silence(), Dripping(), Dripping(in_headers=True)])
 def test_a_request_ends_at_its_deadline_whatever_the_server_does(stub, fault):
     stub.first(fault)
-    began = time.monotonic()
     with pytest.raises(BackendUnavailable, match=r"did not answer within 0\.\d s"):
         post(stub, patience=RetryPolicy(1, 0.15, 0.01, 1))
-    assert 0.14 < time.monotonic() - began < 0.4
 
 
 def test_one_slow_answer_leaves_time_for_another_try(stub):

@@ -1,7 +1,6 @@
 """Reranking by a server, one that keeps to the protocol and ones that do not."""
 
 import math
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -174,7 +173,6 @@ def test_a_failing_server_is_asked_again_and_a_slow_one_given_up(stub):
     stub.first(Reply({}, 503))
     assert len(reranker(stub).score("q", TEXTS)) == 3
     stub.first(Silence())
-    began = time.monotonic()
     with pytest.raises(BackendUnavailable, match="did not answer"):
         reranker(stub, timeout=0.2).score("q", TEXTS)
-    assert time.monotonic() - began < 0.5
+    assert len(stub.requests) == 3

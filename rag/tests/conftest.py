@@ -1,7 +1,6 @@
 """A site in a process of its own, for tests that come to it as other software does."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ import pytest
 from inference.tests.stub_server import StubServer
 from rag.context import RagContext
 from rag.tests.asking import chat_server, reader
-from tests.plugin import database_url_of_tests, empty_tables, wait_until
+from tests.plugin import database_url_of_tests, empty_tables, free_port, wait_until
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -34,9 +33,7 @@ class SiteProcess:
     def __init__(self, environment: dict[str, str], log: Path) -> None:
         self.environment = environment
         self.log = log
-        with socket.socket() as trial:
-            trial.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{trial.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

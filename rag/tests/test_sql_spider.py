@@ -52,6 +52,7 @@ def test_a_right_statement_passes_and_is_told_the_tables_that_it_uses() -> None:
         assert used == set(spider.dataset().judgements[query.id]), query.fields["sql"]
 
 
+@pytest.mark.nightly
 def test_a_changed_name_is_caught() -> None:
     made: Counter[str] = Counter()
     missed: Counter[str] = Counter()
@@ -105,6 +106,7 @@ def renamed(tree: exp.Expr, kind: Any, at: int, part: str, name: str) -> str:
 
 @pytest.mark.django_db
 @pytest.mark.model
+@pytest.mark.nightly
 def test_the_tables_of_a_question_are_found_and_shown(settings: Any) -> None:
     settings.INFERENCE = {"embedder": {"default": {"BACKEND": MODEL}}, "reranker": {}}
     member = MembershipFactory()

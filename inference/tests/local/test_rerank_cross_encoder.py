@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 from inference.backends.rerank_cross_encoder import CrossEncoderReranker
 from inference.interfaces import BackendUnavailable
 from inference.local.model_folder import read_checkpoint
-from inference.tests.checkpoints import cross_encoder
+from inference.tests.local.checkpoints import cross_encoder
 
 pytestmark = pytest.mark.model
 

@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from inference.backends.rerank_qwen3 import Qwen3Reranker
 from inference.interfaces import BackendUnavailable, EmptyText, InvalidScore
-from inference.tests.checkpoints import qwen3_embedding, qwen3_reranker, save_qwen3_tokenizer
+from inference.tests.local.checkpoints import qwen3_embedding, qwen3_reranker, save_qwen3_tokenizer
 
 pytestmark = pytest.mark.model
 

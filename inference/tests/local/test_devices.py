@@ -16,7 +16,7 @@ from inference.local.torch_models import (
     pick_device,
     pick_dtype,
 )
-from inference.tests.checkpoints import cross_encoder, qwen3_embedding, qwen3_reranker
+from inference.tests.local.checkpoints import cross_encoder, qwen3_embedding, qwen3_reranker
 
 MISSING = "cuda" if torch.backends.mps.is_available() else "mps"
 

@@ -7,7 +7,7 @@ from sentence_transformers import SentenceTransformer
 
 from inference.backends.transformers_local import TransformersEmbedder
 from inference.interfaces import BackendUnavailable
-from inference.tests.checkpoints import QUERY_PROMPT, qwen3_embedding
+from inference.tests.local.checkpoints import QUERY_PROMPT, qwen3_embedding
 
 pytestmark = pytest.mark.model
 

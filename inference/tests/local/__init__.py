@@ -1,0 +1,1 @@
+"""Tests of models that run in this process: PyTorch is loaded to collect them."""
