@@ -341,7 +341,7 @@ class Store:
         """Items that match `query` best, as the site's search ranks them: `rerank`, `fusion` and
         other options of `SearchQuery`.
         """
-        asked = SearchQuery(query, mode=mode, group=True, **options)
+        asked = SearchQuery(q=query, mode=mode, group=True, **options)
         result = search(asked, scope=self._scope(filter), k=limit, snippets=snippets)
         return Matches.of(result, snippets=snippets)
 
