@@ -3,7 +3,7 @@ numpy.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -53,6 +53,16 @@ class FusionOptions(Options):
         description="What `vector` (α) and `lexical` (β) count for, in place of what suits the"
         " question. In an address as JSON.",
     )
+
+    @classmethod
+    def of_site(cls, settings: Any) -> Self:
+        """The defaults of the site. Raises InvalidInput."""
+        return cls(
+            method=settings.FUSION,
+            rrf_k=settings.RRF_K,
+            depth=settings.SEARCH_DEPTH or None,
+            weights=settings.FUSION_WEIGHTS,
+        )
 
     @property
     def arms(self) -> tuple[str, ...]:

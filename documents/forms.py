@@ -131,7 +131,7 @@ def fusion_field(**given: Any) -> OptionsField:
         label=gettext_lazy("Fusion"),
         max_length=200,
         help_text=gettext_lazy(
-            "How searches join words and meaning: “method=rrf rrf_k=60”, “method=weighted"
+            "How searches join words and meaning: “method=rrf”, “method=weighted"
             " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
         ),
         **given,

@@ -75,9 +75,8 @@ class RetrievalOptions(FusionOptions):
             vector = max(0.0, 1 - (self.beta or 0.0)) if self.alpha is None else self.alpha
             lexical = max(0.0, 1 - vector) if self.beta is None else self.beta
             weights = {"lexical": lexical, "vector": vector}
-        return FusionOptions.model_construct(
-            method=self.method, rrf_k=self.rrf_k, depth=self.depth, weights=weights
-        )
+        own = {name: getattr(self, name) for name in FusionOptions.model_fields}
+        return FusionOptions.model_construct(**{**own, "weights": weights})
 
 
 class SearchQuery(RetrievalOptions):

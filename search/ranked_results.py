@@ -268,12 +268,10 @@ def fusion_options(query: SearchQuery, facts: ScopeFacts) -> FusionOptions:
     said = [each.fusion for each in facts.collections.values()]
     is_shared = said and all(each == said[0] for each in said)
     shared = FusionOptions(**said[0]) if is_shared else FusionOptions()
-    site = FusionOptions(
-        method=settings.FUSION, rrf_k=settings.RRF_K, depth=settings.SEARCH_DEPTH or None
-    )
-    chosen = query.fusion_options.over(shared).over(site)
-    if chosen.method == "weighted" and chosen.weights is None:
-        chosen = chosen.model_copy(update={"weights": settings.FUSION_WEIGHTS})
+    asked = query.fusion_options.over(shared)
+    chosen = asked.over(FusionOptions.of_site(settings))
+    if asked.weights is None and chosen.method != "weighted":
+        chosen = chosen.model_copy(update={"weights": None})
     return chosen
 
 

@@ -375,8 +375,8 @@ class Store:
         snippets: bool = False,
         **options: Any,
     ) -> Matches:
-        """Lexical search for `query` fused with vector search for `text` or `vector`; `rrf_k` and
-        `depth` are `options`.
+        """Lexical search for `query` fused with vector search for `text` or `vector`; `options` are
+        others of `SearchQuery`.
 
         With neither, the query is embedded. Default weights are `WEIGHTS`, unless a `fusion` is
         set here or on the collection.

@@ -86,7 +86,7 @@ _WRITTEN = re.compile(r"([\w.]+)\s*=\s*([\w.+-]+)")
 
 
 class OptionsField(WrittenField):
-    """Options in one line, such as `method=rrf rrf_k=60`, as a mapping of those given. The value of
+    """Options in one line, such as `method=rrf depth=60`, as a mapping of those given. The value of
     an option that is a mapping is written by its own names: `vector=0.7 lexical=0.3`, where `keys`
     has the names of it.
     """
