@@ -2,111 +2,92 @@
 numpy.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from math import isfinite
-from typing import Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import Field, model_validator
 
 from common.errors import InvalidInput
-from common.translation import format_number, gettext
+from common.options import Options
+from common.translation import gettext
 
 #: `score` adds scaled scores by weights that follow the question, and compares the best texts;
 #: `weighted` adds them by fixed weights alone; `rrf` adds reciprocal ranks.
 Method = Literal["score", "rrf", "weighted"]
-METHODS: tuple[Method, ...] = ("score", "rrf", "weighted")
+METHODS: tuple[Method, ...] = get_args(Method)
 
 #: Cormack, Clarke and Büttcher, “Reciprocal Rank Fusion outperforms …” (SIGIR 2009).
 RRF_K = 60
-RRF_KS = range(1, 1001)
-#: How many candidates each arm may be asked for.
-DEPTHS = range(10, 2001)
+
+FusionMethod = Annotated[
+    Method | None,
+    Field(
+        description="How results of words and of meaning are joined: by scaled `score` with weights"
+        " that follow the question, by rank (`rrf`), or `weighted` by fixed weights. Default: as"
+        " the collections or the site have it (`score`)."
+    ),
+]
 
 
-@dataclass(frozen=True, slots=True)
-class FusionOptions:
+class FusionOptions(Options):
     """How a search fuses its arms. None leaves an option to the next level: request, collections,
     site.
-
-    `rrf_k` is the constant of `rrf`, `weights` are by arm (often called α for `vector` and β for
-    `lexical`), `depth` is the number of candidates of each arm.
     """
 
-    method: Method | None = None
-    rrf_k: int | None = None
-    weights: Mapping[str, float] | None = None
-    depth: int | None = None
+    method: FusionMethod = None
+    rrf_k: int | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="The constant of `rrf`. Default: of the collections or the site (60).",
+    )
+    depth: int | None = Field(
+        default=None,
+        ge=10,
+        le=2000,
+        description="How many candidates words and meaning list each. Default: as many as the"
+        " question needs.",
+    )
+    weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(
+        default=None,
+        description="What `vector` (α) and `lexical` (β) count for, in place of what suits the"
+        " question. In an address as JSON.",
+    )
 
     @classmethod
-    def parse(cls, given: Any, *, arms: Iterable[str] = ("lexical", "vector")) -> Self:
-        """From plain data, as collections store it. Raises InvalidInput."""
-        names = [field.name for field in fields(cls)]
-        if not isinstance(given, Mapping) or given.keys() - set(names):
-            raise InvalidInput(
-                gettext(
-                    'Fusion is an object of {names}, such as {{"method": "rrf", "rrf_k": 60}}.'
-                ).format(names=", ".join(names)),
-                field="fusion",
-            )
-        options = cls(**given)
-        options.check(arms=arms)
-        return options
+    def of_site(cls, settings: Any) -> Self:
+        """The defaults of the site. Raises InvalidInput."""
+        return cls(
+            method=settings.FUSION,
+            rrf_k=settings.RRF_K,
+            depth=settings.SEARCH_DEPTH or None,
+            weights=settings.FUSION_WEIGHTS,
+        )
 
-    def check(self, *, arms: Iterable[str] = ("lexical", "vector")) -> None:
-        """Raise InvalidInput for invalid options."""
-        if self.method is not None and self.method not in METHODS:
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Names of the arms that can be weighted."""
+        return ("lexical", "vector")
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> Self:
+        if self.weights is None:
+            return self
+        names = ", ".join(self.arms)
+        if unknown := sorted(self.weights.keys() - set(self.arms)):
             raise InvalidInput(
-                gettext("There is no fusion “{method}”. Use {names}.").format(
-                    method=self.method, names=", ".join(METHODS)
+                gettext("There is no arm “{unknown}” to weigh. There are: {names}.").format(
+                    unknown=unknown[0], names=names
                 ),
-                field="fusion",
+                field="weights",
             )
-        for name, value, known in (("rrf_k", self.rrf_k, RRF_KS), ("depth", self.depth, DEPTHS)):
-            if value is not None and (isinstance(value, bool) or value not in known):
-                raise InvalidInput(
-                    gettext("{name} may be {least} to {most}.").format(
-                        name=name,
-                        least=known[0],
-                        most=format_number(known[-1]),
-                    ),
-                    field=name,
-                )
-        if self.weights is not None:
-            checked_weights(self.weights, arms=arms)
+        if not any(self.weights.values()):
+            raise InvalidInput(
+                gettext("Weights are finite numbers of at least 0, one of them greater."),
+                field="weights",
+            )
+        return self
 
     def over(self, others: "FusionOptions") -> "FusionOptions":
         """These options, with `others` where they are None."""
-        return FusionOptions(
-            others.method if self.method is None else self.method,
-            others.rrf_k if self.rrf_k is None else self.rrf_k,
-            others.weights if self.weights is None else self.weights,
-            others.depth if self.depth is None else self.depth,
-        )
-
-
-def checked_weights(data: Any, *, arms: Iterable[str]) -> dict[str, float]:
-    """A weight for each of `arms`; missing ones are 0. Raises InvalidInput."""
-    known = list(arms)
-    if not isinstance(data, Mapping):
-        raise InvalidInput(
-            gettext("Weights are an object of {names}.").format(names=", ".join(known)),
-            field="weights",
-        )
-    unknown = sorted(data.keys() - set(known))
-    if unknown:
-        raise InvalidInput(
-            gettext("There is no arm “{unknown}” to weigh. There are: {names}.").format(
-                unknown=unknown[0], names=", ".join(known)
-            ),
-            field="weights",
-        )
-    try:
-        weights = {name: float(data.get(name, 0.0)) for name in known}
-    except (TypeError, ValueError):
-        weights = {}
-    each = weights.values()
-    if not all(isfinite(weight) and weight >= 0 for weight in each) or not any(each):
-        raise InvalidInput(
-            gettext("Weights are finite numbers of at least 0, one of them greater."),
-            field="weights",
-        )
-    return weights
+        return others.model_copy(update=self.given())

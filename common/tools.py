@@ -10,14 +10,18 @@ from typing import Any, Literal, get_type_hints
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
-from pydantic import Field, TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import Field
 
 from common.errors import NotFound, RagsiteError
+from common.options import option_fields
+from common.options.schema import json_schema, option_schemas
 from common.text import truncated
 
 _MAX_QUOTED_CHARACTERS = 200
 _MAX_CURE_CHARACTERS = 200
+
+#: Argument of a tool's function that takes a model of options: callers give its fields by name.
+OPTIONS = "options"
 
 ToolFamily = Literal["documents", "memory", "graph"]
 
@@ -44,11 +48,17 @@ class Tool:
     def parameters(self) -> Mapping[str, Any]:
         """JSON Schema of the arguments, from their annotations."""
         hints = get_type_hints(self.run, include_extras=True)
-        properties, required = {}, []
+        required: list[str] = []
+        properties: dict[str, Any] = {}
         for name, parameter in inspect.signature(self.run).parameters.items():
             if name == "scope":
                 continue
-            properties[name] = _json_schema(hints[name])
+            if name == OPTIONS:
+                properties |= option_schemas(hints[name])
+                fields = option_fields(hints[name]).values()
+                required += [field.name for field in fields if field.is_required]
+                continue
+            properties[name] = json_schema(hints[name])
             if parameter.default is parameter.empty:
                 required.append(name)
             elif parameter.default not in (None, "", ()):
@@ -60,6 +70,19 @@ class Tool:
             "additionalProperties": False,
         }
 
+    def call(self, scope: Any, arguments: Mapping[str, Any]) -> str:
+        """Run it, with arguments that fit `parameters`."""
+        given = dict(arguments)
+        if model := get_type_hints(self.run).get(OPTIONS):
+            names = given.keys() & option_fields(model).keys()
+            given[OPTIONS] = model(**{name: _whole(given.pop(name)) for name in names})
+        return self.run(scope=scope, **given)
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one kind of numbers: 9.0 is the integer 9."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
 
 def nonempty(description: str, *, most: int | None = None) -> Any:
     """What annotates an argument that is a text, not empty and of at most `most` characters."""
@@ -69,30 +92,6 @@ def nonempty(description: str, *, most: int | None = None) -> Any:
 def between(least: float, most: float, description: str) -> Any:
     """What annotates an argument that is a number."""
     return Field(ge=least, le=most, description=description)
-
-
-class _SchemaGenerator(GenerateJsonSchema):
-    """Short schemas: null counts as left out, so no argument says that it may be null."""
-
-    def nullable_schema(self, schema: Any) -> dict[str, Any]:
-        return self.generate_inner(schema["schema"])
-
-    def literal_schema(self, schema: Any) -> dict[str, Any]:
-        return {"enum": list(schema["expected"])}
-
-    def dict_schema(self, schema: Any) -> dict[str, Any]:
-        return {"type": "object"}
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
-def _json_schema(hint: Any) -> dict[str, Any]:
-    """Of one argument; objects in a list are described in place."""
-    schema = TypeAdapter(hint).json_schema(schema_generator=_SchemaGenerator)
-    for definition in schema.pop("$defs", {}).values():
-        schema["items"] = {key: value for key, value in definition.items() if key != "title"}
-    return schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +140,6 @@ def run_tool(
         text = f"Error: {where}{said}. {truncated(str(cure), _MAX_CURE_CHARACTERS)}"
         return ToolAnswer(text, is_error=True)
     try:
-        return ToolAnswer(tool.run(scope=scope_for(tool, scope), **arguments))
+        return ToolAnswer(tool.call(scope_for(tool, scope), arguments))
     except RagsiteError as error:
         return ToolAnswer(f"Error: {error}", is_error=True)

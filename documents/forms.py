@@ -16,6 +16,7 @@ from django.utils.translation import gettext, gettext_lazy
 from accounts.models import Membership, WorkspaceGroup
 from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import FusionOptions
+from common.options.forms import OptionsField, WrittenField
 from documents.models import Collection, Document, IngestionRun
 from documents.services import Upload
 from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
@@ -94,30 +95,6 @@ GRAPH_CHOICES = [
     (Collection.Graph.OFF, gettext_lazy("Off: nothing is read, and what was is forgotten")),
 ]
 _OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
-_FUSION = re.compile(r"(\w+)\s*=\s*([\w.]+)")
-
-
-class WrittenField(forms.CharField):
-    """A value that people write as text, which subclasses `parse` and `write`."""
-
-    kind: type[Any] = dict
-
-    def parse(self, text: str) -> Any:
-        """The value. Raises InvalidInput and ValueError."""
-        raise NotImplementedError
-
-    def write(self, value: Any) -> str:
-        """The text of a value of `kind`."""
-        raise NotImplementedError
-
-    def to_python(self, value: Any) -> Any:
-        try:
-            return self.parse(super().to_python(value) or "")
-        except (InvalidInput, ValueError) as error:
-            raise forms.ValidationError(str(error), code="invalid") from error
-
-    def prepare_value(self, value: Any) -> Any:
-        return self.write(value) if isinstance(value, self.kind) else value
 
 
 class ChunkerOptionsField(WrittenField):
@@ -146,27 +123,19 @@ class FacetsField(WrittenField):
         return ", ".join(value)
 
 
-class FusionField(WrittenField):
-    """FusionOptions as people write them, `method=weighted vector=0.7 lexical=0.3`, as a mapping
-    with nested `weights`."""
-
-    def parse(self, text: str) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        if _FUSION.sub("", text).strip(" ,;\n\r\t"):
-            raise InvalidInput(gettext("Write name=value, such as method=rrf rrf_k=60."))
-        for name, given in _FUSION.findall(text):
-            if name == "method":
-                options[name] = given
-            elif name in ("vector", "lexical"):
-                options.setdefault("weights", {})[name] = float(given)
-            else:
-                options[name] = int(given)
-        FusionOptions.parse(options)
-        return options
-
-    def write(self, value: dict[str, Any]) -> str:
-        flat = {**value, **value.get("weights", {})}
-        return " ".join(f"{name}={given}" for name, given in flat.items() if name != "weights")
+def fusion_field(**given: Any) -> OptionsField:
+    """FusionOptions as people write them, with the weights by their arms."""
+    return OptionsField(
+        FusionOptions,
+        keys={"vector": "weights", "lexical": "weights"},
+        label=gettext_lazy("Fusion"),
+        max_length=200,
+        help_text=gettext_lazy(
+            "How searches join words and meaning: “method=rrf”, “method=weighted"
+            " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
+        ),
+        **given,
+    )
 
 
 class CollectionChangeForm(forms.Form):

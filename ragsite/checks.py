@@ -47,12 +47,7 @@ def check_monitoring(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def check_fusion(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """The default options of fusion are valid."""
     try:
-        FusionOptions(
-            settings.FUSION,
-            settings.RRF_K,
-            settings.FUSION_WEIGHTS,
-            settings.SEARCH_DEPTH or None,
-        ).check()
+        FusionOptions.of_site(settings)
     except InvalidInput as error:
         hint = "See RAGSITE_FUSION, RAGSITE_RRF_K, RAGSITE_FUSION_WEIGHTS, RAGSITE_SEARCH_DEPTH."
         return [Error(str(error), hint=hint, id="ragsite.E003")]

@@ -84,7 +84,7 @@ def export_hits(query: SearchQuery, *, scope: Scope, kind: str, link: HitLink) -
     if kind == "csv":
         return csv_chunks(rows())
     head = {
-        "query": query.text,
+        "query": query.q,
         "mode": query.mode,
         "sort": query.sort,
         "filter": to_json(scope.filter),

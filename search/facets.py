@@ -187,7 +187,7 @@ def count_facets(results: RankedResults, *, fields: Sequence[str]) -> dict[str, 
 
 def count_hits(query: SearchQuery, *, scope: Scope, facts: ScopeFacts | None) -> RankedResults:
     """The hits of a query to be counted: in any order, neither reranked nor diversified."""
-    query = replace(query, rerank=False, min_rerank=None, diversify=False)
+    query = query.model_copy(update={"rerank": False, "min_rerank": None, "diversify": False})
     return rank_results(query, scope=scope, last=1, k=1, in_order=False, facts=facts)
 
 
@@ -296,7 +296,7 @@ def facet_values(
     counts: Counts = Counter()
     facts = read_scope_facts(wider)
     if query.strip():
-        asked = SearchQuery(query, mode=mode, group=group)
+        asked = SearchQuery(q=query, mode=mode, group=group)
         listing = count_hits(asked, scope=wider, facts=facts)
         facts = listing.retrieved.facts
         counts = count_values(field, listing)

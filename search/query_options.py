@@ -5,133 +5,169 @@ search).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from django.utils.translation import gettext
 from numpy.typing import NDArray
+from pydantic import Field, PlainValidator, model_validator
 
 from accounts.models import User, Workspace
 from accounts.services import GROUPS_OF_USER, principals
 from common.errors import InvalidInput, NotFound
-from common.fusion_options import FusionOptions, Method
+from common.fusion_options import FusionMethod, FusionOptions
+from common.options import FLAT, INTERNAL
 from common.sql import CompiledQuery, fetch_prepared
 from documents.models import Collection
-from documents.spaces import check_option
+from documents.spaces import OPTION_BOUNDS
 from search.filters import ALL, Node, all_of, metadata_filter, one_of, read_filter
-from search.filters.tree import Field
-from search.query import Query, QueryError, parse_query
-from search.reranking import MAX_RERANK_DEPTH
-from search.results import (
-    EXPANSIONS,
-    MODES,
-    SORTS,
-    VERSIONS,
-    Expansion,
-    Mode,
-    Scope,
-    Sort,
-    Versions,
-)
+from search.filters.tree import Field as FilteredField
+from search.query import MAX_QUERY_CHARACTERS, Query, QueryError, parse_query
+from search.reranking import DEFAULT_RERANK_DEPTH, MAX_RERANK_DEPTH, RERANK_DEPTH
+from search.results import VERSIONS, Expansion, Mode, Scope, Sort, Versions
 
 MAX_K = 100
 MAX_OFFSET = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
-    """A question with its search options, without scope and page.
+def _checked_vector(given: Any) -> NDArray[np.float32] | None:
+    if given is None:
+        return None
+    try:
+        vector = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(gettext("A vector is a list of numbers."), field="vector") from error
+    if vector.ndim != 1 or not np.isfinite(vector).all() or not vector.any():
+        raise InvalidInput(
+            gettext("A vector is a list of finite numbers that are not all zero."),
+            field="vector",
+        )
+    return vector
 
-    `vector` replaces the question's embedding; in mode `vector` the text may then be empty.
-    `fusion`, `rrf_k`, `depth`: None uses those of the collections or the site. `weights` of
-    `lexical` and `vector` (≥ 0) replace adapted ones. `rerank`: None uses a reranker if set up
-    and quick enough, True demands one, False skips it; it reads the first `rerank_depth` hits, by
-    default 20 on demand and else 12. `min_similarity` (−1..1), `min_rerank` (0..1): hits with a
-    lower or missing score are dropped. `diversify` moves hits of the same document or source
-    down. `group` keeps the best passage per document. `expand` adds surrounding text: by default
-    the parent passage, each parent once; `graph` adds related passages to the first ten hits.
-    `sort`: by `relevance`, or of the hits at least half as relevant as the best the `newest`,
-    `oldest`, or by `title`. `ef_search` (1..1,000, HNSW) and `probes` (1..32,768, IVFFlat)
-    override index options.
-    """
 
-    text: str
-    mode: Mode = "hybrid"
-    fusion: Method | None = None
-    rrf_k: int | None = None
-    weights: Mapping[str, float] | None = None
-    depth: int | None = None
-    vector: Sequence[float] | NDArray[np.float32] | None = None
-    rerank: bool | None = None
-    rerank_depth: int | None = None
-    min_similarity: float | None = None
-    min_rerank: float | None = None
-    diversify: bool = False
-    group: bool = False
-    expand: Expansion = "parent"
-    sort: Sort = "relevance"
-    ef_search: int | None = None
-    probes: int | None = None
+class RetrievalOptions(FusionOptions):
+    """How passages are found, as whoever asks may set it: searches, answers, tools, pipelines."""
 
-    @classmethod
-    def read(cls, text: str, given: Mapping[str, Any], **options: Any) -> Self:
-        """From the parameters of a request, a page or a command by name, `alpha` and `beta` being
-        weights; other names are passed over. `options` go first.
-        """
-        found = {each.name: given[each.name] for each in fields(cls) if each.name in given}
-        if (weights := arm_weights(given.get("alpha"), given.get("beta"))) is not None:
-            found["weights"] = weights
-        return cls(**{**found, "text": text, **options})
-
-    @property
-    def arms(self) -> tuple[str, ...]:
-        """Names of the arms that can be weighted."""
-        return ("lexical", "vector", *(["graph"] if self.mode == "graph" else []))
+    method: FusionMethod = Field(default=None, alias="fusion")
+    alpha: float | None = Field(
+        default=None,
+        ge=0,
+        description="What meaning counts for, such as 0.7.",
+        json_schema_extra=FLAT,
+    )
+    beta: float | None = Field(
+        default=None, ge=0, description="What words count for, such as 0.3.", json_schema_extra=FLAT
+    )
+    rerank: bool | None = Field(
+        default=None,
+        description="Whether a model reads the best hits again, whose scores are fused with those"
+        " of the arms. Default: where one is set up, as far as it answers in time. `true` demands"
+        " and waits for it.",
+    )
 
     @property
     def fusion_options(self) -> FusionOptions:
         """The fusion options of this request; None fields are open."""
-        return FusionOptions(self.fusion, self.rrf_k, self.weights, self.depth)
+        weights = self.weights
+        if self.alpha is not None or self.beta is not None:
+            # A missing one is 1 minus the other.
+            vector = max(0.0, 1 - (self.beta or 0.0)) if self.alpha is None else self.alpha
+            lexical = max(0.0, 1 - vector) if self.beta is None else self.beta
+            weights = {"lexical": lexical, "vector": vector}
+        own = {name: getattr(self, name) for name in FusionOptions.model_fields}
+        return FusionOptions.model_construct(**{**own, "weights": weights})
 
-    def check(self) -> None:
-        """Raises InvalidInput for unknown or contradictory options."""
-        _check_choice("mode", self.mode, MODES)
-        _check_choice("expand", self.expand, EXPANSIONS)
-        _check_choice("sort", self.sort, SORTS)
-        self.fusion_options.check(arms=self.arms)
-        if self.min_similarity is not None:
-            if not -1 <= self.min_similarity <= 1:
-                raise InvalidInput(
-                    gettext("min_similarity may be −1 to 1."), field="min_similarity"
-                )
-            if self.mode == "lexical":
-                raise InvalidInput(
-                    gettext(
-                        "Mode lexical compares no vectors, so no hit has a similarity. Use"
-                        " another mode or leave min_similarity out."
-                    ),
-                    field="min_similarity",
-                )
-        if self.rerank_depth is not None and not 1 <= self.rerank_depth <= MAX_RERANK_DEPTH:
+
+class SearchQuery(RetrievalOptions):
+    """A question with its search options, without scope and page.
+
+    `vector` replaces the question's embedding; in mode `vector` `q` may then be empty. `rerank`
+    reads the first `rerank_depth` hits, by default 20 on demand and else 12. Hits with a lower or
+    missing score than `min_similarity` or `min_rerank` are dropped. `ef_search` (HNSW) and
+    `probes` (IVFFlat) override index options. Contradictory options raise InvalidInput.
+    """
+
+    q: str = Field(
+        max_length=MAX_QUERY_CHARACTERS,
+        description="Words or a question. `“a phrase”` must and `-word` must not stand in a hit;"
+        " `word*` finds words that begin so.",
+    )
+    mode: Mode = Field(
+        default="hybrid",
+        description="`lexical` finds by words, `vector` by meaning, `hybrid` by both. `graph`"
+        " besides adds passages that name what the best of those name: for questions whose answer"
+        " lies in several documents.",
+    )
+    sort: Sort = Field(
+        default="relevance",
+        description="`newest`, `oldest` and `title` order the hits that are at least half as"
+        " relevant as the best one, by the document's own date (`dated`) or its title. The others"
+        " are left out.",
+    )
+    vector: Annotated[Any, PlainValidator(_checked_vector)] = Field(
+        default=None, json_schema_extra=INTERNAL
+    )
+    rerank_depth: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_RERANK_DEPTH,
+        description=f"How many of the best hits it reads. Default: {RERANK_DEPTH} with"
+        f" `rerank=true`, else {DEFAULT_RERANK_DEPTH}.",
+    )
+    min_similarity: float | None = Field(
+        default=None, ge=-1, le=1, description="Only hits with at least this similarity of vectors."
+    )
+    min_rerank: float | None = Field(
+        default=None, ge=0, le=1, description="Only hits that the reranker scores at least so high."
+    )
+    diversify: bool = Field(
+        default=False, description="Further hits of one document or source come later."
+    )
+    group: bool = Field(default=False, description="Only the best passage of each document.")
+    ef_search: int | None = Field(
+        default=None,
+        ge=OPTION_BOUNDS["ef_search"][0],
+        le=OPTION_BOUNDS["ef_search"][1],
+        description="Candidates that an HNSW index of vectors looks at. Default: what the embedding"
+        " space says, or else what suits the size of its index.",
+    )
+    probes: int | None = Field(
+        default=None,
+        ge=OPTION_BOUNDS["probes"][0],
+        le=OPTION_BOUNDS["probes"][1],
+        description="The same of an IVFFlat index: lists that are looked at.",
+    )
+    expand: Expansion = Field(
+        default="parent",
+        description="Text around each hit: of its `siblings`, the passages before and behind it, of"
+        " its whole `section`, or `none`. `parent`: of the larger passage that it is a part of, in"
+        " collections with the chunker `parent_child`, where each such passage is then listed"
+        " once, by the best of its parts; elsewhere nothing. `graph`: up to three `related`"
+        " passages for each of the first ten hits, from beside it or naming the same.",
+    )
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        return (*super().arms, *(["graph"] if self.mode == "graph" else []))
+
+    @model_validator(mode="after")
+    def _check_contradictions(self) -> Self:
+        if self.min_similarity is not None and self.mode == "lexical":
             raise InvalidInput(
-                gettext("rerank_depth may be 1 to {limit}.").format(limit=MAX_RERANK_DEPTH),
-                field="rerank_depth",
+                gettext(
+                    "Mode lexical compares no vectors, so no hit has a similarity. Use"
+                    " another mode or leave min_similarity out."
+                ),
+                field="min_similarity",
             )
-        if self.min_rerank is not None:
-            if not 0 <= self.min_rerank <= 1:
-                raise InvalidInput(gettext("min_rerank may be 0 to 1."), field="min_rerank")
-            if self.rerank is False:
-                raise InvalidInput(
-                    gettext("Without reranking no hit has its score. Leave min_rerank out."),
-                    field="min_rerank",
-                )
+        if self.min_rerank is not None and self.rerank is False:
+            raise InvalidInput(
+                gettext("Without reranking no hit has its score. Leave min_rerank out."),
+                field="min_rerank",
+            )
         for field, number in (("ef_search", self.ef_search), ("probes", self.probes)):
-            if number is None:
-                continue
-            check_option(field, number)
-            if self.mode == "lexical":
+            if number is not None and self.mode == "lexical":
                 raise InvalidInput(
                     gettext(
                         "Mode lexical asks no index of vectors. Use another mode or leave"
@@ -139,51 +175,16 @@ class SearchQuery:
                     ).format(field=field),
                     field=field,
                 )
+        return self
 
     def parsed(self) -> Query:
         """The question's words and operators. Raises InvalidInput."""
-        if self.vector is not None and self.mode == "vector" and not self.text.strip():
+        if self.vector is not None and self.mode == "vector" and not self.q.strip():
             return Query(text="")
         try:
-            return parse_query(self.text)
+            return parse_query(self.q)
         except QueryError as error:
-            raise InvalidInput(str(error), field="query") from error
-
-    def checked_vector(self) -> NDArray[np.float32] | None:
-        """The vector as an array. Raises InvalidInput."""
-        if self.vector is None:
-            return None
-        try:
-            vector = np.asarray(self.vector, dtype=np.float32)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidInput(gettext("A vector is a list of numbers."), field="vector") from error
-        if vector.ndim != 1 or not np.isfinite(vector).all() or not vector.any():
-            raise InvalidInput(
-                gettext("A vector is a list of finite numbers that are not all zero."),
-                field="vector",
-            )
-        return vector
-
-
-def _check_choice(field: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise InvalidInput(
-            gettext("There is no {field} “{value}”. Use {names}.").format(
-                field=field, value=value, names=", ".join(known)
-            ),
-            field=field,
-        )
-
-
-def arm_weights(alpha: float | None, beta: float | None) -> dict[str, float] | None:
-    """Weights from alpha (vector) and beta (lexical); None where neither is given. A
-    missing one is 1 minus the other.
-    """
-    if alpha is None and beta is None:
-        return None
-    vector = max(0.0, 1 - (beta or 0.0)) if alpha is None else alpha
-    lexical = max(0.0, 1 - vector) if beta is None else beta
-    return {"lexical": lexical, "vector": vector}
+            raise InvalidInput(str(error), field="q") from error
 
 
 _SITE = "SELECT slug, id FROM documents_collection WHERE workspace_id = %s::bigint"
@@ -224,7 +225,7 @@ def scope_for(
     if filter or media_types or metadata:
         parts = [read_filter(filter)]
         if media_types:
-            parts.append(one_of(Field("media_type"), media_types))
+            parts.append(one_of(FilteredField("media_type"), media_types))
         narrowed = all_of([*parts, metadata_filter(metadata or {})])
     if versions not in VERSIONS:
         raise InvalidInput(

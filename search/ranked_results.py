@@ -11,7 +11,7 @@ from django.conf import settings
 
 from common.errors import RagsiteError
 from common.fusion import adapted_weights
-from common.fusion_options import RRF_K, FusionOptions, Method, checked_weights
+from common.fusion_options import RRF_K, FusionOptions, Method
 from common.replicas import read_connection
 from documents.languages import configuration
 from documents.question_language import question_language
@@ -188,7 +188,6 @@ def rank_results(
     `is_counted` a smaller depth may do. `facts` are the scope's facts if just read. Raises
     InvalidInput and EmbedderUnavailable.
     """
-    query.check()
     rerank = True if query.min_rerank is not None else query.rerank
     if rerank:
         require_reranker(scope)
@@ -289,10 +288,10 @@ def fusion_options(query: SearchQuery, facts: ScopeFacts) -> FusionOptions:
     said = [each.fusion for each in facts.collections.values()]
     is_shared = said and all(each == said[0] for each in said)
     shared = FusionOptions(**said[0]) if is_shared else FusionOptions()
-    site = FusionOptions(settings.FUSION, settings.RRF_K, depth=settings.SEARCH_DEPTH or None)
-    chosen = query.fusion_options.over(shared).over(site)
-    if chosen.method == "weighted" and chosen.weights is None:
-        chosen = replace(chosen, weights=settings.FUSION_WEIGHTS)
+    asked = query.fusion_options.over(shared)
+    chosen = asked.over(FusionOptions.of_site(settings))
+    if asked.weights is None and chosen.method != "weighted":
+        chosen = chosen.model_copy(update={"weights": None})
     return chosen
 
 
@@ -308,13 +307,13 @@ def retrieve_corrected(
         scope=scope,
         mode=query.mode,
         depth=depth,
-        vector=query.checked_vector(),
+        vector=query.vector,
         ef_search=query.ef_search,
         probes=query.probes,
     )
     try:
         retrieved = search_arms(parsed, known=facts)
-        suggestion = suggest(query.text, parsed, scope) if retrieved.has_unknown_terms else ""
+        suggestion = suggest(query.q, parsed, scope) if retrieved.has_unknown_terms else ""
         if suggestion and not retrieved.listed("lexical"):
             parsed = parse_query(suggestion)
             retrieved = search_arms(parsed, known=retrieved.facts)
@@ -342,10 +341,9 @@ def fusion_weights(
     """Given weights; else those learned by the collections or adapted to the question, whose words
     count by how far they can be trusted. Equal weights for RRF.
     """
-    if query.weights is not None:
-        return checked_weights(query.weights, arms=query.arms)
     if fusion.weights is not None:
-        return checked_weights(fusion.weights, arms=WEIGHTS)
+        arms = WEIGHTS if query.fusion_options.weights is None else query.arms
+        return {arm: fusion.weights.get(arm, 0.0) for arm in arms}
     if fusion.method == "rrf":
         return RRF_WEIGHTS
     weights = tuned_weights(
@@ -368,7 +366,7 @@ def trust_in_words(query: SearchQuery, retrieved: Retrieved) -> float:
     finds_others = any(EVERY in space.languages for space in retrieved.facts.spaces)
     if query.vector is not None or not passages or not finds_others:
         return 1.0
-    language = question_language(query.text)
+    language = question_language(query.q)
     if not language:
         return 1.0
     name = configuration(language)

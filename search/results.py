@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from common.fusion_options import Method
 from common.replicas import read_connection
@@ -18,13 +18,12 @@ from reading.location import PAGE_LABEL, location
 from search.filters import ALL, Node
 from search.filters.sql import CREATED_DAY_SQL, DATE_KEYS, DOCUMENT_DATE_SQL, ORIGIN_SQL
 
-Mode = Literal["lexical", "vector", "hybrid", "graph"]
-MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector", "graph")
-Expansion = Literal["none", "siblings", "section", "parent", "graph"]
-EXPANSIONS: tuple[Expansion, ...] = ("parent", "none", "siblings", "section", "graph")
+Mode = Literal["hybrid", "lexical", "vector", "graph"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+Expansion = Literal["parent", "none", "siblings", "section", "graph"]
 
 Sort = Literal["relevance", "newest", "oldest", "title"]
-SORTS: tuple[Sort, ...] = ("relevance", "newest", "oldest", "title")
+SORTS: tuple[Sort, ...] = get_args(Sort)
 
 Versions = Literal["current", "all"]
 VERSIONS: tuple[Versions, ...] = ("current", "all")

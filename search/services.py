@@ -108,9 +108,9 @@ def _language_note(results: RankedResults) -> str:
     limited = {languages for languages in made_for.values() if languages and EVERY not in languages}
     if not limited:
         return ""
-    language = language_of_script(query.text) or language_of_small_words(query.text)
+    language = language_of_script(query.q) or language_of_small_words(query.q)
     if not language or not all(is_made_for(languages, language) for languages in limited):
-        language = question_language(query.text)  # surer, and may load a model
+        language = question_language(query.q)  # surer, and may load a model
     lacking = [
         each
         for each in facts.collections.values()
@@ -162,7 +162,7 @@ def search(
     `hybrid` then searches lexically and says so in `degraded`.
     """
     started = perf_counter()
-    asked = query if isinstance(query, SearchQuery) else SearchQuery(query, **options)
+    asked = query if isinstance(query, SearchQuery) else SearchQuery(q=query, **options)
     for field, number, least, most in (("k", k, 1, MAX_K), ("offset", offset, 0, MAX_OFFSET)):
         if not least <= number <= most:
             raise InvalidInput(
@@ -182,7 +182,7 @@ def search(
     for stage, milliseconds in timings.items():
         SEARCH_STAGE_SECONDS.labels(stage).observe(milliseconds / 1000)
     return SearchResult(
-        query=asked.text,
+        query=asked.q,
         mode=asked.mode,
         hits=hits,
         total=len(order),

@@ -341,7 +341,7 @@ class Store:
         """Items that match `query` best, as the site's search ranks them: `rerank`, `fusion` and
         other options of `SearchQuery`.
         """
-        asked = SearchQuery(query, mode=mode, group=True, **options)
+        asked = SearchQuery(q=query, mode=mode, group=True, **options)
         result = search(asked, scope=self._scope(filter), k=limit, snippets=snippets)
         return Matches.of(result, snippets=snippets)
 
@@ -375,8 +375,8 @@ class Store:
         snippets: bool = False,
         **options: Any,
     ) -> Matches:
-        """Lexical search for `query` fused with vector search for `text` or `vector`; `rrf_k` and
-        `depth` are `options`.
+        """Lexical search for `query` fused with vector search for `text` or `vector`; `options` are
+        others of `SearchQuery`.
 
         With neither, the query is embedded. Default weights are `WEIGHTS`, unless a `fusion` is
         set here or on the collection.

@@ -188,7 +188,7 @@ def search_page(request: HttpRequest) -> HttpResponse:
 def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> dict[str, Any]:
     scope = page_scope(request, workspace, state)
     result = search(
-        state.query,
+        state,
         scope=scope,
         k=PAGE_SIZE,
         offset=(state.page - 1) * PAGE_SIZE,
@@ -257,7 +257,7 @@ def export_page(request: HttpRequest) -> HttpResponseBase:
 
     kind = request.GET.get("as", "csv")
     scope = page_scope(request, workspace, state)
-    return download(export_hits(state.query, scope=scope, kind=kind, link=link), kind=kind)
+    return download(export_hits(state, scope=scope, kind=kind, link=link), kind=kind)
 
 
 @require_safe

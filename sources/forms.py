@@ -1,20 +1,19 @@
 """The form of a source: what all have, and the options of its kind."""
 
 from collections.abc import Mapping
-from datetime import date
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
-from pydantic.fields import FieldInfo
 
 from common.errors import InvalidInput
+from common.options import option_fields
+from common.options.forms import form_field, is_on
 from documents.forms import AccessForm, group_label, workspace_people
 from documents.models import Collection
 from sources.connectors import connector_class
-from sources.connectors.base import is_rare
 from sources.models import DataSource
 from sources.schedule import next_run
 
@@ -22,27 +21,6 @@ from sources.schedule import next_run
 EVERYBODY = "everybody"
 #: Names of the options in the form begin with this.
 PREFIX = "option_"
-_NO = frozenset({"false", "no", "off", "0", "n", "f"})
-
-
-def _widget(option: FieldInfo) -> forms.Widget:
-    """How an option of this type is given. Whether a value is right its connector says."""
-    if option.annotation is SecretStr:
-        return forms.PasswordInput(attrs={"autocomplete": "new-password"})
-    if get_origin(option.annotation) is Literal:
-        return forms.Select(choices=[(value, value) for value in get_args(option.annotation)])
-    types = {option.annotation, *get_args(option.annotation)}
-    if types & {int, float}:
-        bounds = {
-            name: bound
-            for name, sort in (("min", "ge"), ("max", "le"))
-            for each in option.metadata
-            if (bound := getattr(each, sort, None)) is not None
-        }
-        return forms.NumberInput(attrs={**bounds, "step": "any" if float in types else 1})
-    if date in types:
-        return forms.DateInput(attrs={"type": "date"})
-    return forms.TextInput()
 
 
 class SourceForm(AccessForm):
@@ -91,11 +69,7 @@ class SourceForm(AccessForm):
         collection: str = "",
     ) -> None:
         made = connector_class(kind)
-        options = made.Options.model_fields
-
-        def is_bool(name: str) -> bool:
-            return name in options and options[name].annotation is bool
-
+        options = option_fields(made.Options)
         initial: dict[str, Any] = {"schedule": made.usual_schedule, "collection": collection}
         if source is not None:
             initial = {
@@ -105,7 +79,9 @@ class SourceForm(AccessForm):
                 "access": source.access or [],
                 "maps_readers": source.maps_readers,
                 **{
-                    PREFIX + name: str(value).lower() not in _NO if is_bool(name) else value
+                    PREFIX + name: is_on(value)
+                    if name in options and options[name].kind is bool
+                    else value
                     for name, value in source.options.items()
                 },
             }
@@ -122,28 +98,9 @@ class SourceForm(AccessForm):
         if not made.lists_everything:
             del self.fields["delete_missing"]
         for name, option in options.items():
-            if is_bool(name):
-                self.fields[PREFIX + name] = forms.BooleanField(
-                    label=_(option.title or name),
-                    help_text=_(option.description) if option.description else "",
-                    required=False,
-                    initial=option.default,
-                )
-                continue
-            is_secret = option.annotation is SecretStr
-            kept = is_secret and source is not None
-            self.fields[PREFIX + name] = forms.CharField(
-                label=_(option.title or name),
-                help_text=_("Empty: the one that is kept.")
-                if kept
-                else _(option.description)
-                if option.description
-                else "",
-                required=option.is_required() and not kept,
-                initial=None if option.is_required() or is_secret else option.default,
-                widget=_widget(option),
-            )
-        self._rare = {PREFIX + name for name, option in options.items() if is_rare(option)}
+            is_kept = option.kind is SecretStr and source is not None
+            self.fields[PREFIX + name] = form_field(option, is_kept=is_kept)
+        self._rare = {PREFIX + name for name, option in options.items() if option.is_rare}
         self.order_fields(
             ["name", *(name for name in self.fields if name.startswith(PREFIX)), "collection"]
         )

@@ -355,6 +355,12 @@ class WorkspaceView(APIView):
     def _named_workspace(self) -> str:
         return str(self.parameters.get("workspace") or self.request.headers.get("X-Workspace", ""))
 
+    def validated(self, input_class: type[serializers.Serializer[Any]], **kwargs: Any) -> Any:
+        """The request's validated body. Raises ValidationError."""
+        body = input_class(data=self.request.data, **kwargs)
+        body.is_valid(raise_exception=True)
+        return body.validated_data
+
     def require_editor(self, workspace: Workspace) -> None:
         """Raise Forbidden unless the user may change things in `workspace`."""
         require_editor(user=self.request.user, workspace=workspace)
@@ -406,12 +412,6 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
         if self.detail and not self.workspace_slug:
             return rows
         return rows.filter(workspace=self.workspace)
-
-    def validated(self, input_class: type[serializers.Serializer[Any]], **kwargs: Any) -> Any:
-        """The request's validated body. Raises ValidationError."""
-        body = input_class(data=self.request.data, **kwargs)
-        body.is_valid(raise_exception=True)
-        return body.validated_data
 
     def page(self, rows: QuerySet[Any]) -> Response:
         """The requested page of `rows`."""

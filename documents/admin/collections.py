@@ -25,7 +25,7 @@ from documents.forms import (
     GRAPH_CHOICES,
     ChunkerOptionsField,
     FacetsField,
-    FusionField,
+    fusion_field,
 )
 from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import (
@@ -90,16 +90,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         help_text=Collection._meta.get_field("reranker").help_text,
     )
 
-    fusion = FusionField(
-        max_length=200,
-        required=False,
-        empty_value="",
-        widget=UnfoldAdminTextInputWidget,
-        help_text=gettext_lazy(
-            "How searches join words and meaning: “method=rrf rrf_k=60”, “method=weighted"
-            " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
-        ),
-    )
+    fusion = fusion_field(widget=UnfoldAdminTextInputWidget)
 
     class Meta:
         model = Collection

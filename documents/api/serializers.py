@@ -10,7 +10,8 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
-from common.fusion_options import DEPTHS, METHODS, RRF_KS
+from common.fusion_options import FusionOptions
+from common.options.drf import OptionsSerializer
 from common.serializers import MetadataField, ReadOnlyModelSerializer, StrictSerializer
 from common.text import pluralized
 from documents.models import (
@@ -40,32 +41,10 @@ class SpaceSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
         fields = ["name", "model", "dimensions", "metric"]
 
 
-class FusionSerializer(StrictSerializer):
+class FusionSerializer(OptionsSerializer):
     """How searches combine lexical and vector results; missing fields have the site's defaults."""
 
-    method = serializers.ChoiceField(
-        choices=METHODS,
-        required=False,
-        help_text="`score` adds scaled scores by weights that follow the question; `weighted` by"
-        " fixed weights; `rrf` adds reciprocal ranks.",
-    )
-    rrf_k = serializers.IntegerField(
-        required=False,
-        min_value=RRF_KS[0],
-        max_value=RRF_KS[-1],
-        help_text="The constant of `rrf`.",
-    )
-    weights = serializers.DictField(
-        child=serializers.FloatField(min_value=0),
-        required=False,
-        help_text="What `vector` (α) and `lexical` (β) count for.",
-    )
-    depth = serializers.IntegerField(
-        required=False,
-        min_value=DEPTHS[0],
-        max_value=DEPTHS[-1],
-        help_text="How many candidates words and meaning list each.",
-    )
+    options = FusionOptions
 
 
 class CollectionSerializer(ReadOnlyModelSerializer[Collection]):

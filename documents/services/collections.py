@@ -240,7 +240,7 @@ def update_collection(
         reranker=reranker,
     )
     if fusion is not None:
-        FusionOptions.parse(fusion)
+        FusionOptions.from_data(fusion, at="fusion")
     given = {
         "name": name and name.strip()[:200],
         "description": description,

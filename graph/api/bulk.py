@@ -96,7 +96,7 @@ class BulkView(GraphView):
         if lines:
             given_nodes, given_edges = lines.nodes(), lines.edges()
         else:
-            body = self.body(inputs.BulkBody)
+            body = self.validated(inputs.BulkBody)
             options |= {name: body[name] for name in BULK_OPTIONS if name in body}
             values = body.get("nodes", []), body.get("edges", [])
             if sum(map(len, values)) > MAX_ITEMS:
@@ -165,7 +165,7 @@ class MergeView(GraphView):
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        body = self.body(inputs.MergeBody)
+        body = self.validated(inputs.MergeBody)
         preview = body.pop("preview")
         act = services.merge_preview if preview else services.merge_nodes
         done = act(scope=self.editable, **body)
@@ -241,7 +241,7 @@ class ExtractionsView(GraphView):
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        body = self.body(inputs.ReextractionBody)
+        body = self.validated(inputs.ReextractionBody)
         collection = self._collection(body["collection"])
         self.require_editor(self.workspace)
         if collection.graph == Collection.Graph.OFF:

@@ -84,13 +84,6 @@ class GraphView(WorkspaceView):
         """The query parameters, without the workspace."""
         return {name: value for name, value in self.parameters.items() if name != "workspace"}
 
-    def body(self, input_class: InputClass) -> dict[str, Any]:
-        """The validated data of the request's body."""
-        body = input_class(data=self.request.data)
-        body.is_valid(raise_exception=True)
-        values: dict[str, Any] = body.validated_data
-        return values
-
     def serialized(self, serializer_class: InputClass, value: Any) -> Any:
         """The data of an answer; its cursor becomes the address of the next page."""
         return serializer_class(value, context={"request": self.request}).data
@@ -192,7 +185,7 @@ class NodesView(GraphView):
         examples=[examples.NODE_BODY, examples.NODE_CHANGE],
     )
     def put(self, request: Request) -> Response:
-        body = self.body(inputs.NodeBody)
+        body = self.validated(inputs.NodeBody)
         with naming_missing_node(body, "id"):
             change = services.upsert_node(scope=self.editable, **body)
         shown = self.serialized(serializers.NodeChangeSerializer, change)
@@ -226,7 +219,7 @@ class NodesDeleteView(GraphView):
         examples=[examples.IDS, examples.DELETION],
     )
     def post(self, request: Request) -> Response:
-        body = self.body(inputs.IdsBody)
+        body = self.validated(inputs.IdsBody)
         return Response(_delete(self, body["ids"], preview=body["preview"]))
 
 
@@ -300,7 +293,7 @@ class EdgesView(GraphView):
         examples=[examples.EDGE_BODY, examples.EDGE_CHANGE],
     )
     def put(self, request: Request) -> Response:
-        body = self.body(inputs.EdgeBody)
+        body = self.validated(inputs.EdgeBody)
         with naming_missing_node(body, "source", "target"):
             change = services.upsert_edge(scope=self.editable, **body)
         shown = self.serialized(serializers.EdgeChangeSerializer, change)
@@ -374,7 +367,7 @@ class QueryView(GraphView):
         return self.answer(self.arguments)
 
     def post(self, request: Request) -> HttpResponseBase:
-        return self.answer(self.body(self.body_class))
+        return self.answer(self.validated(self.body_class))
 
     def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
         """The answer to validated values."""

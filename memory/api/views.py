@@ -79,13 +79,6 @@ class MemoryView(WorkspaceView):
         """The user id of the scope, or None."""
         return self.scope.user_id if self.scope else None
 
-    def body(self, input_class: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-        """The request's validated body. Raises ValidationError."""
-        body = input_class(data=self.request.data)
-        body.is_valid(raise_exception=True)
-        values: dict[str, Any] = body.validated_data
-        return values
-
     def answer(
         self, serializer: Serializer, result: Any = None, *, status: int = 200, **values: Any
     ) -> Response:
@@ -134,7 +127,7 @@ class SearchView(MemoryView):
         examples=[examples.SEARCH, examples.SEARCH_ANSWER],
     )
     def post(self, request: Request) -> Response:
-        return self._found(self.body(api_serializers.SearchInput))
+        return self._found(self.validated(api_serializers.SearchInput))
 
     def _found(self, asked: dict[str, Any]) -> Response:
         result = services.search_memory(scope=self.scope, **asked)
@@ -178,7 +171,9 @@ class ContextsView(MemoryView):
         examples=[examples.TURN, examples.ARCHIVED],
     )
     def post(self, request: Request) -> Response:
-        archived = services.archive_turn(scope=self.scope, **self.body(api_serializers.TurnInput))
+        archived = services.archive_turn(
+            scope=self.scope, **self.validated(api_serializers.TurnInput)
+        )
         is_new = archived is not None and archived.is_new
         row = context_rows(self.scope).filter(pk=archived.id).first() if archived else None
         return self.answer(
@@ -235,7 +230,7 @@ class ContextsClearView(MemoryView):
         examples=[examples.QUESTION],
     )
     def post(self, request: Request) -> Response:
-        question = self.body(api_serializers.QuestionInput)["question"]
+        question = self.validated(api_serializers.QuestionInput)["question"]
         removed = services.clear_memory(scope=self.scope, question=question)
         return self.answer(api_serializers.RemovedSerializer, removed=removed)
 
@@ -301,7 +296,7 @@ class FactView(MemoryView):
     )
     def put(self, request: Request, key: str) -> Response:
         change = services.set_fact(
-            scope=self.scope, key=key, **self.body(api_serializers.FactInput)
+            scope=self.scope, key=key, **self.validated(api_serializers.FactInput)
         )
         nothing: dict[str, Any] = {"fact": None, "changed": False, "superseded": None}
         values = {} if change else nothing
@@ -382,7 +377,9 @@ class ConversationsView(MemoryView):
         examples=[examples.CONVERSATION, examples.RECORDED],
     )
     def post(self, request: Request) -> Response:
-        recorded = record_messages(scope=self.scope, **self.body(api_serializers.ConversationInput))
+        recorded = record_messages(
+            scope=self.scope, **self.validated(api_serializers.ConversationInput)
+        )
         row = conversation_rows(self.scope).filter(pk=recorded.item_id) if recorded else None
         return self.answer(
             api_serializers.RecordedSerializer,
@@ -426,7 +423,9 @@ class InjectView(MemoryView):
         examples=[examples.INJECT, examples.INJECTED],
     )
     def post(self, request: Request) -> Response:
-        done = inject(scope=self.scope, enabled=True, **self.body(api_serializers.InjectionInput))
+        done = inject(
+            scope=self.scope, enabled=True, **self.validated(api_serializers.InjectionInput)
+        )
         facts = [{"key": key, "value": value} for key, value in done.facts]
         return self.answer(api_serializers.InjectionSerializer, done, facts=facts)
 

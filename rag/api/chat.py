@@ -18,6 +18,7 @@ from accounts.api import ListParameters, WorkspaceView, WorkspaceViewSet
 from accounts.api_keys import KeyLimited
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
+from common.options.drf import OptionsSerializer
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
 from rag.answer_stream import answer_response
 from rag.context import context_of_view
@@ -28,7 +29,8 @@ from rag.services import conversations
 from rag.services.answers import MAX_QUESTION_CHARACTERS, Question
 from rag.services.chat import SEARCH_OPTIONS, chat
 from rag.services.conversations import parse_history
-from search.api.inputs import FilterField, FusionWeightsInput
+from search.api.inputs import FilterField
+from search.query_options import RetrievalOptions
 from search.results import MODES
 
 examples = load_examples("rag.api")
@@ -52,8 +54,10 @@ class ChatTurnInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="Chat")
-class ChatInput(FusionWeightsInput):
+class ChatInput(OptionsSerializer):
     """A question, where to search for its answer, and what answers it."""
+
+    options = RetrievalOptions
 
     message = TextField(max_length=MAX_QUESTION_CHARACTERS, help_text="The question.")
     collections = serializers.ListField(
@@ -114,11 +118,6 @@ class ChatInput(FusionWeightsInput):
     )
     mode = serializers.ChoiceField(
         choices=MODES, default="hybrid", help_text="How passages are found, as in searches."
-    )
-    rerank = serializers.BooleanField(
-        **OPTIONAL,
-        default=None,
-        help_text="Whether a model reads the best passages again. Default: where one is set up.",
     )
     system_prompt = TextField(
         required=False,

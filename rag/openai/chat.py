@@ -284,7 +284,7 @@ class CompletionsView(OpenAIView):
         examples=[examples.CHAT],
     )
     def post(self, request: Request) -> HttpResponseBase:
-        body = self.body(CompletionInput)
+        body = self.validated(CompletionInput)
         extras = body.get("ragsite") or {}
         collections = [*(body.get("collections") or ()), *(extras.get("collections") or ())]
         context = context_of_view(

@@ -8,10 +8,12 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from common.errors import InvalidInput
+from common.options.drf import OptionsSerializer
 from inference.interfaces import ChatMessage, ToolCall
 from rag.openai.protocol import AnyField
 from rag.services.chat import SEARCH_OPTIONS
-from search.api.inputs import FilterField, FusionWeightsInput
+from search.api.inputs import FilterField
+from search.query_options import RetrievalOptions
 
 MAX_MESSAGES = 2_000
 MAX_TOOLS = 128
@@ -50,19 +52,16 @@ def _nullable(**options: Any) -> dict[str, Any]:
 
 
 @extend_schema_serializer(component_name="OpenAIExtras")
-class ExtrasInput(FusionWeightsInput):
+class ExtrasInput(OptionsSerializer):
     """Options that OpenAI's API does not have; unknown ones are an error."""
+
+    options = RetrievalOptions
 
     collections = serializers.ListField(
         child=serializers.SlugField(max_length=63),
         **_nullable(max_length=100, help_text="Slugs: the answer is made out of these."),
     )
     filter = FilterField(**_nullable(help_text="What passages must be like, as in searches."))
-    rerank = serializers.BooleanField(
-        **_nullable(
-            help_text="Whether a model reads the best passages again. Default: where one is set up."
-        )
-    )
     memory = serializers.BooleanField(
         **_nullable(
             help_text="Put what is remembered before the model, and remember the question: yours,"

@@ -146,7 +146,7 @@ class EmbeddingsView(OpenAIView):
         examples=[examples.EMBEDDINGS],
     )
     def post(self, request: Request) -> Response:
-        body = self.body(EmbeddingsInput)
+        body = self.validated(EmbeddingsInput)
         name, embedder = get_embedder(body["model"])
         release_connection()
         vectors, counts = embed_texts(

@@ -111,13 +111,6 @@ class OpenAIView(WorkspaceView):
     def get_exception_handler(self) -> Callable[..., Any]:
         return exception_handler
 
-    def body(self, input_class: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-        """The validated request body. Unknown fields are ignored, because clients send many."""
-        body = input_class(data=self.request.data)
-        body.is_valid(raise_exception=True)
-        values: dict[str, Any] = body.validated_data
-        return values
-
 
 @extend_schema(exclude=True)
 class UnknownEndpoint(OpenAIView):

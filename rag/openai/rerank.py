@@ -91,7 +91,7 @@ class RerankView(OpenAIView):
         examples=[examples.RERANK],
     )
     def post(self, request: Request) -> Response:
-        body = self.body(RerankInput)
+        body = self.validated(RerankInput)
         name, reranker = get_reranker(body["model"])
         release_connection()
         query, texts = body["query"], body["documents"]

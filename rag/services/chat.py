@@ -4,6 +4,7 @@ not."""
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from common.options import nested_options
 from rag.context import RagContext
 from rag.events import Event
 from rag.services.answers import Question, answer
@@ -16,10 +17,11 @@ from rag.services.conversations import (
     start_conversation,
 )
 from rag.services.pipelines import run_pipeline
+from search.query_options import RetrievalOptions
 from search.ranking import require_reranker
 
 #: Options of searches that a request may set, also for the tools of a pipeline.
-SEARCH_OPTIONS = ("fusion", "rrf_k", "weights", "depth", "rerank")
+SEARCH_OPTIONS = tuple(nested_options(RetrievalOptions))
 
 
 def chat(

@@ -15,7 +15,6 @@ from typing_extensions import TypedDict
 
 from accounts.services import require_editor
 from common.errors import InvalidInput, NotFound
-from common.fusion_options import DEPTHS, RRF_KS, Method
 from common.text import count_heading, escape_nonprinting, json_quoted, truncated
 from common.tools import between, nonempty, tools_by_name
 from documents.ingestion.items import Item
@@ -27,7 +26,7 @@ from rag.events import Passage
 from reading.location import PAGE_LABEL
 from search.filters.tree import MAX_CHARACTERS as MAX_FILTER_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
-from search.query_options import arm_weights
+from search.query_options import RetrievalOptions
 from search.ranked_results import EmbedderUnavailable
 from search.results import SearchResult
 from search.retrieval.statements import scope_conditions
@@ -315,6 +314,7 @@ def passage_from_chunk(document: Document, chunk: Chunk, *, number: int = 0) -> 
     )
 
 
+NO_OPTIONS = RetrievalOptions()
 LEXICAL_ONLY = "Search by meaning does not work just now: these hold the words of the query."
 
 
@@ -356,35 +356,13 @@ def hybrid_query(
             " whose answer lies in several documents."
         ),
     ] = "hybrid",
-    fusion: Annotated[
-        Method | None,
-        Field(description="How words and meaning are joined. Default: as the site does."),
-    ] = None,
-    rrf_k: Annotated[int | None, between(RRF_KS[0], RRF_KS[-1], "The constant of rrf.")] = None,
-    alpha: Annotated[float | None, between(0, 1, "What meaning counts for, instead.")] = None,
-    beta: Annotated[float | None, between(0, 1, "What words count for, instead.")] = None,
-    depth: Annotated[
-        int | None,
-        between(DEPTHS[0], DEPTHS[-1], "How many candidates words and meaning list each."),
-    ] = None,
-    rerank: Annotated[
-        bool | None,
-        Field(description="Whether a model reads the best again. Default: if there is one."),
-    ] = None,
+    options: RetrievalOptions = NO_OPTIONS,
 ) -> str:
     """Find passages of the user's documents by words and by meaning: better than similarity_search
     for names, codes and exact terms. Each is shown with the number [n] by which to cite it."""
     where = scope.search_scope(_collections(collection), filter=filter)
-    given = {
-        "fusion": fusion,
-        "rrf_k": rrf_k,
-        "weights": arm_weights(alpha, beta),
-        "depth": depth,
-        "rerank": rerank,
-    }
-    chosen = {name: value for name, value in given.items() if value is not None}
-    options: dict[str, Any] = {**scope.search_options, **chosen}
-    result = search(query, scope=where, mode=mode, k=int(top_k), snippets=False, **options)
+    chosen = {**scope.search_options, **options.given()}
+    result = search(query, scope=where, mode=mode, k=int(top_k), snippets=False, **chosen)
     text = _format_result(scope, result)
     return f"{text}\n\n{LEXICAL_ONLY}" if result.lexical_only else text
 

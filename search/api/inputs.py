@@ -7,17 +7,15 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common import bounded_json
-from common.fusion_options import DEPTHS, METHODS, RRF_K, RRF_KS
+from common.options.drf import OptionsSerializer
 from common.parsers import JSONParser
 from common.serializers import StrictSerializer
-from documents.api.spaces import SearchOptionField
 from search.export import EXPORT_FORMATS as EXPORTS
 from search.facets import MAX_FACETS, MAX_LISTED_VALUES
 from search.filters.tree import MAX_CHARACTERS, MAX_PATH_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
-from search.query_options import MAX_K, MAX_OFFSET
-from search.reranking import DEFAULT_RERANK_DEPTH, MAX_RERANK_DEPTH, RERANK_DEPTH
-from search.results import EXPANSIONS, MODES, SORTS, VERSIONS
+from search.query_options import MAX_K, MAX_OFFSET, SearchQuery
+from search.results import MODES, VERSIONS
 from search.similar import MAX_SIMILAR
 
 
@@ -35,17 +33,6 @@ class FilterField(serializers.Field[Any, Any, Any, Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         return data
-
-
-class WeightsField(serializers.DictField):
-    """Weights by arm; in a query string as JSON."""
-
-    child = serializers.FloatField(min_value=0)
-
-    def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, str):
-            data = bounded_json.parse(data)
-        return super().to_internal_value(data)
 
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -132,102 +119,10 @@ class ScopeInput(StrictSerializer):
     )
 
 
-class FusionInput(StrictSerializer):
-    """How hybrid search fuses its arms."""
-
-    fusion = serializers.ChoiceField(
-        choices=METHODS,
-        required=False,
-        help_text="How hybrid joins its arms: by scaled `score` with weights that follow the"
-        " question, by rank (`rrf`), or `weighted` by fixed weights. Default: as the collections"
-        " or the site have it (`score`).",
-    )
-    rrf_k = serializers.IntegerField(
-        required=False,
-        min_value=RRF_KS[0],
-        max_value=RRF_KS[-1],
-        help_text=f"The constant of `rrf`. Default: of the collections or the site ({RRF_K}).",
-    )
-    depth = serializers.IntegerField(
-        required=False,
-        min_value=DEPTHS[0],
-        max_value=DEPTHS[-1],
-        help_text="How many candidates each arm lists. Default: as many as the question needs.",
-    )
-
-
-class FusionWeightsInput(FusionInput):
-    """The same, with weights by arm."""
-
-    weights = WeightsField(
-        required=False,
-        help_text="What `vector` (α) and `lexical` (β) count for, in place of what suits the"
-        " question. In an address as JSON.",
-    )
-
-
-class QuestionInput(FusionWeightsInput, ScopeInput):
+class QuestionInput(OptionsSerializer, ScopeInput):
     """A question, its scope, and the search options."""
 
-    q = serializers.CharField(
-        max_length=MAX_QUERY_CHARACTERS,
-        help_text="Words or a question. `“a phrase”` must and `-word` must not stand in a hit;"
-        " `word*` finds words that begin so.",
-    )
-    mode = serializers.ChoiceField(
-        choices=MODES,
-        default="hybrid",
-        help_text="`lexical` finds by words, `vector` by meaning, `hybrid` by both. `graph`"
-        " besides adds passages that name what the best of those name: for questions whose answer"
-        " lies in several documents.",
-    )
-    sort = serializers.ChoiceField(
-        choices=SORTS,
-        default="relevance",
-        help_text="`newest`, `oldest` and `title` order the hits that are at least half as relevant"
-        " as the best one, by the document's own date (`dated`) or its title. The others are left"
-        " out.",
-    )
-    rerank = serializers.BooleanField(
-        allow_null=True,
-        default=None,
-        help_text="Whether a model reads the best hits again, whose scores are fused with those of"
-        " the arms. Default: where one is set up, as far as it answers in time. `true` demands and"
-        " waits for it.",
-    )
-    rerank_depth = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MAX_RERANK_DEPTH,
-        help_text=f"How many of the best hits it reads. Default: {RERANK_DEPTH} with `rerank=true`,"
-        f" else {DEFAULT_RERANK_DEPTH}.",
-    )
-    min_similarity = serializers.FloatField(
-        required=False,
-        min_value=-1,
-        max_value=1,
-        help_text="Only hits with at least this similarity of vectors.",
-    )
-    min_rerank = serializers.FloatField(
-        required=False,
-        min_value=0,
-        max_value=1,
-        help_text="Only hits that the reranker scores at least so high.",
-    )
-    diversify = serializers.BooleanField(
-        default=False, help_text="Further hits of one document or source come later."
-    )
-    group = serializers.BooleanField(
-        default=False, help_text="Only the best passage of each document."
-    )
-    ef_search = SearchOptionField(
-        "ef_search",
-        help_text="Candidates that an HNSW index of vectors looks at. Default: what the embedding"
-        " space says, or else what suits the size of its index.",
-    )
-    probes = SearchOptionField(
-        "probes", help_text="The same of an IVFFlat index: lists that are looked at."
-    )
+    options = SearchQuery
 
 
 @extend_schema_serializer(component_name="Search")
@@ -239,15 +134,6 @@ class SearchInput(QuestionInput):
     )
     offset = serializers.IntegerField(
         min_value=0, max_value=MAX_OFFSET, default=0, help_text="Hits to pass over."
-    )
-    expand = serializers.ChoiceField(
-        choices=EXPANSIONS,
-        default="parent",
-        help_text="Text around each hit: of its `siblings`, the passages before and behind it, of"
-        " its whole `section`, or `none`. `parent`: of the larger passage that it is a part of, in"
-        " collections with the chunker `parent_child`, where each such passage is then listed"
-        " once, by the best of its parts; elsewhere nothing. `graph`: up to three `related`"
-        " passages for each of the first ten hits, from beside it or naming the same.",
     )
     facet = serializers.ListField(
         child=serializers.CharField(max_length=MAX_PATH_CHARACTERS),
@@ -269,6 +155,8 @@ class SearchParameters(SearchInput, WorkspaceParameters):
 
 class ExportParameters(QuestionInput, WorkspaceParameters):
     """The query string of an export."""
+
+    skip = frozenset({"expand"})
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         kind = serializers.ChoiceField(

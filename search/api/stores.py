@@ -17,17 +17,23 @@ from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
 from common.api import ErrorSerializer
 from common.errors import InvalidInput, NotFound
 from common.openapi import load_examples
+from common.options import nested_options
+from common.options.drf import OptionsSerializer
 from common.serializers import MetadataField, StrictSerializer, TextField
 from documents.ingestion.items import InvalidItems, Item
 from documents.models import Document, EmbeddingSpace
 from documents.services import MAX_BATCH, StoredItem, StoreResult, get_collection
 from documents.spaces import resolve_metric
-from search.api.inputs import FilterField, FusionInput, VectorField, VectorsJSONParser
-from search.query import MAX_QUERY_CHARACTERS
+from search.api.inputs import FilterField, VectorField, VectorsJSONParser
+from search.query import MAX_QUERY_CHARACTERS, QueryError, parse_query
+from search.query_options import RetrievalOptions
 from search.results import MODES
 from search.stores import MAX_NEAREST, Store
 
 examples = load_examples("search.api")
+
+#: Options of a hybrid search.
+FUSION_OPTIONS = nested_options(RetrievalOptions, skip={"rerank"})
 
 
 class ItemParameters(WorkspaceParameters):
@@ -129,8 +135,11 @@ class MetricField(serializers.ChoiceField):
 
 
 @extend_schema_serializer(component_name="StoreSearch")
-class StoreSearchInput(FusionInput):
+class StoreSearchInput(OptionsSerializer):
     """A query, a vector, or both, with the search options."""
+
+    options = RetrievalOptions
+    skip = frozenset({"rerank"})
 
     query = serializers.CharField(
         required=False,
@@ -174,6 +183,15 @@ class StoreSearchInput(FusionInput):
         default=True, help_text="Return a snippet of each text, where there is a query."
     )
 
+    def validate_query(self, value: str) -> str:
+        """Words or a question that can be looked for, if any."""
+        if value.strip():
+            try:
+                parse_query(value)
+            except QueryError as error:
+                raise serializers.ValidationError(str(error)) from error
+        return value
+
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         has_query, has_vector = (
             bool(attrs.get("query", "").strip()),
@@ -205,7 +223,7 @@ class StoreSearchInput(FusionInput):
                     name,
                     f"{name.capitalize()} belongs to mode hybrid.",
                 )
-                for name in ("text", "weights", "fusion", "rrf_k", "depth")
+                for name in ("text", *FUSION_OPTIONS)
             ),
             (bool(attrs.get("text")) and has_vector, "text", "Give text or a vector, not both."),
         ]
@@ -328,12 +346,6 @@ class StoreView(WorkspaceView):
         collection = get_collection(workspace=self.workspace, slug=slug)
         return Store(collection, user=self.request.user)
 
-    def body(self, input_class: type[Any]) -> dict[str, Any]:
-        body = input_class(data=self.request.data)
-        body.is_valid(raise_exception=True)
-        values: dict[str, Any] = body.validated_data
-        return values
-
     def put_items(self, store: Store, items: Sequence[Item], *, at: str = "") -> StoreResult:
         """Stores items. Errors name the item's place in the body."""
         try:
@@ -416,7 +428,7 @@ class StoreItemsView(StoreView):
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)
-        given = self.body(BatchInput)["items"]
+        given = self.validated(BatchInput)["items"]
         items = [Item(**{"id": str(uuid4()), **item}) for item in given]
         done = self.put_items(store, items, at="items")
         answer = {
@@ -461,7 +473,7 @@ class StoreItemView(StoreView):
     def put(self, request: Request, slug: str, item_id: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)
-        self.put_items(store, [Item(id=item_id, **self.body(ItemBody))])
+        self.put_items(store, [Item(id=item_id, **self.validated(ItemBody))])
         return Response(self.item_data(store.get(item_id)))
 
     @extend_schema(
@@ -491,7 +503,7 @@ class StoreDeleteView(StoreView):
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)
-        return Response({"deleted": store.delete(self.body(IdsInput)["ids"])})
+        return Response({"deleted": store.delete(self.validated(IdsInput)["ids"])})
 
 
 @extend_schema(tags=["store"])
@@ -513,15 +525,17 @@ class StoreSearchView(StoreView):
     )
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
-        asked = self.body(StoreSearchInput)
+        asked = self.validated(StoreSearchInput)
         metric = None
         if asked["mode"] == "vector" and asked.get("vector") is not None:
             metric = asked.get("metric") or store.space().metric
         query, vector = asked.get("query", ""), asked.get("vector")
         k, filter = asked["k"], asked.get("filter")
-        names = ("fusion", "rrf_k", "depth", "snippets")
-        options: dict[str, Any] = {name: asked.get(name) for name in names}
         own = {name: asked[name] for name in ("text", "vector", "weights") if asked.get(name)}
+        options: dict[str, Any] = {
+            name: asked[name] for name in FUSION_OPTIONS if name in asked and name not in own
+        }
+        options["snippets"] = asked["snippets"]
         if vector is not None and metric:
             matches = store.similarity_search(vector, k, filter, metric=metric)
         elif asked["mode"] == "hybrid" and own:

@@ -2,8 +2,7 @@
 Begin with `SearchView`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import urls
@@ -26,7 +25,7 @@ from rest_framework.reverse import reverse
 from accounts.api import ListParameters, WorkspaceView, WorkspaceViewSet, idempotent
 from accounts.models import Workspace
 from common.api import ErrorSerializer
-from common.errors import InvalidInput, NotFound
+from common.errors import NotFound
 from common.openapi import load_examples
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents.models import Chunk, Collection, Document
@@ -74,17 +73,6 @@ def request_scope(user: Any, workspace: Workspace, parameters: Mapping[str, Any]
     )
 
 
-@contextmanager
-def rename_query_error() -> Iterator[None]:
-    """Renames the error field `query` of the services to `q`, as requests call it."""
-    try:
-        yield
-    except InvalidInput as error:
-        raise InvalidInput(
-            str(error), field="q" if error.field == "query" else error.field
-        ) from error
-
-
 @extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
 class SearchView(WorkspaceView):
     """Passages that answer a question, best first."""
@@ -105,15 +93,12 @@ class SearchView(WorkspaceView):
         examples=[examples.QUESTION, examples.ANSWER],
     )
     def post(self, request: Request) -> Response:
-        body = SearchInput(data=request.data)
-        body.is_valid(raise_exception=True)
-        return self._answer(body.validated_data)
+        return self._answer(self.validated(SearchInput))
 
     def _answer(self, given: dict[str, Any]) -> Response:
         scope = request_scope(self.request.user, self.workspace, given)
         page: Any = {"k": given["k"], "offset": given["offset"], "facets": given.get("facet", ())}
-        with rename_query_error():
-            result = search(SearchQuery.read(given["q"], given), scope=scope, **page)
+        result = search(SearchQuery.pick(given), scope=scope, **page)
         record_search(result=result, scope=scope, user=self.request.user, source="api")
         return Response(search_answer(result, request=self.request, explain=given["explain"]))
 
@@ -146,14 +131,13 @@ class ExportView(WorkspaceView):
     def get(self, request: Request) -> StreamingHttpResponse:
         asked = self.parameters
         scope = request_scope(request.user, self.workspace, asked)
-        query = SearchQuery.read(asked["q"], asked, expand="none")
+        query = SearchQuery.pick(asked, expand="none")
 
         def link(hit: Hit) -> str:
             named = {"pk": hit.document_id}
             return str(reverse("api:document-detail", kwargs=named, request=self.request))
 
-        with rename_query_error():
-            pieces = export_hits(query, scope=scope, kind=asked["as"], link=link)
+        pieces = export_hits(query, scope=scope, kind=asked["as"], link=link)
         return download(pieces, kind=asked["as"])
 
 
@@ -175,16 +159,15 @@ class FacetsView(WorkspaceView):
     )
     def get(self, request: Request) -> Response:
         asked = self.parameters
-        with rename_query_error():
-            values = facet_values(
-                asked["q"],
-                scope=request_scope(request.user, self.workspace, asked),
-                facet=asked["facet"],
-                prefix=asked["prefix"],
-                mode=asked["mode"],
-                group=asked["group"],
-                limit=asked["limit"],
-            )
+        values = facet_values(
+            asked["q"],
+            scope=request_scope(request.user, self.workspace, asked),
+            facet=asked["facet"],
+            prefix=asked["prefix"],
+            mode=asked["mode"],
+            group=asked["group"],
+            limit=asked["limit"],
+        )
         return Response(FacetAnswerSerializer({"facet": asked["facet"], "values": values}).data)
 
 

@@ -39,7 +39,7 @@ def exported(collection: Collection, kind: str = "csv", **asked: Any) -> str:
 
 def pieces(collection: Collection, kind: str = "json", **asked: Any) -> Iterator[bytes]:
     return export_hits(
-        SearchQuery("otter", expand="none", **asked),
+        SearchQuery(q="otter", expand="none", **asked),
         scope=site_scope(workspace=collection.workspace),
         kind=kind,
         link=lambda hit: f"https://site.example/{hit.document_id}",

@@ -9,7 +9,7 @@ from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline, update_collection
 from documents.tests.factories import CollectionFactory
-from search.query_options import arm_weights, site_scope
+from search.query_options import RetrievalOptions, site_scope
 from search.results import SearchResult
 from search.services import search
 
@@ -86,7 +86,10 @@ def test_a_collection_refuses_what_cannot_be(collection: Collection, options: An
 
 
 def test_alpha_and_beta_are_weights() -> None:
-    assert arm_weights(None, None) is None
-    assert arm_weights(0.75, None) == {"vector": 0.75, "lexical": 0.25}
-    assert arm_weights(None, 1.0) == {"vector": 0.0, "lexical": 1.0}
-    assert arm_weights(1.0, 1.0) == {"vector": 1.0, "lexical": 1.0}
+    def weights(**given: float) -> Any:
+        return RetrievalOptions(**given).fusion_options.weights
+
+    assert weights() is None
+    assert weights(alpha=0.75) == {"vector": 0.75, "lexical": 0.25}
+    assert weights(beta=1.0) == {"vector": 0.0, "lexical": 1.0}
+    assert weights(alpha=1.0, beta=1.0) == {"vector": 1.0, "lexical": 1.0}

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
 
 from common.translation import gettext_noop
 
@@ -83,14 +82,6 @@ class ConnectorOptions(BaseModel):
     and descriptions label the form."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
-
-
-#: Of options that most people leave as they are: `Field(json_schema_extra=RARE)`.
-RARE: dict[str, Any] = {"is_rare": True}
-
-
-def is_rare(option: FieldInfo) -> bool:
-    return option.json_schema_extra is RARE
 
 
 #: An option of sources of files in folders; by default `**/*`, which is all.

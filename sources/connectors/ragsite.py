@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic import Field, SecretStr
 
+from common.options import RARE
 from common.translation import gettext_noop
 from documents.ingestion.sources import storable_name
 from sources.connectors.base import (
-    RARE,
     Connector,
     ConnectorOptions,
     Item,

@@ -13,10 +13,10 @@ import httpx2
 from django.conf import settings
 from pydantic import Field
 
+from common.options import RARE
 from common.translation import gettext_noop
 from documents.ingestion.web_pages import TEXT_MEDIA_TYPES, as_utf8
 from sources.connectors.base import (
-    RARE,
     Connector,
     ConnectorOptions,
     Item,

@@ -8,12 +8,12 @@ from django.core.management.base import CommandError
 
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.console import FATAL, Options, ServiceCommand, add_json_option
-from common.fusion_options import METHODS
+from common.options.commandline import add_options
 from memory.scopes import default_command_user
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
 from rag.services.answers import Question, answer
-from search.query_options import arm_weights
+from search.query_options import RetrievalOptions
 from search.results import MODES
 
 
@@ -37,12 +37,7 @@ class Command(ServiceCommand):
             help="put all of the collections before the chat model; default: where they are small",
         )
         parser.add_argument("--mode", choices=MODES, default="hybrid", help="of the search")
-        parser.add_argument("--fusion", choices=METHODS, help="of the search")
-        parser.add_argument("--rrf-k", type=int, help="the constant of rrf")
-        parser.add_argument("--alpha", type=float, help="what meaning counts for in the search")
-        parser.add_argument("--beta", type=float, help="what words count for in the search")
-        parser.add_argument("--depth", type=int, help="how many candidates words and meaning list")
-        parser.add_argument("--rerank", action=BooleanOptionalAction, help="of the search")
+        add_options(parser, RetrievalOptions)
         add_json_option(parser)
 
     def run(self, options: Options) -> None:
@@ -59,10 +54,7 @@ class Command(ServiceCommand):
             model=options["model"],
             whole=options["whole"],
             mode=options["mode"],
-            search_options={
-                "weights": arm_weights(options["alpha"], options["beta"]),
-                **{name: options[name] for name in ("fusion", "rrf_k", "depth", "rerank")},
-            },
+            search_options=RetrievalOptions.pick(options).given(),
         )
         events = answer(question, context=context)
         last_event = self._as_json(events) if options["json"] else self._print_events(events)

@@ -20,7 +20,7 @@ from common.console import (
     print_table,
 )
 from common.errors import InvalidInput
-from common.fusion_options import METHODS
+from common.options.commandline import add_options
 from common.text import pluralized
 from documents.models import Collection
 from search.evaluation.datasets import (
@@ -43,8 +43,8 @@ from search.evaluation.reports import (
     weights_summary,
     weights_table,
 )
+from search.query_options import SearchQuery
 from search.ranking import require_reranker
-from search.reranking import RERANK_DEPTH
 from search.results import MODES, Mode
 
 #: Options that mean something only with a set on disk, or only without.
@@ -84,17 +84,13 @@ class Command(ServiceCommand):
         parser.add_argument("directory", type=Path, metavar="DIR", nargs="?")
         parser.add_argument("--mode", type=_modes, default=list(MODES), help=",".join(MODES))
         parser.add_argument("-k", "--k", type=int, default=10, help="depth of nDCG (default: 10)")
-        parser.add_argument(
-            "--fusion", choices=METHODS, help="default: as the collection or the site has it"
-        )
+        add_options(parser, SearchQuery, only={"fusion"})
         parser.add_argument(
             "--rerank",
             action=BooleanOptionalAction,
             help="measure every mode with reranking, too (default: only without)",
         )
-        parser.add_argument(
-            "--rerank-depth", type=int, help=f"how many hits are read (default: {RERANK_DEPTH})"
-        )
+        add_options(parser, SearchQuery, only={"rerank_depth"})
         add_json_option(parser)
 
         of_a_set = parser.add_argument_group("with DIR")

@@ -1,21 +1,20 @@
 """`manage.py search "…" --collection C`: the best passages, on a terminal or as JSON."""
 
 import json
-from argparse import ArgumentParser, BooleanOptionalAction
+from argparse import ArgumentParser
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.console import Options, ServiceCommand, add_json_option
-from common.fusion_options import METHODS
+from common.options.commandline import add_options
 from common.text import pluralized
 from search.export import MAX_EXPORTED_HITS, export_hits
 from search.filters import to_json
 from search.log import record_search
 from search.query_options import SearchQuery, site_scope
-from search.reranking import DEFAULT_RERANK_DEPTH, RERANK_DEPTH
-from search.results import EXPANSIONS, MODES, SORTS, VERSIONS, Hit, SearchResult
+from search.results import VERSIONS, Hit, SearchResult
 from search.services import search
 
 #: Facet values printed per line; `--json` prints all.
@@ -44,13 +43,6 @@ class Command(ServiceCommand):
             help="all: superseded versions of documents too",
         )
         parser.add_argument("-k", type=int, default=10, help="how many passages (default: 10)")
-        parser.add_argument("--mode", choices=MODES, default="hybrid")
-        parser.add_argument(
-            "--sort",
-            choices=SORTS,
-            default="relevance",
-            help="other orders are of hits at least half as relevant as the best",
-        )
         parser.add_argument(
             "--facet",
             action="append",
@@ -58,44 +50,7 @@ class Command(ServiceCommand):
             help="count the values of a field: language, origin, dated, author, …; may be repeated;"
             " *: the usual ones",
         )
-        parser.add_argument(
-            "--fusion", choices=METHODS, help="default: as the collections or the site have it"
-        )
-        parser.add_argument("--rrf-k", type=int, help="the constant of rrf")
-        parser.add_argument("--alpha", type=float, help="what meaning counts for")
-        parser.add_argument("--beta", type=float, help="what words count for")
-        parser.add_argument("--depth", type=int, help="how many candidates words and meaning list")
-        parser.add_argument("--group", action="store_true", help="one passage a document")
-        parser.add_argument(
-            "--rerank",
-            action=BooleanOptionalAction,
-            help="read the best passages again (default: where a reranker is set up and quick)",
-        )
-        parser.add_argument(
-            "--rerank-depth",
-            type=int,
-            help=f"how many of them (default: {RERANK_DEPTH} with --rerank, else"
-            f" {DEFAULT_RERANK_DEPTH})",
-        )
-        parser.add_argument("--min-similarity", type=float, help="leave out what is less alike")
-        parser.add_argument(
-            "--min-rerank", type=float, help="leave out what the reranker likes less"
-        )
-        parser.add_argument(
-            "--diversify", action="store_true", help="further passages of a document come later"
-        )
-        parser.add_argument(
-            "--expand",
-            choices=EXPANSIONS,
-            default="parent",
-            help="print what stands around, too (default: the passage that a hit is a part of)",
-        )
-        parser.add_argument(
-            "--ef-search", type=int, help="candidates in an HNSW index (default: the space's)"
-        )
-        parser.add_argument(
-            "--probes", type=int, help="lists of an IVFFlat index (default: the space's)"
-        )
+        add_options(parser, SearchQuery, skip={"q"})
         add_json_option(parser)
         parser.add_argument(
             "--csv",
@@ -112,9 +67,9 @@ class Command(ServiceCommand):
             filter=options["filter"],
             versions=options["versions"],
         )
-        query = SearchQuery.read(options["query"], options)
+        query = SearchQuery.pick(options, q=options["query"])
         if options["csv"]:
-            query = replace(query, expand="none")
+            query = query.model_copy(update={"expand": "none"})
             for piece in export_hits(query, scope=scope, kind="csv", link=lambda hit: hit.url):
                 self.stdout.write(piece.decode(), ending="")
             return

@@ -1,0 +1,78 @@
+"""Options as fields of the API: `OptionsSerializer`."""
+
+from typing import Any, ClassVar
+
+from django.utils.functional import lazy
+from rest_framework import serializers
+
+from common import bounded_json
+from common.options import OptionField, Options, nested_options
+from common.serializers import StrictSerializer
+
+Field = serializers.Field[Any, Any, Any, Any]
+
+
+class MappingField(serializers.DictField):
+    """A JSON object; in a query string as text."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, str):
+            data = bounded_json.parse(data)
+        return super().to_internal_value(data)
+
+
+class OptionsSerializer(StrictSerializer):
+    """Input with the options of a model besides its own fields, which go before an option of the
+    same name. Values are checked by the fields, and what they do not know of by the model.
+
+    None leaves an option open: it need not be given. Only a switch may be null.
+    """
+
+    options: ClassVar[type[Options]]
+    #: Options that this input does not have.
+    skip: ClassVar[frozenset[str]] = frozenset()
+
+    def get_fields(self) -> dict[str, Any]:
+        own = super().get_fields()
+        made = {
+            name: own.pop(name, None) or serializer_field(option)
+            for name, option in nested_options(self.options, skip=self.skip).items()
+        }
+        return {**made, **own}
+
+
+def serializer_field(option: OptionField, **changes: Any) -> Field:
+    """The field of an option; `changes` replace some of its arguments."""
+    given: dict[str, Any] = {}
+    if option.description:
+        given["help_text"] = option.description
+    if option.kind is bool and option.default is None and not option.is_required:
+        given |= {"default": None, "allow_null": True}
+    elif option.default not in (None, (), {}):
+        given["default"] = option.default
+    elif not option.is_required:
+        given["required"] = False
+    return _field(option, {**given, **changes})
+
+
+def _field(option: OptionField, given: dict[str, Any]) -> Field:
+    if option.choices:
+        return serializers.ChoiceField(choices=option.choices, **given)
+    if option.kind is bool:
+        return serializers.BooleanField(**given)
+    if option.kind in (int, float):
+        error = lazy(option.number_error, str)()
+        given |= {
+            "min_value": option.least,
+            "max_value": option.most,
+            "error_messages": dict.fromkeys(("invalid", "min_value", "max_value"), error),
+        }
+        whole = option.kind is int
+        return serializers.IntegerField(**given) if whole else serializers.FloatField(**given)
+    if option.item is not None:
+        given["child"] = _field(option.item, {})
+        if option.kind is dict:
+            return MappingField(**given)
+        return serializers.ListField(max_length=option.max_length, **given)
+    given.setdefault("allow_blank", not option.is_required)
+    return serializers.CharField(max_length=option.max_length, **given)

@@ -1,0 +1,121 @@
+"""Options as fields of a form of pages and the admin."""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from pydantic import SecretStr
+
+from common.errors import InvalidInput
+from common.options import OptionField, Options, nested_options
+
+#: Texts that switch an option off.
+_NO = frozenset({"false", "no", "off", "0", "n", "f"})
+
+
+def is_on(value: Any) -> bool:
+    """Whether a switch is on that may be stored as text."""
+    return str(value).lower() not in _NO
+
+
+def form_field(option: OptionField, *, is_kept: bool = False) -> forms.Field:
+    """The field of an option. It gives a text, which the model reads and checks; a switch gives
+    a bool. `is_kept`: an empty secret keeps the one that is stored.
+    """
+    label = _(option.title) if option.title else option.name
+    help_text = _(option.plain_description) if option.description else ""
+    if option.kind is bool:
+        return forms.BooleanField(
+            label=label, help_text=help_text, required=False, initial=option.default
+        )
+    return forms.CharField(
+        label=label,
+        help_text=_("Empty: the one that is kept.") if is_kept else help_text,
+        required=option.is_required and not is_kept,
+        initial=option.default,
+        widget=_widget(option),
+    )
+
+
+def _widget(option: OptionField) -> forms.Widget:
+    if option.kind is SecretStr:
+        return forms.PasswordInput(attrs={"autocomplete": "new-password"})
+    if option.choices:
+        choices = [(value, value) for value in option.choices]
+        return forms.Select(choices=choices if option.default else [("", "—"), *choices])
+    if option.kind in (int, float):
+        bounds = {"min": option.least, "max": option.most}
+        given = {name: bound for name, bound in bounds.items() if bound is not None}
+        return forms.NumberInput(attrs={**given, "step": "any" if option.kind is float else 1})
+    if option.kind is date:
+        return forms.DateInput(attrs={"type": "date"})
+    return forms.TextInput()
+
+
+class WrittenField(forms.CharField):
+    """A value that people write as text, which subclasses `parse` and `write`."""
+
+    kind: type[Any] = dict
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{"required": False, "empty_value": "", **given})
+
+    def parse(self, text: str) -> Any:
+        """The value. Raises InvalidInput and ValueError."""
+        raise NotImplementedError
+
+    def write(self, value: Any) -> str:
+        """The text of a value of `kind`."""
+        raise NotImplementedError
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return self.parse(super().to_python(value) or "")
+        except (InvalidInput, ValueError) as error:
+            raise forms.ValidationError(str(error), code="invalid") from error
+
+    def prepare_value(self, value: Any) -> Any:
+        return self.write(value) if isinstance(value, self.kind) else value
+
+
+_WRITTEN = re.compile(r"([\w.]+)\s*=\s*([\w.+-]+)")
+
+
+class OptionsField(WrittenField):
+    """Options in one line, such as `method=rrf depth=60`, as a mapping of those given. The value of
+    an option that is a mapping is written by its own names: `vector=0.7 lexical=0.3`, where `keys`
+    has the names of it.
+    """
+
+    def __init__(
+        self, model: type[Options], *, keys: Mapping[str, str] | None = None, **given: Any
+    ) -> None:
+        super().__init__(**given)
+        self.model, self.keys = model, keys or {}
+
+    def parse(self, text: str) -> dict[str, Any]:
+        if _WRITTEN.sub("", text).strip(" ,;\n\r\t"):
+            names = ", ".join([*nested_options(self.model), *self.keys])
+            raise InvalidInput(
+                gettext("Write name=value, with spaces between. Names: {names}.").format(
+                    names=names
+                )
+            )
+        given: dict[str, Any] = {}
+        for name, value in _WRITTEN.findall(text):
+            if name in self.keys:
+                given.setdefault(self.keys[name], {})[name] = value
+            else:
+                given[name] = value
+        return self.model.from_text(given).given()
+
+    def write(self, value: dict[str, Any]) -> str:
+        nested = [each for each in value.values() if isinstance(each, dict)]
+        flat = {name: each for name, each in value.items() if not isinstance(each, dict)}
+        for each in nested:
+            flat |= each
+        return " ".join(f"{name}={each}" for name, each in flat.items())

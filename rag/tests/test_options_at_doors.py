@@ -1,0 +1,63 @@
+"""Every door of search shows all options that there are, from one declaration."""
+
+from argparse import ArgumentParser
+
+import pytest
+from django.core.management import load_command_class
+from django.http import QueryDict
+
+from common.options import flat_options, nested_options, option_fields
+from rag.api.chat import ChatInput
+from rag.openai.chat_schema import ExtrasInput
+from rag.tools import TOOLS
+from search.api.inputs import ExportParameters, SearchInput, SearchParameters
+from search.api.stores import StoreSearchInput
+from search.forms import SearchState
+from search.query_options import RetrievalOptions, SearchQuery
+
+IN_JSON = nested_options(SearchQuery).keys()
+ONE_BY_ONE = flat_options(SearchQuery).keys()
+
+
+def arguments(app: str, command: str) -> set[str]:
+    parser = ArgumentParser()
+    load_command_class(app, command).add_arguments(parser)
+    return {action.dest for action in parser._actions}
+
+
+def test_the_api_has_all() -> None:
+    assert SearchInput().fields.keys() >= IN_JSON
+    assert SearchParameters().fields.keys() >= IN_JSON
+    assert ExportParameters().fields.keys() >= IN_JSON - {"expand"}
+
+
+def test_the_command_has_all() -> None:
+    assert arguments("search", "search") >= (ONE_BY_ONE - {"q"}) | {"query"}
+
+
+def test_the_page_has_all() -> None:
+    assert option_fields(SearchState).keys() >= ONE_BY_ONE
+
+
+@pytest.mark.parametrize("given", [ChatInput, ExtrasInput])
+def test_an_answer_has_those_of_retrieval(given: type[ChatInput | ExtrasInput]) -> None:
+    assert given().fields.keys() >= nested_options(RetrievalOptions).keys()
+
+
+def test_other_doors_have_those_of_retrieval() -> None:
+    nested, flat = nested_options(RetrievalOptions).keys(), flat_options(RetrievalOptions).keys()
+    assert StoreSearchInput().fields.keys() >= nested - {"rerank"}
+    assert TOOLS["hybrid_query"].parameters["properties"].keys() >= flat
+    assert arguments("rag", "ask") >= flat
+
+
+def test_the_address_of_the_page_says_what_it_read() -> None:
+    address = (
+        "q=tea&mode=vector&sort=newest&fusion=rrf&rrf_k=9&depth=20&alpha=0.7&beta=0.2&rerank=0"
+        "&rerank_depth=5&min_similarity=0.5&diversify=1&ef_search=50&probes=3&expand=none"
+        "&collection=a&collection=b&type=text%2Fplain&filter=year%3E2020&group=0&explain=1&page=2"
+    )
+    state = SearchState.read(QueryDict(address))
+    assert state.query_string() == address
+    assert state.unknown == ()
+    assert {name for name, _value in state.hidden_fields()} >= {"alpha", "collection", "explain"}
