@@ -44,10 +44,11 @@ def text_of(document: str) -> str:
 def test_gold_sentences_of_the_demo_stand_in_their_documents(half: str) -> None:
     """An edit of a page that takes a gold sentence away: give the question its new words."""
     found: QuestionSet = load_question_set(SETS / half)
-    assert len(found.questions) == 60
-    assert sum(not question.is_answerable for question in found.questions) == 12
+    unanswerable = sum(not question.is_answerable for question in found.questions)
     languages = [question.language for question in found.questions]
-    assert [languages.count(name) for name in ("en", "de", "es")] == [40, 10, 10]
+    by_language = [languages.count(name) for name in ("en", "de", "es")]
+    paraphrased = half.startswith("paraphrased")
+    assert (unanswerable, by_language) == ((15, [33, 6, 6]) if paraphrased else (12, [40, 10, 10]))
     for question in found.questions:
         assert bool(question.answers) == question.is_answerable, question.id
         for gold in question.gold:
