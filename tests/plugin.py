@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Whether inputs are generated quickly says how busy the machine is.
-settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
+# How quickly inputs are generated and tried says how busy the machine is.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", settings.get_profile("busy"), max_examples=25)
 settings.load_profile("busy")
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
@@ -49,6 +50,8 @@ _LONGEST = (
     "tests/test_embedded_services.py",
     "tests/test_api_hostile.py",
     "tests/test_service_faults.py",
+    "graph/tests/test_reading_bounds.py",
+    "tests/test_backup.py",
     "rag/tests/test_sql_spider.py",
     "documents/tests/test_worker_faults.py",
     "tests/test_upgrades.py",
@@ -57,8 +60,8 @@ _LONGEST = (
     "tests/test_stored_markup.py",
     "search/tests/test_lexical_candidates.py",
 )
-#: Fixtures that a process of the site is started with.
-_SITE_FIXTURES = {"unstarted_worker_process", "site_environment"}
+#: Fixtures of pytest-django without which there is no database.
+_OF_DATABASE = {"db", "transactional_db", "django_db_setup", "live_server"}
 
 #: Made by `migrate` and changed by no test.
 _UNTOUCHED_TABLES = {"django_content_type", "auth_permission"}
@@ -96,10 +99,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before those are left out that -m does not want
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests whose fixtures start processes of the site."""
+    """Mark the tests that need a database."""
     for item in items:
-        if not _SITE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
-            item.add_marker("processes")
+        fixtures: list[str] = getattr(item, "fixturenames", [])
+        if item.get_closest_marker("django_db") or not _OF_DATABASE.isdisjoint(fixtures):
+            item.add_marker("database")
 
 
 def pytest_collection_finish() -> None:
