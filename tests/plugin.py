@@ -37,6 +37,14 @@ _SAME_PROCESS = (
     "tests/test_shards.py",
     "search/tests/test_lexical_candidates.py",
 )
+#: Modules whose tests come to one web server: one process starts it, not each.
+_SAME_SITE = (
+    "rag/tests/test_openai_client.py",
+    "rag/tests/test_mcp_http.py",
+    "rag/tests/test_mcp_stdio.py",
+    "rag/tests/test_remote_retriever.py",
+    "rag/tests/test_langchain.py",
+)
 #: Modules with tests of half a minute and more, longest first: the others fill what is left of each
 #: process's time, while a long test that begins last would be waited for alone.
 _LONGEST = (
@@ -46,6 +54,7 @@ _LONGEST = (
     "tests/test_shards.py",
     "tests/test_reference_figures.py",
     "tests/test_browser_matrix.py",
+    "rag/tests/test_openai_client.py",
     "tests/test_bootstrap.py",
     "tests/test_embedded_services.py",
     "tests/test_api_hostile.py",
@@ -117,7 +126,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole; `_LONGEST` first."""
+    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole and those in
+    `_SAME_SITE` together; `_LONGEST` first."""
     from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
     def rank(scope: str) -> int:
@@ -129,6 +139,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.partition("::")[0]
+            if module in _SAME_SITE:
+                return _SAME_SITE[0]
             return module if module in _SAME_PROCESS else nodeid
 
         def _assign_work_unit(self, node: Any) -> None:
