@@ -30,15 +30,15 @@ run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0
 
 test: setup-dev  ## run the tests that a change must pass, as CI does (ARGS='-k name' for some)
 	@scripts/chromium
-	@$(py) -m pytest -n 3 --dist loadgroup -m "not nightly" $(ARGS)
+	@$(py) -m pytest -n 3 --dist loadgroup --hypothesis-profile=short -m "not nightly" $(ARGS)
 
 test-all: setup-dev  ## run every test, the long ones too
 	@scripts/chromium
 	@$(py) -m pytest -n 3 --dist loadgroup $(ARGS)
 
-test-fast: setup-dev  ## run the tests of the apps that need no browser, model or other process of the site
-	@$(py) -m pytest -n 2 --dist loadgroup --ignore=inference/tests/local \
-		-m "not (nightly or browser or model or shared_data or processes)" \
+test-fast: setup-dev  ## run the tests of the apps that need no database, model or browser
+	@$(py) -m pytest -n 2 --dist loadgroup --hypothesis-profile=short --ignore=inference/tests/local \
+		-m "not (nightly or database or model or browser or shared_data)" \
 		$(addsuffix /,common accounts inference reading documents sources memory graph search rag dashboard) $(ARGS)
 
 coverage: setup-dev  ## run every test and print the lines that none of them runs

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Whether inputs are generated quickly says how busy the machine is.
-settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow])
+# How quickly inputs are generated and tried says how busy the machine is.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", settings.get_profile("busy"), max_examples=25)
 settings.load_profile("busy")
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
@@ -36,6 +37,14 @@ _SAME_PROCESS = (
     "tests/test_shards.py",
     "search/tests/test_lexical_candidates.py",
 )
+#: Modules whose tests come to one web server: one process starts it, not each.
+_SAME_SITE = (
+    "rag/tests/test_openai_client.py",
+    "rag/tests/test_mcp_http.py",
+    "rag/tests/test_mcp_stdio.py",
+    "rag/tests/test_remote_retriever.py",
+    "rag/tests/test_langchain.py",
+)
 #: Modules with tests of half a minute and more, longest first: the others fill what is left of each
 #: process's time, while a long test that begins last would be waited for alone.
 _LONGEST = (
@@ -45,10 +54,13 @@ _LONGEST = (
     "tests/test_shards.py",
     "tests/test_reference_figures.py",
     "tests/test_browser_matrix.py",
+    "rag/tests/test_openai_client.py",
     "tests/test_bootstrap.py",
     "tests/test_embedded_services.py",
     "tests/test_api_hostile.py",
     "tests/test_service_faults.py",
+    "graph/tests/test_reading_bounds.py",
+    "tests/test_backup.py",
     "rag/tests/test_sql_spider.py",
     "documents/tests/test_worker_faults.py",
     "tests/test_upgrades.py",
@@ -57,8 +69,8 @@ _LONGEST = (
     "tests/test_stored_markup.py",
     "search/tests/test_lexical_candidates.py",
 )
-#: Fixtures that a process of the site is started with.
-_SITE_FIXTURES = {"unstarted_worker_process", "site_environment"}
+#: Fixtures of pytest-django without which there is no database.
+_OF_DATABASE = {"db", "transactional_db", "django_db_setup", "live_server"}
 
 #: Made by `migrate` and changed by no test.
 _UNTOUCHED_TABLES = {"django_content_type", "auth_permission"}
@@ -97,10 +109,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before those are left out that -m does not want
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests whose fixtures start processes of the site."""
+    """Mark the tests that need a database."""
     for item in items:
-        if not _SITE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
-            item.add_marker("processes")
+        fixtures: list[str] = getattr(item, "fixturenames", [])
+        if item.get_closest_marker("django_db") or not _OF_DATABASE.isdisjoint(fixtures):
+            item.add_marker("database")
 
 
 def pytest_collection_finish() -> None:
@@ -114,7 +127,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole; `_LONGEST` first."""
+    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole and those in
+    `_SAME_SITE` together; `_LONGEST` first."""
     from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
     def rank(scope: str) -> int:
@@ -126,6 +140,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.partition("::")[0]
+            if module in _SAME_SITE:
+                return _SAME_SITE[0]
             return module if module in _SAME_PROCESS else nodeid
 
         def _assign_work_unit(self, node: Any) -> None:

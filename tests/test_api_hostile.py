@@ -34,7 +34,10 @@ def world(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any) 
         yield make_world(directory=media / "empty")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if kind == "fields" else pytest.mark.nightly) for kind in KINDS],
+)
 def test_no_request_does_harm(world: World, kind: str) -> None:
     asker = Asker(world)
     wrong = []

@@ -138,6 +138,7 @@ def test_backup_destroy_and_restore_elsewhere_give_the_same_answers(
             worker.stop()
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_an_older_backup_is_compared_then_migrated_also_by_an_owner_with_no_rights(
     media_root: Path, tmp_path: Path
@@ -163,6 +164,7 @@ def test_an_older_backup_is_compared_then_migrated_also_by_an_owner_with_no_righ
         assert rows(owned, owner) == [(role,)]
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_file_deleted_meanwhile_is_named_and_the_rest_is_kept(
     media_root: Path, tmp_path: Path

@@ -119,6 +119,7 @@ def url(server: Path, database: str, user: str = "ragsite") -> str:
 # --- embedded services -------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_two_commands_at_once_find_servers_and_tables_and_stdout_is_their_own(
     first_said: list[Said], site: Path
 ) -> None:
@@ -150,6 +151,7 @@ def test_only_what_the_environment_does_not_replace_is_started(var_dir: Path, se
     assert not embedded.answering(var_dir, only=["postgresql"])
 
 
+@pytest.mark.nightly
 def test_a_killed_database_is_back_for_the_next_command(site: Path) -> None:
     pid = embedded.status(site)[0].pid
     assert pid
@@ -262,6 +264,7 @@ def test_a_server_that_will_not_do_is_explained(
     assert cure in refused(manage(command, var_dir=var_dir, **environment))
 
 
+@pytest.mark.nightly
 def test_a_database_of_ones_own_is_migrated_when_asked_and_not_before(
     var_dir: Path, server: Path
 ) -> None:
@@ -279,6 +282,7 @@ def test_a_database_of_ones_own_is_migrated_when_asked_and_not_before(
 # --- up ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_up_says_so_when_the_port_is_taken(site: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -288,6 +292,7 @@ def test_up_says_so_when_the_port_is_taken(site: Path) -> None:
     assert "Traceback" not in said.err
 
 
+@pytest.mark.nightly
 def test_a_schema_of_ones_own_is_made_by_migrate_and_leaves_public_clean(
     var_dir: Path, server: Path
 ) -> None:

@@ -104,6 +104,7 @@ def test_from_a_file_to_its_passage(visit: Visit, tmp_path: Path) -> None:
     expect(page.get_by_role("searchbox").first).to_have_value("seventeen cormorants")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("celery_worker_process")
 def test_without_javascript_files_go_in_and_are_found(
     browser: Browser, live_server: Any, alice: Membership, tmp_path: Path
@@ -233,6 +234,7 @@ def test_a_refusal_of_the_site_is_shown_without_losing_the_choice(
     visit.errors = [error for error in visit.errors if "403" not in error]
 
 
+@pytest.mark.nightly
 def test_the_page_to_try_the_api_works_under_its_policy(visit: Visit) -> None:
     visit.page.goto("/api/docs/")
     operation = visit.page.locator("#operations-history-changes_list")

@@ -263,6 +263,7 @@ def test_a_model_that_is_down_is_said_in_words_and_the_question_is_kept(
     complete(page.locator(".turn"))
 
 
+@pytest.mark.nightly
 def test_a_broken_connection_keeps_what_came_and_offers_another_try(visit: Visit) -> None:
     page = visit.page
     page.goto("/chat/")
@@ -411,6 +412,7 @@ def test_without_javascript_a_question_is_answered_with_the_whole_page(
 # --- pipelines -----------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_a_pipeline_is_tried_and_its_steps_are_looked_at(visit: Visit) -> None:
     page = visit.page
     page.get_by_role("link", name="Pipelines").click()
@@ -440,6 +442,7 @@ def test_a_pipeline_answers_in_the_chat(visit: Visit) -> None:
     expect(page.get_by_role("link", name="To the conversation")).to_be_visible()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_template_is_copied_changed_and_checked(
     browser: Browser, live_server: Any, office: Collection, *, scripts: bool

@@ -21,7 +21,11 @@ from graph.querysets import Origin
 from graph.tests.factories import make_edge, make_extracted, make_node
 from tests.browser import SIZES, Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.nightly,
+    pytest.mark.django_db(transaction=True),
+]
 
 MAX_PAGE_BYTES = 100_000
 #: Cytoscape does not fit into the bar of other pages. It has one of its own, and comes only where

@@ -16,7 +16,11 @@ from memory.scopes import UserScope, account_id
 from memory.tests.factories import make_scope, remember
 from tests.browser import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.nightly,
+    pytest.mark.django_db(transaction=True),
+]
 
 LONG = "w" * 200
 HOSTILE = f"a/b\"'><img src=x onerror=alert(1)> \u202egnp.exe אבג {LONG}"[:255]

@@ -20,6 +20,7 @@ from tests.browser import Visit
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.nightly,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("media_root"),
 ]

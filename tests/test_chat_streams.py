@@ -24,7 +24,8 @@ from rag.tests.asking import reader
 from tests.chat_streams import Listener, Model
 from tests.plugin import database_url_of_tests, empty_tables, wait_until
 
-pytestmark = pytest.mark.django_db  # so that there is a database; its rows come from `site`
+#: There is a database; its rows come from `site`.
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly]
 
 ROOT = Path(__file__).resolve().parent.parent
 STREAMS = 100

@@ -24,6 +24,7 @@ FILES = 6
 HOURS = [2, -2]
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("hours", HOURS)
 def test_a_worker_whose_clock_is_wrong_does_the_work_once(

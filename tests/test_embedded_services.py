@@ -108,6 +108,7 @@ def output(process: subprocess.Popen[str]) -> str:
     return said
 
 
+@pytest.mark.nightly
 def test_started_twice_they_are_the_same_servers(var_dir: Path) -> None:
     first = embedded.start(var_dir, durable=False)
     second = embedded.start(var_dir, durable=False)
@@ -125,6 +126,7 @@ def test_they_listen_on_private_unix_sockets_only(running: Path) -> None:
     assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
 
 
+@pytest.mark.nightly
 def test_only_the_service_asked_for_is_started(var_dir: Path) -> None:
     embedded.start(var_dir, only=["valkey"])
     assert embedded.answering(var_dir, only=["valkey"])
@@ -132,12 +134,14 @@ def test_only_the_service_asked_for_is_started(var_dir: Path) -> None:
     assert [s.running for s in embedded.status(var_dir)] == [False, True]
 
 
+@pytest.mark.nightly
 def test_status_of_what_never_ran_changes_nothing(var_dir: Path) -> None:
     assert [s.detail for s in embedded.status(var_dir)] == ["not running", "not running"]
     assert [s.running for s in embedded.stop(var_dir)] == [False, False]
     assert not var_dir.exists()
 
 
+@pytest.mark.nightly
 def test_stopped_they_are_gone_and_come_back_with_everything(stopped: Path) -> None:
     pids = start(stopped)
     query(stopped, "CREATE TABLE kept AS SELECT 42 AS answer")
@@ -147,6 +151,7 @@ def test_stopped_they_are_gone_and_come_back_with_everything(stopped: Path) -> N
     assert query(stopped, "SELECT answer FROM kept") == 42
 
 
+@pytest.mark.nightly
 def test_they_outlive_the_process_that_started_them(stopped: Path) -> None:
     starter = start_elsewhere(stopped)
     pids = [int(pid) for pid in output(starter).split()]
@@ -155,6 +160,7 @@ def test_they_outlive_the_process_that_started_them(stopped: Path) -> None:
         assert os.getsid(pid) not in (starter.pid, os.getsid(0))
 
 
+@pytest.mark.nightly
 def test_the_starters_environment_does_not_reach_them(var_dir: Path) -> None:
     output(start_elsewhere(var_dir, LANG="de_DE.ISO-8859-1", LC_ALL="POSIX", PGPORT="6543"))
     assert query(var_dir, "SHOW server_encoding") == "UTF8"
@@ -168,6 +174,7 @@ def test_the_starters_environment_does_not_reach_them(var_dir: Path) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_every_new_database_has_the_extensions(running: Path) -> None:
     start(running)
     query(running, "CREATE DATABASE another")
@@ -194,6 +201,7 @@ def test_killed_servers_come_back_with_every_row_and_task(stopped: Path) -> None
     assert queue(stopped).llen("ingest") == 1000
 
 
+@pytest.mark.nightly
 def test_a_pid_file_that_names_another_process_is_not_believed(stopped: Path) -> None:
     kill(start(stopped)["postgresql"])
     user = server_user(stopped)
@@ -223,6 +231,7 @@ def test_two_starts_at_once_make_one_server(var_dir: Path) -> None:
     assert int((data / "postmaster.pid").read_text().split()[0]) == start(var_dir)["postgresql"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["x" * 100, 'a,b 100% quote\'d "$(name)`" Ünï + @'])
 def test_any_directory_will_do(make_var_dir: Callable[..., Path], name: str) -> None:
     from environ import Env
@@ -240,6 +249,7 @@ def test_any_directory_will_do(make_var_dir: Callable[..., Path], name: str) -> 
         assert broker.default_channel.client.get("found") == b"1"
 
 
+@pytest.mark.nightly
 def test_another_instance_is_left_alone(stopped: Path, running: Path) -> None:
     my_pids, other_pids = start(stopped), start(running)
     kill(my_pids["postgresql"])
@@ -250,6 +260,7 @@ def test_another_instance_is_left_alone(stopped: Path, running: Path) -> None:
     assert not embedded.answering(stopped)
 
 
+@pytest.mark.nightly
 def test_a_start_cut_off_in_initdb_is_made_good(var_dir: Path) -> None:
     user = server_user(REPOSITORY)
     var_dir.mkdir()
@@ -260,6 +271,7 @@ def test_a_start_cut_off_in_initdb_is_made_good(var_dir: Path) -> None:
     assert embedded.answering(var_dir)
 
 
+@pytest.mark.nightly
 def test_a_start_cut_off_before_the_database_was_made_is_made_good(running: Path) -> None:
     pids = start(running)
     query(running, "DROP DATABASE ragsite", "postgres")
@@ -268,6 +280,7 @@ def test_a_start_cut_off_before_the_database_was_made_is_made_good(running: Path
     assert query(running, "SELECT '[1]'::vector::text") == "[1]"
 
 
+@pytest.mark.nightly
 def test_servers_whose_sockets_a_cleaner_removed_are_restarted(stopped: Path) -> None:
     start(stopped)
     query(stopped, "CREATE TABLE kept AS SELECT 42 AS answer")
@@ -278,6 +291,7 @@ def test_servers_whose_sockets_a_cleaner_removed_are_restarted(stopped: Path) ->
     assert queue(stopped).ping()
 
 
+@pytest.mark.nightly
 def test_a_server_that_recovers_from_a_crash_is_waited_for_and_not_stopped(stopped: Path) -> None:
     pid = pid_of(embedded.start(stopped)[0])
     for _ in range(3):
@@ -292,6 +306,7 @@ def test_a_server_that_recovers_from_a_crash_is_waited_for_and_not_stopped(stopp
     assert "shutdown request" not in log
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_still_starting_is_waited_for(stopped: Path) -> None:
     pid = pid_of(embedded.start(stopped)[0])
     query(stopped, "CREATE TABLE busy AS SELECT generate_series(1, 200000) AS n")
@@ -305,6 +320,7 @@ def test_a_server_that_is_still_starting_is_waited_for(stopped: Path) -> None:
     assert query(stopped, "SELECT count(*) FROM busy") == 200_000
 
 
+@pytest.mark.nightly
 def test_durability_follows_the_last_start(stopped: Path) -> None:
     start(stopped)
     assert query(stopped, "SHOW fsync") == "off"
@@ -316,12 +332,14 @@ def test_durability_follows_the_last_start(stopped: Path) -> None:
     assert queue(stopped).config_get("appendonly") == {"appendonly": "yes"}
 
 
+@pytest.mark.nightly
 def test_data_of_another_major_version_is_refused_with_the_way_out(stopped: Path) -> None:
     (stopped / "postgres/data/PG_VERSION").write_text("17\n")
     with pytest.raises(ServiceError, match=r"PostgreSQL 17.*pg_dump"):
         start(stopped)
 
 
+@pytest.mark.nightly
 def test_a_server_that_will_not_start_shows_its_last_words(stopped: Path) -> None:
     with (stopped / "postgres/data/postgresql.auto.conf").open("a") as file:
         file.write("shared_buffers = 'plenty'\n")
@@ -329,6 +347,7 @@ def test_a_server_that_will_not_start_shows_its_last_words(stopped: Path) -> Non
         start(stopped)
 
 
+@pytest.mark.nightly
 def test_a_full_disk_is_named_with_the_cure(tmp_path: Path) -> None:
     error = embedded_service.failure(
         "initdb failed", home=tmp_path, output="No space left on device"
@@ -337,6 +356,7 @@ def test_a_full_disk_is_named_with_the_cure(tmp_path: Path) -> None:
     assert str(tmp_path) in str(error)
 
 
+@pytest.mark.nightly
 def test_a_missing_program_is_named_with_the_cure(
     var_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,6 +365,7 @@ def test_a_missing_program_is_named_with_the_cure(
         start(var_dir)
 
 
+@pytest.mark.nightly
 def test_a_directory_that_cannot_be_written_is_named_with_the_cure(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ServiceError, match="RAGSITE_VAR_DIR"):
@@ -388,6 +409,7 @@ def as_nobody(work: Callable[[], list[embedded.ServiceStatus]]) -> list[embedded
     return answer
 
 
+@pytest.mark.nightly
 @needs_root
 def test_root_runs_them_as_a_system_account_and_gets_in(running: Path) -> None:
     for pid in start(running).values():
@@ -395,6 +417,7 @@ def test_root_runs_them_as_a_system_account_and_gets_in(running: Path) -> None:
     assert query(running, "SELECT 1") == 1
 
 
+@pytest.mark.nightly
 @needs_root
 def test_an_ordinary_user_runs_them_as_himself(var_dir: Path) -> None:
     var_dir.mkdir()
@@ -406,6 +429,7 @@ def test_an_ordinary_user_runs_them_as_himself(var_dir: Path) -> None:
     assert [s.running for s in stopped] == [False, False]
 
 
+@pytest.mark.nightly
 @needs_root
 def test_what_root_starts_in_a_users_directory_stays_the_users(var_dir: Path) -> None:
     var_dir.mkdir()
@@ -418,6 +442,7 @@ def test_what_root_starts_in_a_users_directory_stays_the_users(var_dir: Path) ->
     ]
 
 
+@pytest.mark.nightly
 @needs_root
 def test_another_user_is_told_whose_they_are(running: Path) -> None:
     start(running)
@@ -427,6 +452,7 @@ def test_another_user_is_told_whose_they_are(running: Path) -> None:
     assert all("belongs to another user" in detail for detail in details)
 
 
+@pytest.mark.nightly
 @needs_root
 def test_a_closed_directory_in_the_way_is_opened_only_where_that_is_asked_for(
     stopped: Path, capsys: pytest.CaptureFixture[str]
@@ -441,6 +467,7 @@ def test_a_closed_directory_in_the_way_is_opened_only_where_that_is_asked_for(
     assert f"may now pass through {stopped.parent}" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 @needs_root
 def test_the_data_directory_is_opened_unasked(stopped: Path) -> None:
     stopped.chmod(0o700)
@@ -476,6 +503,7 @@ def test_a_short_socket_directory_laid_by_another_user_is_refused(
         start(var_dir)
 
 
+@pytest.mark.nightly
 def test_signals_to_the_starters_group_do_not_reach_them(running: Path) -> None:
     start(running)
     mine = os.getpgid(0)

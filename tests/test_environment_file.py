@@ -77,6 +77,7 @@ def test_values_of_another_type_are_refused(
         getattr(Environment(), kind)("RAGSITE_X", default=1)
 
 
+@pytest.mark.nightly
 def test_commands_read_the_file_or_say_what_is_wrong(env_file: Path, var_dir: Path) -> None:
     env_file.write_text("LOG_LEVEL=DEBUG\nDATABASE_URL=postgresql://u:p@db.invalid/x\n")
     said = manage("services", "status", var_dir=var_dir, REDIS_URL="redis://r.invalid")

@@ -54,6 +54,7 @@ def _memory(process: psutil.Process) -> int:
     return used
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_folder_with_everything_in_it(tmp_path: Path) -> None:
     readable, broken = everything(tmp_path, pages=PAGES)

@@ -26,6 +26,7 @@ NO_PART_OF_A_SEARCH = (
 NO_PART_OF_AN_ANSWER = f"{NO_PART_OF_A_SEARCH} memory.services"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("code", "forbidden"),
     [

@@ -66,6 +66,7 @@ def test_staff_may_look_and_other_people_may_not(client: Client) -> None:
     assert client.get("/metrics").status_code == 200
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_requests_are_counted_by_the_name_of_their_address(client: Client) -> None:
     before = samples(scraped(client)["ragsite_request_seconds"], "_count")

@@ -52,6 +52,7 @@ def test_an_address_without_the_packages_is_a_warning_and_the_site_starts() -> N
     assert "requirements-otel.txt" in done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_requests_and_their_statements_are_told_without_what_was_asked() -> None:
     done = run(IN_MEMORY, DATABASE_URL=database_url_of_tests())

@@ -133,6 +133,7 @@ def test_with_a_worker_the_hits_are_those_of_a_model_at_home(
     assert monotonic() - started < TIMEOUT / 2
 
 
+@pytest.mark.nightly
 def test_a_question_is_answered_while_the_worker_is_in_the_middle_of_a_long_task(
     settings: Any, broker: Redis, start_worker: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_question_is_answered_while_the_worker_is_in_the_middle_of_a_long_task
         broker.rpush(ENOUGH, "now")
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_is_missed_when_it_has_been_silent_for_a_while(
     settings: Any, broker: Redis, start_worker: Callable[..., subprocess.Popen[bytes]]
 ) -> None:

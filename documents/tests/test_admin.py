@@ -372,6 +372,7 @@ def test_every_model_of_ours_is_in_the_admin() -> None:
     assert not missing
 
 
+@pytest.mark.nightly
 def test_every_list_and_row_has_a_page_that_is_searched_narrowed_and_read_lightly(
     client: Client, rows: dict[type[models.Model], models.Model]
 ) -> None:

@@ -389,6 +389,7 @@ def _cancel_quietly(run: IngestionRun) -> None:
         assert IngestionRun.objects.get(pk=run.pk).is_finished
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_real_workers_go_on_with_what_was_not_cancelled(
     celery_worker_process: WorkerProcess,

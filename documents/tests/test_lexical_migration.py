@@ -41,6 +41,7 @@ def half_indexed() -> Collection:
     return collection
 
 
+@pytest.mark.nightly
 def test_back_and_forth_again_every_chunk_is_found_with_the_same_score(
     collection: Collection,
 ) -> None:
@@ -76,6 +77,7 @@ def former_statistics_are_counted_anew() -> None:
         assert cursor.fetchone()[0] == 0
 
 
+@pytest.mark.nightly
 def test_chunks_are_found_before_they_are_in_segments(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

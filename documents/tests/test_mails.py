@@ -149,6 +149,7 @@ def test_nobody_puts_an_attachment_into_a_mail_that_they_may_not_see(
     assert set(keys) == {"a.eml", "a.eml!/c.txt"}
 
 
+@pytest.mark.nightly
 def test_hostile_mails_are_named_and_nothing_else_stops(
     collection: Collection, tmp_path: Path
 ) -> None:

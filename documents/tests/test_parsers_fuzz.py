@@ -29,6 +29,7 @@ def test_the_files_that_are_mutated_are_read(name: str) -> None:
     assert isinstance(taken(name, seeds()[name], limits=LIMITS), PreparedDocument)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", seeds())
 def test_a_mutated_file_is_read_or_refused(name: str) -> None:
     for number in range(MUTATIONS):
@@ -37,6 +38,7 @@ def test_a_mutated_file_is_read_or_refused(name: str) -> None:
         taken(name, mutated(random, seeds()[name], other), limits=LIMITS)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name[:30]).strip("'"))
 def test_a_hostile_file_is_read_or_refused(name: str) -> None:
     taken(name, HOSTILE[name](), limits=LIMITS)

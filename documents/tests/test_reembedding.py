@@ -418,6 +418,7 @@ def ask(settings: Any) -> Callable[[Collection], Callable[[int, str], list[str]]
     return make
 
 
+@pytest.mark.nightly
 def test_many_chunks_move_under_a_searcher_and_a_kill(
     wide: EmbeddingSpace, ask: Callable[..., Any]
 ) -> None:

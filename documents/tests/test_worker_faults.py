@@ -90,6 +90,7 @@ STAGES = [
 ]
 
 
+@pytest.mark.nightly
 def test_a_worker_killed_inside_any_transaction_leaves_nothing_half_done(
     unstarted_worker_process: WorkerProcess,
 ) -> None:
@@ -104,6 +105,7 @@ def test_a_worker_killed_inside_any_transaction_leaves_nothing_half_done(
     assert_each_once(run)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_asked_to_end_ends_what_it_is_at_and_leaves_the_rest(
     unstarted_worker_process: WorkerProcess,
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_worker_that_is_asked_to_end_ends_what_it_is_at_and_leaves_the_rest(
     assert_each_once(run)
 
 
+@pytest.mark.nightly
 def test_two_workers_share_the_work_and_do_none_of_it_twice(
     celery_worker_process: WorkerProcess,
 ) -> None:

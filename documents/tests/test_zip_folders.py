@@ -62,6 +62,7 @@ def work_through(archive: int) -> None:
     pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_takes_the_files_out_of_a_large_archive(
     collection: Collection, monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,7 @@ def graphml_ids(answer: Any) -> set[str | None]:
     return {node.get("id") for node in root.iter("{http://graphml.graphdrawing.org/xmlns}node")}
 
 
+@pytest.mark.nightly
 def test_any_id_is_written_read_followed_and_deleted(client: APIClient) -> None:
     every = {*IDS.values()}
     for id in every:

@@ -61,6 +61,7 @@ def is_whole() -> bool:
     return not bare.exists() and not Edge.objects.filter(evidence=None).exists()
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_loses_nothing_and_nothing_is_there_twice(
     unstarted_worker_process: WorkerProcess, stub: StubServer
 ) -> None:

@@ -65,6 +65,7 @@ def make_chain(workspace: Workspace, length: int, prefix: str = "link") -> list[
     return nodes
 
 
+@pytest.mark.nightly
 def test_a_star_of_thousands_is_looked_at_in_parts(workspace: Workspace, scope: GraphScope) -> None:
     make_star(workspace, LEAVES)
     page = services.neighbors(scope=scope, id="hub", limit=3)

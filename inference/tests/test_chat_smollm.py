@@ -15,6 +15,7 @@ TOKENS = 8
 
 pytestmark = [
     pytest.mark.model,
+    pytest.mark.nightly,
     pytest.mark.skipif(not installed(), reason="no small model here: `make setup-dev` installs it"),
 ]
 

@@ -161,6 +161,7 @@ print(sorted({"torch", "transformers"} & sys.modules.keys()))
     assert run(program) == "[]"
 
 
+@pytest.mark.nightly
 def test_backends_import_neither_django_nor_celery():
     program = """
 import sys

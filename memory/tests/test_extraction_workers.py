@@ -56,6 +56,7 @@ def all_are_read() -> bool:
     return not ExtractionItem.objects.exclude(state=State.IDLE).exists()
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_loses_nothing_and_nothing_is_there_twice(
     unstarted_worker_process: WorkerProcess, stub: StubServer
 ) -> None:

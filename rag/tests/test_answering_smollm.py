@@ -14,6 +14,7 @@ from rag.tests.asking import reader
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.model,
+    pytest.mark.nightly,
     pytest.mark.skipif(not installed(), reason="no small model here: `make setup-dev` installs it"),
 ]
 

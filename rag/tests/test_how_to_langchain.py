@@ -13,7 +13,7 @@ from documents.tests.factories import CollectionFactory, MembershipFactory
 from rag.tests.conftest import ROOT, SiteProcess
 from rag.tests.mcp_world import secret_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly]
 
 PAGE = ROOT / "docs" / "how-to" / "use-with-langchain.md"
 MOVING = "In March we move to the new house."

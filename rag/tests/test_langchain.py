@@ -26,7 +26,7 @@ from rag.retriever import Retriever
 from rag.tests.conftest import ROOT, SiteProcess, commit
 from rag.tests.mcp_world import VACATION, World, make_world, secret_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -89,6 +89,7 @@ def test_every_tool_and_resource_is_there_and_a_revoked_key_ends_it(
     with_client({**site_environment, "RAGSITE_API_KEY": secret}, use)
 
 
+@pytest.mark.nightly
 def test_the_key_may_come_from_a_file_and_the_protocol_be_the_new_one(
     site_environment: dict[str, str], world: World, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_without_a_key_that_opens_something_it_says_so(
         assert refused.value.returncode == 2
 
 
+@pytest.mark.nightly
 def test_without_its_database_it_says_so_where_no_client_takes_it_for_a_message(
     site_environment: dict[str, str], world: World
 ) -> None:
@@ -203,6 +205,7 @@ def test_nothing_but_messages_is_written_and_it_ends_with_its_client(
         assert "Traceback" not in process.stderr.read()
 
 
+@pytest.mark.nightly
 def test_it_ends_at_an_interrupt_though_its_input_is_open(
     site_environment: dict[str, str], world: World
 ) -> None:

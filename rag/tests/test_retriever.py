@@ -271,6 +271,7 @@ def test_a_cancelled_search_returns_at_once_and_leaves_nothing_open(handbook: Re
     run(work())
 
 
+@pytest.mark.nightly
 def test_a_plain_script_needs_two_lines_more(
     world: World, site_environment: dict[str, str]
 ) -> None:

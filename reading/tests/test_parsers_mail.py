@@ -119,6 +119,7 @@ def test_a_picture_that_the_text_shows_is_no_attachment() -> None:
     assert unpack_mail(written.as_bytes(), name="a.eml").parts == ()
 
 
+@pytest.mark.nightly
 def test_of_five_thousand_attachments_the_first_thousand_are_read() -> None:
     data = many_attachments(5_000)
     parts = unpack_mail(data, name="a.eml").parts

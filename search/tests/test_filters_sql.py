@@ -107,6 +107,7 @@ def alices(chunk: Chunk, asked: Any) -> Scope:
     )
 
 
+@pytest.mark.nightly
 @given(
     drawn=st.lists(rows, min_size=len(ACCESS), max_size=len(ACCESS)),
     asked=st.lists(filters, min_size=1, max_size=4),

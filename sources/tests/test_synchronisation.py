@@ -361,6 +361,7 @@ def test_people_name_only_folders_that_may_be_read(collection: Collection, tmp_p
         services.first_items("folder", {"pth": "/"})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("place", "seed"), RANDOM, indirect=["place"], ids=_id)
 def test_random_changes_and_faults_lose_nothing_and_delete_nothing_that_is_there(
     place: Place, seed: int, collection: Collection, monkeypatch: pytest.MonkeyPatch

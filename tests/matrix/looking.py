@@ -15,8 +15,7 @@ from tests.matrix.states import State, World
 MAX_PAGE_BYTES = 100 * 1024
 #: The states of an area take turns, a layout for the thumb in one theme and one for the mouse in
 #: the other: all are made of the same colours and parts, and axe takes longer than everything else.
-Look = tuple[int, str]
-AXE_LOOKS: tuple[Look, ...] = ((390, "dark"), (1440, "light"))
+AXE_LOOKS = ((390, "dark"), (1440, "light"))
 #: `MATRIX_LOOKS=all` has axe look at every state in every size and both themes, and keeps a
 #: screenshot of each.
 ALL_LOOKS = os.environ.get("MATRIX_LOOKS") == "all"
@@ -38,10 +37,10 @@ RUN_AXE = """async () => {
 
 
 def look_at(
-    browser: Browser, site: str, world: World, area: str, state: State, look: Look | None
+    browser: Browser, site: str, world: World, area: str, state: State, look: tuple[int, str]
 ) -> list[str]:
     """What is wrong with the state: nothing, it is to be hoped. Axe looks at it in the width and
-    theme of `look`, if there is one."""
+    theme of `look`."""
     visit = Visit(browser, site, viewport={"width": 1440, "height": SIZES[1440]})
     try:
         if state.prepare:
@@ -58,7 +57,7 @@ def look_at(
 
 
 def _problems(
-    visit: Visit, world: World, area: str, state: State, look: Look | None
+    visit: Visit, world: World, area: str, state: State, look: tuple[int, str]
 ) -> Iterator[str]:
     if state.login:
         visit.begin_session(world.alice)
@@ -89,7 +88,7 @@ def _weight(answer: Response) -> int:
     return 0 if streamed or 300 <= answer.status < 400 else len(answer.body())
 
 
-def _looks(visit: Visit, area: str, state: State, look: Look | None) -> Iterator[str]:
+def _looks(visit: Visit, area: str, state: State, look: tuple[int, str]) -> Iterator[str]:
     """At every size, as a theme changes no layout; axe in one size and theme, or in all."""
     page = visit.page
     for width, height in SIZES.items():
@@ -97,7 +96,7 @@ def _looks(visit: Visit, area: str, state: State, look: Look | None) -> Iterator
         if visit.scrolls_sideways():
             yield f"{width}: scrolls sideways"
         for scheme in SCHEMES:
-            if (width, scheme) != look and not (ALL_LOOKS and look):
+            if (width, scheme) != look and not ALL_LOOKS:
                 continue
             # No colour may be on its way from one theme to the other when axe looks at it.
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")

@@ -16,7 +16,7 @@ LONG = f"<b>\"'& {'w' * 80}"
 def _many_authors(world: World) -> None:
     Collection.objects.filter(pk=world.leaflets.pk).update(facets=["author"])
     for number in range(12):
-        document = DocumentFactory(collection=world.leaflets, title=f"{LONG} {number}")
+        document = DocumentFactory(collection=world.leaflets, title=f"Leaflet {number}")
         metadata = {"author": f"Author of the {number}th leaflet and its side effects"}
         ChunkFactory(document=document, metadata=metadata, heading_path=[LONG, "Side effects"])
 

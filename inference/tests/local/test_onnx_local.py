@@ -135,6 +135,7 @@ def test_minilm_has_the_vectors_that_torch_makes():
     assert cosines(together, alone).min() >= 0.99999
 
 
+@pytest.mark.nightly
 @pytest.mark.model
 @pytest.mark.parametrize(("dtype", "least"), [("float32", 0.999999), (None, 0.995)])
 def test_the_multilingual_model_has_the_vectors_that_torch_makes(dtype, least):

@@ -11,7 +11,7 @@ from inference.local.model_folder import MULTILINGUAL_E5, locate_model
 from inference.local.packed_encoder import PackedWordTable
 from inference.local.packed_model import PackedModel
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
 TEXTS = [
     "How much protein should a woman eat a day?",

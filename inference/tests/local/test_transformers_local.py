@@ -53,6 +53,7 @@ def test_a_text_has_the_same_vector_alone_and_in_a_padded_batch(exact):
     assert cosines(together, alone).min() >= 0.99999
 
 
+@pytest.mark.nightly
 def test_texts_are_compared_by_their_vectors_and_token_by_token(exact):
     question = "How much of the medicine may I take a day?"
     compared = exact.compare(question, TEXTS)
