@@ -240,7 +240,7 @@ class InvitationAdmin(ReadOnlyAdmin):
     def revoke(self, request: HttpRequest, queryset: QuerySet[Invitation]) -> None:
         for invitation in queryset:
             revoke_invitation(invitation=invitation)
-        messages.success(request, gettext("Their links open nothing any more."))
+        messages.success(request, gettext("Their links no longer work."))
 
 
 @admin.register(IdempotencyRecord)
@@ -363,7 +363,7 @@ class ChangeAdmin(ReadOnlyAdmin):
     list_select_related = ["user", "workspace"]
     search_fields = ["thing"]
     search_help_text = gettext_lazy(
-        "The number of a thing, a document or a collection, or a user's whole name."
+        "The id of an object, document or collection, or a full user name."
     )
     ordering = ["-id"]
     sortable_by = ["what"]

@@ -56,8 +56,8 @@ class KeyLimited(Forbidden):
     def __init__(self) -> None:
         super().__init__(
             gettext(
-                "This API key is limited to some collections, and this belongs to the whole"
-                " workspace. Make one without that limit, under API keys."
+                "This API key is limited to some collections, but this request needs the"
+                " whole workspace. Create a key without that limit under API keys."
             )
         )
 
@@ -82,19 +82,20 @@ def create_key(
     if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         raise InvalidInput(
             gettext(
-                "A name has 1 to {limit} printable characters. Call the key after what will use it."
+                "A name has 1 to {limit} printable characters. Name the key after the"
+                " program that uses it."
             ).format(limit=MAX_NAME_CHARACTERS),
             field="name",
         )
     wanted = _checked_scopes(scopes)
     if expires_at is not None and expires_at <= timezone.now():
         raise InvalidInput(
-            gettext("This moment has passed. Choose a later one."), field="expires_at"
+            gettext("This time is in the past. Choose a later one."), field="expires_at"
         )
     limits = set(collections)
     rows = workspace.collections.using(workspace.alias).filter(pk__in=limits)
     if missing := limits - set(rows.values_list("pk", flat=True)):
-        raise NotFound(gettext("There is no collection {pk} here.").format(pk=min(missing)))
+        raise NotFound(gettext("The collection {pk} does not exist here.").format(pk=min(missing)))
     if maker is not None and maker.collections:
         raise KeyLimited
     if maker is not None:
@@ -108,9 +109,7 @@ def create_key(
         )
     if ApiKey.objects.usable().filter(membership=membership).count() >= MAX_KEYS:
         raise Conflict(
-            gettext("You have {limit} keys already. Revoke those that nobody uses.").format(
-                limit=MAX_KEYS
-            )
+            gettext("You already have {limit} keys. Revoke unused ones.").format(limit=MAX_KEYS)
         )
     secret = SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     with transaction.atomic():
@@ -192,7 +191,7 @@ def _checked_scopes(scopes: Iterable[str]) -> list[str]:
     wanted = set(scopes)
     if unknown := wanted - set(Scope.values):
         raise InvalidInput(
-            gettext("There is no scope “{unknown}”. There are: {names}.").format(
+            gettext("The scope “{unknown}” does not exist. Choose from: {names}.").format(
                 unknown=min(unknown), names=", ".join(Scope.values)
             ),
             field="scopes",
@@ -209,14 +208,14 @@ def _check_maker(maker: ApiKey, scopes: list[str], expires_at: datetime | None) 
     if more := [scope for scope in scopes if scope not in maker.scopes]:
         raise Forbidden(
             gettext(
-                "A key can give only the scopes that it has, which do not include"
-                " “{more}”. Log in to make this one."
+                "A key can grant only its own scopes, which do not include “{more}”. Log"
+                " in to create this key."
             ).format(more=more[0])
         )
     if maker.expires_at is not None and (expires_at is None or expires_at > maker.expires_at):
         raise Forbidden(
             gettext(
-                "A key can make none that outlives it, which ends {moment}. Name that"
-                " moment or an earlier one, or log in."
+                "A new key cannot outlive this key, which expires at {moment}. Choose"
+                " that time or an earlier one, or log in."
             ).format(moment=maker.expires_at.isoformat())
         )

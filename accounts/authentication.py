@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext, ngettext
 from drf_spectacular.authentication import BasicScheme as SpectacularBasicScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework import authentication
@@ -25,7 +26,6 @@ from accounts.sign_in import (
 )
 from common.rls import bypass_rls, restrict_workspaces
 from common.shards import choose_shard
-from common.text import pluralized
 
 
 class KeyAuthentication(BaseAuthentication):
@@ -171,10 +171,16 @@ class RateThrottle(BaseThrottle):
             view.quota_headers = rate_limit_headers(name, quota)
             if not quota.passes:
                 wait = max(1, quota.wait)
-                what = "requests that have a model work" if name == MODELS_QUOTA else "requests"
+                message = (
+                    gettext("The limit of {rate} for requests to models is reached.")
+                    if name == MODELS_QUOTA
+                    else gettext("The limit of {rate} for requests is reached.")
+                )
+                again = ngettext(
+                    "Try again in {number} second.", "Try again in {number} seconds.", wait
+                )
                 raise TooManyRequests(
-                    f"You may make {quota.rate}, of {what}, and have. Try again in"
-                    f" {pluralized(wait, 'second')}.",
+                    f"{message.format(rate=quota.rate)} {again.format(number=wait)}",
                     retry_after=wait,
                 )
         return True

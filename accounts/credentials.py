@@ -37,17 +37,17 @@ class Identity(models.Model):
     )
     method = models.CharField(max_length=10, choices=SignInMethod, editable=False)
     issuer = models.CharField(
-        max_length=500, editable=False, help_text=gettext_lazy("Who vouches for the person.")
+        max_length=500, editable=False, help_text=gettext_lazy("The issuer of the identity.")
     )
     subject = models.CharField(
-        max_length=255, editable=False, help_text=gettext_lazy("The person's id there.")
+        max_length=255, editable=False, help_text=gettext_lazy("The person's id at the issuer.")
     )
     groups = ArrayField(
         models.CharField(max_length=150),
         default=list,
         blank=True,
         editable=False,
-        help_text=gettext_lazy("What the issuer said last."),
+        help_text=gettext_lazy("The last claims from the issuer."),
     )
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
@@ -88,7 +88,7 @@ class SecondFactor(models.Model):
         models.CharField(max_length=64),
         default=list,
         blank=True,
-        help_text=gettext_lazy("SHA-256 of the recovery codes that are left."),
+        help_text=gettext_lazy("SHA-256 of the remaining recovery codes."),
     )
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)

@@ -54,16 +54,16 @@ def _check_allowed(provider: Provider, person: ExternalPerson) -> None:
     if not person.subject.strip() or "\0" in person.subject or len(person.subject) > 255:
         raise SignInRefused(
             Refusal.ANSWER,
-            gettext("{provider} did not say who you are. Ask whoever runs this site.").format(
-                provider=provider.label
-            ),
+            gettext(
+                "{provider} did not send your identity. Contact the operator of this site."
+            ).format(provider=provider.label),
         )
     if provider.allowed_groups and not (person.groups or set()) & set(provider.allowed_groups):
         raise SignInRefused(
             Refusal.GROUP,
             gettext(
-                "Your account at {provider} is in none of the groups that may come in here. Ask"
-                " whoever runs this site."
+                "Your account at {provider} is not in a group with access to this site."
+                " Contact the operator of this site."
             ).format(provider=provider.label),
         )
     domain = person.email.rpartition("@")[2].lower()
@@ -72,8 +72,8 @@ def _check_allowed(provider: Provider, person: ExternalPerson) -> None:
         raise SignInRefused(
             Refusal.DOMAIN,
             gettext(
-                "{provider} names no confirmed address of yours that may come in here. Ask whoever"
-                " runs this site."
+                "{provider} sent no verified email address with access to this site."
+                " Contact the operator of this site."
             ).format(provider=provider.label),
         )
 
@@ -83,8 +83,8 @@ def refused_answer(provider: Provider) -> SignInRefused:
     return SignInRefused(
         Refusal.ANSWER,
         gettext(
-            "What {provider} answered is not valid. Sign in again; if that does not help, tell"
-            " whoever runs this site."
+            "{provider} sent an invalid answer. Sign in again; if this continues,"
+            " contact the operator of this site."
         ).format(provider=provider.label),
     )
 
@@ -115,7 +115,7 @@ def _linked_user(provider: Provider, person: ExternalPerson) -> User:
     if not user.is_active:
         raise SignInRefused(
             Refusal.INACTIVE,
-            gettext("Your account here is switched off. Ask whoever runs this site."),
+            gettext("Your account here is disabled. Contact the operator of this site."),
         )
     if person.groups is not None:
         workspace = Workspace.objects.filter(
@@ -149,15 +149,14 @@ def _new_user(provider: Provider, person: ExternalPerson) -> User:
     if not provider.create:
         raise SignInRefused(
             Refusal.NO_ACCOUNT,
-            gettext(
-                "You have no account here yet. Ask whoever runs this site to make one for you."
-            ),
+            gettext("You have no account here yet. Ask the operator of this site to create one."),
         )
     if workspace is None:
         raise SignInRefused(
             Refusal.WORKSPACE,
             gettext(
-                "The workspace “{slug}” for new people does not exist. Ask whoever runs this site."
+                "The workspace “{slug}” for new users does not exist. Contact the"
+                " operator of this site."
             ).format(slug=provider.workspace),
         )
     user = User(

@@ -18,15 +18,15 @@ from accounts.sign_in import SignInRefused, check_password_allowed, record_refus
 SCOPE_LABELS = {
     Scope.READ: gettext_lazy("read documents, search, see the graph"),
     Scope.WRITE: gettext_lazy("add, change and delete documents and the graph"),
-    Scope.MEMORY: gettext_lazy("read and change what is remembered of you"),
+    Scope.MEMORY: gettext_lazy("read and change your memory"),
     Scope.CHAT: gettext_lazy("ask chat models, run pipelines and tools"),
-    Scope.ADMIN: gettext_lazy("make and revoke API keys"),
+    Scope.ADMIN: gettext_lazy("create and revoke API keys"),
 }
 LIFETIMES = {
     "30": gettext_lazy("30 days"),
     "90": gettext_lazy("90 days"),
     "365": gettext_lazy("a year"),
-    "": gettext_lazy("until it is revoked"),
+    "": gettext_lazy("until revoked"),
 }
 
 
@@ -45,7 +45,7 @@ class LoginForm(AuthenticationForm):
             raise forms.ValidationError(str(error), code=error.code) from error
 
     def confirm_login_allowed(self, user: Any) -> None:
-        """Said only to whoever knows the password."""
+        """Refuse a disallowed login only after the password was correct."""
         super().confirm_login_allowed(user)
         try:
             check_password_allowed(user)
@@ -82,7 +82,7 @@ class NewPasskeyForm(forms.Form):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=MAX_NAME_CHARACTERS,
-        help_text=gettext_lazy("Where it is, such as “laptop” or “blue stick”."),
+        help_text=gettext_lazy("The device, such as “laptop” or “blue key”."),
     )
     answer = forms.CharField(max_length=20_000, widget=forms.HiddenInput)
 
@@ -93,20 +93,20 @@ class NewKeyForm(forms.Form):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=MAX_NAME_CHARACTERS,
-        help_text=gettext_lazy("What will use it, such as “nightly import”."),
+        help_text=gettext_lazy("The program that uses it, such as “nightly import”."),
     )
     scopes = forms.MultipleChoiceField(
-        label=gettext_lazy("What it may do"),
+        label=gettext_lazy("Scopes"),
         choices=[
             (scope.value, format_lazy("{}: {}", scope.value, text))
             for scope, text in SCOPE_LABELS.items()
         ],
         widget=forms.CheckboxSelectMultiple,
-        help_text=gettext_lazy("Never more than you may yourself."),
+        help_text=gettext_lazy("Limited to your own rights."),
         error_messages={"required": gettext_lazy("Choose at least one.")},
     )
     days = forms.ChoiceField(
-        label=gettext_lazy("Works for"), choices=list(LIFETIMES.items()), required=False
+        label=gettext_lazy("Valid for"), choices=list(LIFETIMES.items()), required=False
     )
 
     collections = forms.TypedMultipleChoiceField(
@@ -115,8 +115,8 @@ class NewKeyForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=gettext_lazy(
-            "None ticked: all. With some, it opens nothing else: neither memory and conversations,"
-            " nor what people put into the graph by hand."
+            "None selected: all collections. If some are selected, the key gives no"
+            " access to memory, conversations or manual entries of the graph."
         ),
     )
 

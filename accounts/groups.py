@@ -32,7 +32,7 @@ def create_group(
     name = _checked_name(workspace, name)
     if workspace.groups.count() >= MAX_GROUPS:
         raise Conflict(
-            gettext("There are {limit} groups already. Delete those that nobody needs.").format(
+            gettext("The limit of {limit} groups is reached. Delete unused ones.").format(
                 limit=MAX_GROUPS
             )
         )
@@ -78,10 +78,10 @@ def delete_group(*, group: WorkspaceGroup) -> None:
         if count := rows.count():
             raise Conflict(
                 ngettext(
-                    "{count} document or source is shared with this group. Change who may see it"
-                    " first.",
-                    "{count} documents or sources are shared with this group. Change who may see"
-                    " them first.",
+                    "{count} document or source is shared with this group. Change its"
+                    " access first.",
+                    "{count} documents or sources are shared with this group. Change"
+                    " their access first.",
                     count,
                 ).format(count=count)
             )
@@ -112,7 +112,7 @@ def set_members(*, group: WorkspaceGroup, user_ids: Iterable[int]) -> None:
     )
     if missing := wanted - found.keys():
         raise InvalidInput(
-            gettext("User {pk} is no member of the workspace. Add them to it first.").format(
+            gettext("User {pk} is not a member of the workspace. Add the user first.").format(
                 pk=min(missing)
             ),
             field="members",
@@ -128,7 +128,7 @@ def set_groups(*, membership: Membership, group_ids: Iterable[int]) -> None:
     wanted = set(group_ids)
     groups = WorkspaceGroup.objects.filter(workspace=membership.workspace_id)
     if missing := wanted - set(groups.filter(pk__in=wanted).values_list("pk", flat=True)):
-        raise NotFound(gettext("There is no group {pk} here.").format(pk=min(missing)))
+        raise NotFound(gettext("The group {pk} does not exist here.").format(pk=min(missing)))
     for group in groups:
         there = _member_ids(group, source="")
         if (membership.pk in there) != (group.pk in wanted):
@@ -229,7 +229,7 @@ def _checked_name(workspace: Workspace, name: str, group: WorkspaceGroup | None 
     others = WorkspaceGroup.objects.filter(workspace=workspace, name__iexact=name)
     if others.exclude(pk=group.pk if group else None).exists():
         raise Conflict(
-            gettext("There is a group “{name}” already. Choose another name.").format(name=name)
+            gettext("A group named “{name}” already exists. Choose another name.").format(name=name)
         )
     return name
 
@@ -241,7 +241,8 @@ def checked_external_names(names: Iterable[str]) -> list[str]:
     if too_long or len(found) > MAX_EXTERNAL_NAMES or not all(map(str.isprintable, found)):
         raise InvalidInput(
             gettext(
-                "There may be {number} names elsewhere, of up to {limit} printable characters each."
+                "A group or member can have {number} names in other systems, each of up"
+                " to {limit} printable characters."
             ).format(number=MAX_EXTERNAL_NAMES, limit=MAX_EXTERNAL_NAME_CHARACTERS),
             field="external_names",
         )

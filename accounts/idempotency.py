@@ -9,6 +9,7 @@ from uuid import uuid4
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from accounts.models import IdempotencyRecord, Workspace
 from common.errors import Conflict, InvalidInput, RagsiteError
@@ -39,8 +40,9 @@ def check_key(key: str) -> None:
     """Raise InvalidInput unless `key` is a valid Idempotency-Key."""
     if not key or len(key) > MAX_KEY_CHARACTERS or not key.isascii() or not key.isprintable():
         raise InvalidInput(
-            f"An Idempotency-Key has 1 to {MAX_KEY_CHARACTERS} printable ASCII characters. A UUID"
-            " will do.",
+            gettext(
+                "An Idempotency-Key has 1 to {limit} printable ASCII characters, such as a UUID."
+            ).format(limit=MAX_KEY_CHARACTERS),
             field="Idempotency-Key",
         )
 
@@ -81,13 +83,17 @@ def claim_or_replay(
                 return held
             if held.fingerprint != fingerprint:
                 raise KeyReused(
-                    "This Idempotency-Key belongs to another request: its address or its body was"
-                    " different. Use a new key."
+                    gettext(
+                        "This Idempotency-Key belongs to a request with another address or"
+                        " body. Use a new key."
+                    )
                 )
             if is_open:
                 raise KeyInUse(
-                    "The first request with this Idempotency-Key is still being worked on. Send it"
-                    " again in a moment for its answer."
+                    gettext(
+                        "The first request with this Idempotency-Key is still in progress."
+                        " Send it again in a moment for its answer."
+                    )
                 )
             return held
 

@@ -58,7 +58,7 @@ def create_invitation(
     expires_at = expires_at or now + timedelta(days=7)
     if not now < expires_at <= now + timedelta(days=MAX_DAYS, minutes=1):
         raise InvalidInput(
-            gettext("An invitation ends within {limit} days from now.").format(limit=MAX_DAYS),
+            gettext("An invitation must expire within {limit} days.").format(limit=MAX_DAYS),
             field="expires_at",
         )
     if max_uses is not None and not 1 <= max_uses <= MAX_USES:
@@ -73,14 +73,14 @@ def create_invitation(
         try:
             validate_email(email)
         except ValueError as error:
-            raise InvalidInput(gettext("This is no email address."), field="email") from error
+            raise InvalidInput(gettext("This is not an email address."), field="email") from error
     wanted = set(groups)
     known = WorkspaceGroup.objects.filter(workspace=workspace, pk__in=wanted)
     if missing := wanted - set(known.values_list("pk", flat=True)):
-        raise NotFound(gettext("There is no group {pk} here.").format(pk=min(missing)))
+        raise NotFound(gettext("The group {pk} does not exist here.").format(pk=min(missing)))
     if Invitation.objects.open().filter(workspace=workspace).count() >= MAX_OPEN:
         raise Conflict(
-            gettext("There are {limit} open invitations. Revoke those that nobody needs.").format(
+            gettext("The limit of {limit} open invitations is reached. Revoke unused ones.").format(
                 limit=MAX_OPEN
             )
         )
@@ -111,8 +111,9 @@ def send_invitation(*, invitation: Invitation, url: str) -> str:
         send_mail(
             gettext("You are invited to “{workspace}”").format(workspace=invitation.workspace),
             gettext(
-                "{user} invites you to “{workspace}”. Open this link to join; it works until"
-                " {day}:\n\n{url}\n\nWhoever has the link can join with it: do not pass it on."
+                "{user} invites you to “{workspace}”. Open this link to join; it is"
+                " valid until {day}:\n\n{url}\n\nAnyone with the link can join. Do not share"
+                " it."
             ).format(
                 user=invitation.created_by,
                 workspace=invitation.workspace,
@@ -135,8 +136,8 @@ def open_invitation(token: str) -> Invitation:
     if found is None:
         raise NotFound(
             gettext(
-                "This invitation is not valid, or no more: it has ended, was revoked, or was used."
-                " Ask for a new one."
+                "This invitation is not valid. It has expired, was revoked, or was"
+                " already used. Ask for a new one."
             )
         )
     return found

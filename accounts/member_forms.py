@@ -14,9 +14,9 @@ from accounts.invitations import mail_is_sent
 from accounts.models import Invitation, Membership, Role, User, Workspace, WorkspaceGroup
 
 ROLE_CHOICES = [
-    (Role.VIEWER, gettext_lazy("Viewer: reads, searches and asks")),
-    (Role.EDITOR, gettext_lazy("Editor: also adds, changes and deletes documents")),
-    (Role.OWNER, gettext_lazy("Owner: also manages members, groups and invitations")),
+    (Role.VIEWER, gettext_lazy("Viewer: can read, search and ask")),
+    (Role.EDITOR, gettext_lazy("Editor: can also add, change and delete documents")),
+    (Role.OWNER, gettext_lazy("Owner: can also manage members, groups and invitations")),
 ]
 DAYS = {
     "1": gettext_lazy("a day"),
@@ -37,7 +37,7 @@ class ExternalNamesField(forms.CharField):
 
     def __init__(self, *, help_text: Any) -> None:
         super().__init__(
-            label=gettext_lazy("What other systems call it"),
+            label=gettext_lazy("Names in other systems"),
             required=False,
             max_length=(MAX_EXTERNAL_NAME_CHARACTERS + 2) * MAX_EXTERNAL_NAMES,
             widget=forms.Textarea(attrs={"rows": 3}),
@@ -77,7 +77,7 @@ class MemberForm(GroupsForm):
     role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLE_CHOICES)
     external_names = ExternalNamesField(
         help_text=gettext_lazy(
-            "A name a line, such as the user name or the email address at a source of documents."
+            "One name per line, such as the user name or email address at a source of documents."
         )
     )
 
@@ -100,8 +100,8 @@ class GroupForm(forms.Form):
     name = forms.CharField(label=gettext_lazy("Name"), max_length=MAX_NAME_CHARACTERS)
     external_names = ExternalNamesField(
         help_text=gettext_lazy(
-            "A name a line: by the sign-in of your firm, or at a source of documents. Its own name"
-            " counts, too."
+            "One name per line: from your company's sign-in, or from a source of"
+            " documents. The name of the group itself also counts."
         )
     )
     members = forms.TypedMultipleChoiceField(
@@ -135,15 +135,15 @@ class InvitationForm(GroupsForm):
 
     role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLE_CHOICES, initial=Role.VIEWER)
     days = forms.ChoiceField(
-        label=gettext_lazy("Works for"), choices=list(DAYS.items()), initial="7"
+        label=gettext_lazy("Valid for"), choices=list(DAYS.items()), initial="7"
     )
     uses = forms.ChoiceField(
         label=gettext_lazy("For"), choices=list(USES.items()), required=False, initial="1"
     )
     email = forms.EmailField(
-        label=gettext_lazy("Send it to"),
+        label=gettext_lazy("Send to"),
         required=False,
-        help_text=gettext_lazy("An email address. Empty: you copy the link."),
+        help_text=gettext_lazy("An email address. Empty: copy the link yourself."),
     )
 
     field_order = ("role", "groups", "days", "uses", "email")
@@ -170,7 +170,7 @@ class NewAccountForm(UserCreationForm):  # type: ignore[type-arg]  # not generic
     email = forms.EmailField(
         label=gettext_lazy("Email"),
         required=False,
-        help_text=gettext_lazy("May stay empty."),
+        help_text=gettext_lazy("Optional."),
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
     )
 

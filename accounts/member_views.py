@@ -109,7 +109,7 @@ def member(request: HttpRequest, pk: int) -> HttpResponse:
         if not form.errors:
             messages.success(
                 request,
-                gettext("Changed at once for {user}.").format(user=membership.user),
+                gettext("Changed for {user}, effective immediately.").format(user=membership.user),
             )
             return redirect("members")
     claimed = membership.group_members.exclude(source="").select_related("group")
@@ -131,7 +131,7 @@ def member_remove(request: HttpRequest, pk: int) -> HttpResponse:
         remove_member(membership=membership)
         messages.success(
             request,
-            gettext("{user} is no member of {workspace} any more.").format(
+            gettext("{user} is no longer a member of {workspace}.").format(
                 user=membership.user, workspace=workspace
             ),
         )
@@ -172,7 +172,7 @@ def _group_page(
             )
             set_members(group=kept, user_ids=given["members"])
         if not form.errors:
-            messages.success(request, gettext("“{group}” is kept.").format(group=given["name"]))
+            messages.success(request, gettext("“{group}” is saved.").format(group=given["name"]))
             return redirect("members")
     claimed = found.members.exclude(source="").select_related("membership__user") if found else ()
     context = {"group": found, "form": form, "claimed": claimed}
@@ -199,10 +199,10 @@ def invitation_revoke(request: HttpRequest, pk: int) -> HttpResponse:
     require_owner(user=request.user, workspace=workspace)
     found = Invitation.objects.filter(workspace=workspace, pk=pk).first()
     if found is None:
-        raise NotFound(gettext("There is no such invitation."))
+        raise NotFound(gettext("This invitation does not exist."))
     if request.method == "POST":
         revoke_invitation(invitation=found)
-        messages.success(request, gettext("The link opens nothing any more."))
+        messages.success(request, gettext("The link no longer works."))
         return redirect("members")
     return render(request, "accounts/invitation_revoke.html", {"invitation": found})
 
@@ -214,7 +214,7 @@ def _own_workspace_member(request: HttpRequest, pk: int) -> Membership:
     rows = Membership.objects.filter(workspace=workspace, pk=pk)
     found = rows.select_related("user", "workspace").first()
     if found is None:
-        raise NotFound(gettext("There is no such member."))
+        raise NotFound(gettext("This member does not exist."))
     return found
 
 
@@ -223,7 +223,7 @@ def _own_workspace_group(request: HttpRequest, pk: int) -> WorkspaceGroup:
     require_owner(user=request.user, workspace=workspace)
     found = workspace.groups.filter(pk=pk).first()
     if found is None:
-        raise NotFound(gettext("There is no such group."))
+        raise NotFound(gettext("This group does not exist."))
     return found
 
 

@@ -37,7 +37,7 @@ def checked_role(role: str) -> Role:
     """The role of this name. Raises InvalidInput."""
     if role not in Role.values:
         raise InvalidInput(
-            gettext("There is no role “{role}”. There are: {names}.").format(
+            gettext("The role “{role}” does not exist. Choose from: {names}.").format(
                 role=role, names=", ".join(Role.values)
             ),
             field="role",
@@ -125,7 +125,7 @@ def _keep_an_owner(membership: Membership) -> None:
     owners = Membership.objects.filter(workspace=membership.workspace_id, role=Role.OWNER)
     if membership.role == Role.OWNER and not owners.exclude(pk=membership.pk).exists():
         raise Conflict(
-            gettext("“{user}” is the only owner. Make somebody else an owner first.").format(
+            gettext("“{user}” is the only owner. Make another member an owner first.").format(
                 user=membership.user
             )
         )

@@ -46,7 +46,9 @@ class User(AbstractUser):
         blank=True,
         default="",
         db_default="",
-        help_text=gettext_lazy("Of pages, such as “de”. Empty: the browser's."),
+        help_text=gettext_lazy(
+            "The language of pages, such as “de”. Empty: the language of the browser."
+        ),
     )
 
     #: With their workspaces, by name, where they were read with the user of a session.
@@ -73,13 +75,13 @@ class Workspace(TimestampedModel):
         default=shard_for_new_workspace,
         db_default="",
         editable=False,
-        help_text=gettext_lazy("The server that has its rows. Empty: the main database."),
+        help_text=gettext_lazy("The server with its rows. Empty: the main database."),
     )
     is_moving = models.BooleanField(
         default=False,
         db_default=False,
         editable=False,
-        help_text=gettext_lazy("Writers wait, because it is being moved to another shard."),
+        help_text=gettext_lazy("Writes wait during its move to another shard."),
     )
 
     objects = WorkspaceQuerySet.as_manager()
@@ -116,7 +118,7 @@ class Membership(TimestampedModel):
         default=list,
         db_default=[],
         blank=True,
-        help_text=gettext_lazy("What sources of documents call them, as an owner says."),
+        help_text=gettext_lazy("Names at sources of documents, entered by an owner."),
     )
 
     objects = WorkspaceOwnedQuerySet["Membership"].as_manager()
@@ -152,8 +154,7 @@ class WorkspaceGroup(TimestampedModel):
         default=list,
         blank=True,
         help_text=gettext_lazy(
-            "What it is called elsewhere, beside its name: by the sign-in of a firm, or at a source"
-            " of documents."
+            "Other names of the group: in a company's sign-in, or at a source of documents."
         ),
     )
 
@@ -191,7 +192,7 @@ class GroupMember(models.Model):
     source = models.CharField(
         max_length=40,
         blank=True,
-        help_text=gettext_lazy("Which sign-in put them in, and takes them out. Empty: an owner."),
+        help_text=gettext_lazy("The sign-in that manages this membership. Empty: an owner."),
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -232,7 +233,7 @@ class Invitation(models.Model):
     groups = ArrayField(
         models.IntegerField(), default=list, blank=True, help_text=gettext_lazy("Ids of groups.")
     )
-    email = models.EmailField(blank=True, help_text=gettext_lazy("Whom the link was sent to."))
+    email = models.EmailField(blank=True, help_text=gettext_lazy("The recipient of the link."))
     max_uses = models.PositiveIntegerField(
         null=True, blank=True, help_text=gettext_lazy("Empty: without a limit.")
     )
@@ -242,7 +243,7 @@ class Invitation(models.Model):
         default=list,
         blank=True,
         editable=False,
-        help_text=gettext_lazy("Ids of users, whose leaving ends it."),
+        help_text=gettext_lazy("Ids of users. The key ends when one of them leaves."),
     )
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -317,7 +318,9 @@ class ApiKey(models.Model):
     user = models.ForeignKey(User, models.CASCADE, related_name="+")
     membership = models.ForeignKey(Membership, models.CASCADE, related_name="+", editable=False)
     name = models.CharField(max_length=100)
-    prefix = models.CharField(max_length=16, help_text=gettext_lazy("How the secret begins."))
+    prefix = models.CharField(
+        max_length=16, help_text=gettext_lazy("First characters of the secret.")
+    )
     digest = models.CharField(max_length=64, editable=False)
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
     collections = ArrayField(
@@ -325,13 +328,13 @@ class ApiKey(models.Model):
         default=list,
         db_default=[],
         blank=True,
-        help_text=gettext_lazy("Ids of the collections that it opens. Empty: all."),
+        help_text=gettext_lazy("Ids of the collections it gives access to. Empty: all."),
     )
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(
         null=True,
         blank=True,
-        help_text=gettext_lazy("To the minute, so that reading writes seldom."),
+        help_text=gettext_lazy("Accurate to a minute, to limit writes."),
     )
     revoked_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -377,9 +380,7 @@ class IdempotencyRecord(models.Model):
     user = models.ForeignKey(User, models.CASCADE, related_name="+")
     key = models.CharField(max_length=255)
     fingerprint = models.CharField(max_length=64, help_text=gettext_lazy("SHA-256 of the request."))
-    token = models.UUIDField(
-        editable=False, help_text=gettext_lazy("Of the request that does the work.")
-    )
+    token = models.UUIDField(editable=False, help_text=gettext_lazy("The request in progress."))
     leased_until = models.DateTimeField()
     status = models.PositiveSmallIntegerField(null=True, blank=True)
     location = models.CharField(max_length=2000, blank=True)
@@ -429,34 +430,39 @@ class Change(models.Model):
         Workspace, models.CASCADE, null=True, related_name="+", db_index=False
     )
     user = models.ForeignKey(
-        User, models.SET_NULL, null=True, related_name="+", help_text=gettext_lazy("Who did it.")
+        User,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text=gettext_lazy("The user who made the change."),
     )
     key = models.ForeignKey(
         ApiKey,
         models.SET_NULL,
         null=True,
         related_name="+",
-        help_text=gettext_lazy("With which API key."),
+        help_text=gettext_lazy("The API key used."),
     )
     door = models.CharField(
-        max_length=10, blank=True, help_text=gettext_lazy("Where; empty: the site itself.")
+        max_length=10, blank=True, help_text=gettext_lazy("The workspace. Empty: the site itself.")
     )
     action = models.CharField(max_length=20)
-    kind = models.CharField(max_length=20, help_text=gettext_lazy("What kind of thing."))
-    thing = models.BigIntegerField(null=True, help_text=gettext_lazy("Its id, where it is one."))
-    count = models.BigIntegerField(default=1, help_text=gettext_lazy("How many things."))
-    collection = models.BigIntegerField(
-        null=True, help_text=gettext_lazy("Id of the collection it is in.")
+    kind = models.CharField(max_length=20, help_text=gettext_lazy("Kind of object."))
+    thing = models.BigIntegerField(
+        null=True, help_text=gettext_lazy("Its id, for a single object.")
     )
-    document = models.BigIntegerField(
-        null=True, help_text=gettext_lazy("Id of the document it is in.")
-    )
+    count = models.BigIntegerField(default=1, help_text=gettext_lazy("Number of objects."))
+    collection = models.BigIntegerField(null=True, help_text=gettext_lazy("Id of its collection."))
+    document = models.BigIntegerField(null=True, help_text=gettext_lazy("Id of its document."))
     subject = models.CharField(
         max_length=64,
         blank=True,
-        help_text=gettext_lazy("SHA-256 of whose memory it is, to be erased by."),
+        help_text=gettext_lazy("SHA-256 of the memory's user id, for erasure."),
     )
-    details = models.JSONField(default=dict, help_text=gettext_lazy("Fields, values, ids of many."))
+    details = models.JSONField(
+        default=dict,
+        help_text=gettext_lazy("Changed fields and values, or the ids of many objects."),
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = ChangeQuerySet.as_manager()

@@ -63,7 +63,7 @@ def authenticate(request: HttpRequest, provider: Provider) -> tuple[ExternalPers
         if begun is None:
             raise SignInRefused(
                 Refusal.ANSWER,
-                gettext("This sign-in was not begun here, or is over. Sign in again."),
+                gettext("This sign-in was started elsewhere or has expired. Sign in again."),
             )
         token = client.authorize_access_token(
             request,
@@ -132,13 +132,13 @@ class _Conversation:
         from requests import RequestException  # noqa: PLC0415
 
         if isinstance(error, OAuthError) and error.error == "access_denied":
-            message = gettext("The sign-in was cancelled. Sign in again if you want to.")
+            message = gettext("The sign-in was canceled. You can sign in again.")
             raise SignInRefused(Refusal.CANCELLED, message) from error
         if isinstance(error, RequestException):
             raise ProviderUnavailable(
                 gettext(
-                    "{provider} does not answer. Try again in a minute; owners can log in with"
-                    " their password."
+                    "{provider} does not respond. Try again in a minute. Owners can log"
+                    " in with their password."
                 ).format(provider=self._provider.label)
             ) from error
         if isinstance(

@@ -39,7 +39,7 @@ def proxy_sign_in(
             return get_response(request)
         subject = _header(request, provider.username)
         if subject and not _is_trusted(request, provider):
-            message = gettext("The site takes no sign-in from this address.")
+            message = gettext("The site does not accept sign-ins from this address.")
             return error_page(request, status=403, message=message)
         session = request.session
         is_of_proxy = session.get(METHOD_KEY) == SignInMethod.PROXY

@@ -175,7 +175,7 @@ class LoginAttempt:
         for name, caller, rate in self._callers:
             _require(
                 consume(caller=caller, name=name, rate=rate, counts=False),
-                gettext("Too many attempts to log in have failed. Try again in {wait}."),
+                gettext("Too many failed attempts to log in. Try again in {wait}."),
             )
 
     def fail(self) -> None:
@@ -184,9 +184,7 @@ class LoginAttempt:
         """
         quotas = [_count(*each, self._address) for each in self._callers]
         for quota in quotas:
-            _require(
-                quota, gettext("Too many attempts to log in have failed. Try again in {wait}.")
-            )
+            _require(quota, gettext("Too many failed attempts to log in. Try again in {wait}."))
 
 
 def record_failed_key(request: Any) -> None:
@@ -200,9 +198,7 @@ def record_failed_key(request: Any) -> None:
     quota = _count(KEY_QUOTA, address, rate, address)
     _require(
         quota,
-        gettext(
-            "Too many requests came with a key that is none of this site's. Try again in {wait}."
-        ),
+        gettext("Too many requests with an unknown key. Try again in {wait}."),
     )
 
 
@@ -212,7 +208,7 @@ def count_invitation_attempt(request: Any) -> None:
     rate, address = parse_rate(settings.LOGIN_ADDRESS_RATE), client_address(request)
     _require(
         _count(INVITATION_QUOTA, address, rate, address),
-        gettext("Too many attempts to join came from your address. Try again in {wait}."),
+        gettext("Too many attempts to join from your address. Try again in {wait}."),
     )
 
 

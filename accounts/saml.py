@@ -64,7 +64,8 @@ def authenticate(request: HttpRequest, provider: Provider) -> tuple[ExternalPers
     is_ours = begun is not None and 0 <= time() - begun["at"] <= REQUEST_SECONDS
     if not cache.delete(key) or not answer or not is_ours:
         raise SignInRefused(
-            Refusal.ANSWER, gettext("This sign-in was not begun here, or is over. Sign in again.")
+            Refusal.ANSWER,
+            gettext("This sign-in was started elsewhere or has expired. Sign in again."),
         )
     auth = _auth(request, provider, answer=answer)
     from onelogin.saml2.errors import (  # type: ignore[import-untyped]  # noqa: PLC0415

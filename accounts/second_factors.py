@@ -75,7 +75,10 @@ def add_app(request: HttpRequest, *, code: str) -> SecondFactor:
     step = _step_of_code(secret, code) if secret else None
     if step is None:
         raise InvalidInput(
-            gettext("This is not the app's code now. Wait for the next one, and check its clock."),
+            gettext(
+                "This is not the current code of the app. Wait for the next one, and check"
+                " the clock of the device."
+            ),
             field="code",
         )
     user: Any = request.user
@@ -153,7 +156,7 @@ def confirm_code(request: HttpRequest, user: User, code: str) -> None:
                 return
     attempt.fail()
     raise WrongFactor(
-        gettext("This code is wrong, or was used before. Wait for the next one of your app.")
+        gettext("This code is wrong or was already used. Wait for the next code in your app.")
     )
 
 
@@ -220,7 +223,7 @@ def add_passkey(request: HttpRequest, *, name: str, answer: str) -> SecondFactor
     if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         raise InvalidInput(gettext("Give the passkey a name, such as “laptop”."), field="name")
     if _passkeys(user).count() >= MAX_PASSKEYS:
-        raise Conflict(gettext("You have many passkeys already. Remove those that nobody uses."))
+        raise Conflict(gettext("You have reached the limit of passkeys. Remove unused ones."))
     try:
         made = _server(request).register_complete(_challenge(request), json.loads(answer))
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -77,10 +77,13 @@ def _local(view: _View) -> _View:
     @wraps(view)
     def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if settings.SECOND_FACTOR == "off":
-            raise NotFound(gettext("Second factors are switched off on this site."))
+            raise NotFound(gettext("Second factors are disabled on this site."))
         if not _own(request).has_usable_password():
             raise Forbidden(
-                gettext("You sign in with an account elsewhere: set up its second factor there.")
+                gettext(
+                    "You sign in with an external account. Set up the second factor of that"
+                    " account."
+                )
             )
         return view(request, *args, **kwargs)
 
@@ -145,9 +148,7 @@ def password(request: HttpRequest) -> HttpResponse:
     user = _own(request)
     is_recovery = request.session.get(METHOD_KEY) == SignInMethod.LINK and is_fresh(request)
     if not is_recovery and not user.has_usable_password():
-        raise Forbidden(
-            gettext("You sign in with an account elsewhere, and have no password here.")
-        )
+        raise Forbidden(gettext("You sign in with an external account and have no password here."))
     kind: Any = SetPasswordForm if is_recovery else PasswordChangeForm
     form = kind(user, request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -156,7 +157,9 @@ def password(request: HttpRequest) -> HttpResponse:
         list_session(request, user)
         _record(Kind.USER, user.pk, Action.CHANGED, fields=["password"])
         end_sessions(user=user, besides=request.session.session_key)
-        messages.success(request, gettext("The password is changed. Other sessions are ended."))
+        messages.success(
+            request, gettext("The password is changed. All other sessions were ended.")
+        )
         return redirect("security")
     return render(request, "accounts/password.html", {"form": form})
 
@@ -212,7 +215,7 @@ def passkey(request: HttpRequest) -> HttpResponse:
         with errors_in_form(form):
             add_passkey(request, name=form.cleaned_data["name"], answer=form.cleaned_data["answer"])
     if form.is_bound and not form.errors:
-        messages.success(request, gettext("The passkey is made."))
+        messages.success(request, gettext("The passkey is created."))
         return _after_new_factor(request)
     context = {"form": form, "options": new_passkey_options(request)}
     return render(request, "accounts/passkey.html", context, status=400 if form.errors else 200)
@@ -239,7 +242,7 @@ def recovery_codes(request: HttpRequest) -> HttpResponse:
     others = SecondFactor.objects.filter(user=user).exclude(kind=SecondFactor.Kind.RECOVERY)
     if not others.exists():
         raise NotFound(
-            gettext("Recovery codes stand in for an app or a passkey: set up one first.")
+            gettext("Recovery codes replace an app or a passkey. Set up one of them first.")
         )
     codes = new_recovery_codes(user=user) if request.method == "POST" else []
     return render(request, "accounts/recovery_codes.html", {"codes": codes})
@@ -252,10 +255,10 @@ def factor_remove(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation; on POST remove the factor."""
     factor = SecondFactor.objects.filter(user=_own(request), pk=pk).first()
     if factor is None:
-        raise NotFound(gettext("There is no such second factor, or it is not yours."))
+        raise NotFound(gettext("This second factor does not exist or is not yours."))
     if request.method == "POST":
         remove_factor(factor=factor)
-        messages.success(request, gettext("It is removed."))
+        messages.success(request, gettext("Removed."))
         return redirect("security")
     return render(request, "accounts/factor_remove.html", {"factor": factor})
 
@@ -268,13 +271,13 @@ def identity_remove(request: HttpRequest, pk: int) -> HttpResponse:
     user = _own(request)
     identity = Identity.objects.filter(user=user, pk=pk).first()
     if identity is None:
-        raise NotFound(gettext("There is no such account, or it is not linked to yours."))
+        raise NotFound(gettext("This account does not exist or is not linked to yours."))
     if not user.has_usable_password():
-        raise Forbidden(gettext("It is your only way in. Have a password set first."))
+        raise Forbidden(gettext("This is your only way to log in. Set a password first."))
     if request.method == "POST":
         _record(Kind.IDENTITY, identity.pk, Action.DELETED, values={"user": user.pk})
         identity.delete()
-        messages.success(request, gettext("The account is not linked any more."))
+        messages.success(request, gettext("The account is unlinked."))
         return redirect("security")
     return render(request, "accounts/identity_remove.html", {"identity": identity})
 
@@ -302,7 +305,7 @@ def _sessions(request: HttpRequest) -> list[dict[str, Any]]:
 def session_end(request: HttpRequest, pk: int) -> HttpResponse:
     """End one of the user's sessions."""
     if not end_sessions(user=_own(request), number=pk):
-        raise NotFound(gettext("There is no such session, or it is over."))
+        raise NotFound(gettext("This session does not exist or has ended."))
     messages.success(request, gettext("The session is ended."))
     return redirect("security")
 

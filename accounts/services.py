@@ -53,9 +53,9 @@ def current_workspace(*, user: Any, slug: str = "") -> Workspace:
     workspace = (workspaces.filter(slug=slug) if slug else workspaces).first()
     if workspace is None:
         raise NotFound(
-            gettext("There is no workspace “{slug}” that you belong to.").format(slug=slug)
+            gettext("You are not a member of a workspace “{slug}”.").format(slug=slug)
             if slug
-            else gettext("You belong to no workspace yet. Ask an owner to add you to one.")
+            else gettext("You are not a member of a workspace yet. Ask an owner to add you.")
         )
     return workspace
 
@@ -82,7 +82,7 @@ def set_language(*, user: User, language: str) -> None:
     if language and language not in dict(settings.LANGUAGES):
         codes = ", ".join(code for code, _ in settings.LANGUAGES)
         raise InvalidInput(
-            gettext("There is no language “{language}”. There are: {codes}.").format(
+            gettext("The language “{language}” is not available. Choose from: {codes}.").format(
                 language=language, codes=codes
             )
         )
@@ -102,7 +102,7 @@ def require_editor(*, user: Any, workspace: Workspace) -> None:
     if not can_edit(user=user, workspace=workspace):
         raise Forbidden(
             gettext(
-                "You may read “{workspace}”, not change it. Ask an owner for the editor role."
+                "You may read “{workspace}” but not change it. Ask an owner for the editor role."
             ).format(workspace=workspace)
         )
 

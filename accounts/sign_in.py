@@ -82,7 +82,9 @@ def check_password_allowed(user: User) -> None:
     if settings.LOCAL_LOGIN != "everyone" and not owns_anything(user):
         raise SignInRefused(
             Refusal.LOCAL_LOGIN,
-            gettext("Only owners log in with a password here. Sign in with your firm's account."),
+            gettext(
+                "Only owners can log in with a password here. Sign in with your company account."
+            ),
         )
 
 

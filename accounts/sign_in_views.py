@@ -271,8 +271,8 @@ def link_login(request: HttpRequest, user_part: str, token: str) -> HttpResponse
         raise SignInRefused(
             Refusal.LINK,
             gettext(
-                "This link was used, or is older than 15 minutes. Whoever runs this site can make"
-                " another one: manage.py loginlink."
+                "This link was already used or is older than 15 minutes. The operator of"
+                " this site can create another one with manage.py loginlink."
             ),
         )
     return render(request, "accounts/link_login.html", {"for_user": user})

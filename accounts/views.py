@@ -82,11 +82,11 @@ def switch_workspace(request: HttpRequest) -> HttpResponse:
     may_edit = can_edit(user=request.user, workspace=chosen)
     messages.success(
         request,
-        gettext("This is {chosen} now.").format(chosen=chosen)
+        gettext("The workspace is now {chosen}.").format(chosen=chosen)
         if may_edit
-        else gettext("This is {chosen} now. You may read here; an owner can let you edit.").format(
-            chosen=chosen
-        ),
+        else gettext(
+            "The workspace is now {chosen}. You may read it; an owner can give you the editor role."
+        ).format(chosen=chosen),
     )
     return _redirect_to_next(request)
 
@@ -178,12 +178,10 @@ def revoke_api_key(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask for confirmation; on POST revoke the key."""
     key = _visible_keys(request).filter(pk=pk).first()
     if key is None:
-        raise NotFound(gettext("There is no such key, or it is not yours."))
+        raise NotFound(gettext("This key does not exist or is not yours."))
     if request.method == "POST":
         revoke_key(key=key)
-        messages.success(
-            request, gettext("“{key_name}” opens nothing any more.").format(key_name=key.name)
-        )
+        messages.success(request, gettext("“{key_name}” is revoked.").format(key_name=key.name))
         return redirect("keys")
     return render(request, "accounts/key_revoke.html", {"key": key})
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from common.errors import InvalidInput
+from common.translation import format_number, gettext
 
 MAX_DEPTH = 32
 MAX_VALUES = 50_000
@@ -30,7 +31,7 @@ def load(text: str) -> Any:
     except RecursionError as error:
         raise _too_deep() from error
     except ValueError as error:
-        raise InvalidInput(f"This is not JSON: {error}.") from error
+        raise InvalidInput(gettext("This is not JSON: {error}.").format(error=error)) from error
 
 
 def check(value: Any, *, max_values: int = MAX_VALUES) -> None:
@@ -49,7 +50,9 @@ def check(value: Any, *, max_values: int = MAX_VALUES) -> None:
             count += 1
             if count > max_values:
                 raise InvalidInput(
-                    f"The JSON has more than {max_values:,} values. Send less at once."
+                    gettext("The JSON has more than {values} values. Send less at once.").format(
+                        values=format_number(max_values)
+                    )
                 )
             if problem := _problem(each):
                 raise InvalidInput(problem, field=_path(place))
@@ -90,4 +93,8 @@ def _refuse_constant(name: str) -> None:
 
 def _too_deep(path: str = "") -> InvalidInput:
     place = f"{path[:MAX_PATH_CHARACTERS]}: " if path else ""
-    return InvalidInput(f"{place}The JSON is nested more than {MAX_DEPTH} deep. Flatten it.")
+    return InvalidInput(
+        gettext("{place}The JSON is nested more than {depth} levels deep. Flatten it.").format(
+            place=place, depth=MAX_DEPTH
+        )
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from common.errors import RagsiteError
+from common.translation import gettext
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
@@ -36,7 +37,10 @@ def decrypt(stored: bytes | memoryview) -> bytes:
         return _ciphers().decrypt(bytes(stored))
     except InvalidToken as error:
         raise UnreadableSecret(
-            "It was encrypted with another key. Set RAGSITE_CREDENTIALS_KEYS to that one."
+            gettext(
+                "The secret was encrypted with another key. Add that key to"
+                " RAGSITE_CREDENTIALS_KEYS."
+            )
         ) from error
 
 

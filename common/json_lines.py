@@ -15,6 +15,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from common import bounded_json
 from common.errors import InvalidInput
+from common.translation import format_number, gettext
 
 T = TypeVar("T")
 
@@ -50,11 +51,15 @@ def read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def decode_line(raw: bytes) -> Any:
     """The JSON value of a line, unchecked. Raises InvalidInput."""
     if len(raw) > MAX_LINE_BYTES:
-        raise InvalidInput(f"A line may have {MAX_LINE_BYTES:,} bytes.")
+        raise InvalidInput(
+            gettext("A line may have {line_bytes} bytes.").format(
+                line_bytes=format_number(MAX_LINE_BYTES)
+            )
+        )
     try:
         return bounded_json.load(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise InvalidInput("This is not UTF-8.") from error
+        raise InvalidInput(gettext("This is not UTF-8.")) from error
 
 
 def open_for_writing(path: str) -> AbstractContextManager[BinaryIO]:

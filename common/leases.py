@@ -145,7 +145,7 @@ class DatabaseUnavailable(RagsiteError):
 
     def __init__(self) -> None:
         super().__init__(
-            gettext("The database does not answer just now. Try again in a few seconds.")
+            gettext("The database does not respond at the moment. Try again in a few seconds.")
         )
 
 

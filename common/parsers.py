@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import IO, Any
 
+from django.utils.translation import gettext
 from rest_framework import exceptions, parsers, status
 
 from common import bounded_json
@@ -41,13 +42,15 @@ class JSONParser(parsers.BaseParser):
         try:
             value = self.value(body.decode())
         except UnicodeDecodeError as error:
-            raise exceptions.ParseError("The body is not UTF-8.") from error
+            raise exceptions.ParseError(gettext("The body is not UTF-8.")) from error
         except InvalidInput as error:
             if error.field:
                 raise
             raise exceptions.ParseError(str(error)) from error
         if not isinstance(value, dict):
-            raise exceptions.ParseError("The body must be a JSON object, as in {“name”: …}.")
+            raise exceptions.ParseError(
+                gettext("The body must be a JSON object, as in {“name”: …}.")
+            )
         return value
 
     def note(self, body: bytes, context: Mapping[str, Any] | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import QueryDict
+from django.utils.translation import gettext
 from rest_framework import exceptions, pagination, serializers
 from rest_framework.request import Request
 
@@ -73,7 +74,9 @@ class CursorPagination(pagination.CursorPagination):
 
 def _invalid_cursor() -> InvalidInput:
     return InvalidInput(
-        "This is no cursor. Follow `next` and `previous` of a page, or leave it out.",
+        gettext(
+            "This is not a valid cursor. Follow `next` and `previous` of a page, or leave it out."
+        ),
         field="cursor",
     )
 

@@ -16,6 +16,7 @@ from common.errors import NotFound, RagsiteError
 from common.options import option_fields
 from common.options.schema import json_schema, option_schemas
 from common.text import truncated
+from common.translation import gettext
 
 _MAX_QUOTED_CHARACTERS = 200
 _MAX_CURE_CHARACTERS = 200
@@ -127,7 +128,11 @@ def run_tool(
     """
     tool = tools.get(name)
     if tool is None:
-        raise NotFound(f"There is no tool “{name}”. There are: {', '.join(tools)}.")
+        raise NotFound(
+            gettext("The tool “{name}” does not exist. Choose one of: {tools}.").format(
+                name=name, tools=", ".join(tools)
+            )
+        )
     wrong = best_match(Draft202012Validator(tool.parameters).iter_errors(arguments))
     if wrong is not None:
         # The path of the invalid value, and what is expected there.

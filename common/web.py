@@ -34,12 +34,12 @@ def _cached_reverse(name: str, prefix: str, *arguments: Any) -> str:
 View = Callable[..., HttpResponseBase]
 
 TITLES = {
-    400: gettext_noop("That request cannot be done"),
-    403: gettext_noop("You may not do this"),
-    404: gettext_noop("There is nothing here"),
-    409: gettext_noop("Something changed meanwhile"),
-    500: gettext_noop("The site made a mistake"),
-    503: gettext_noop("Part of the site is out of order"),
+    400: gettext_noop("The request is invalid"),
+    403: gettext_noop("Permission denied"),
+    404: gettext_noop("Not found"),
+    409: gettext_noop("The data has changed"),
+    500: gettext_noop("An error occurred"),
+    503: gettext_noop("Part of the site is unavailable"),
 }
 
 

@@ -44,7 +44,7 @@ class CurrentCountsSerializer(serializers.Serializer[Any]):
 
     documents = serializers.IntegerField()
     chunks = serializers.IntegerField()
-    waiting = serializers.IntegerField(help_text="Documents queued or in work.")
+    waiting = serializers.IntegerField(help_text="Documents queued or in progress.")
     failed = serializers.IntegerField(help_text="Documents.")
 
 

@@ -355,7 +355,7 @@ def _document_charts(board: Figures, may_edit: bool) -> list[Chart]:
             about=gettext("now, {failed} more failed").format(failed=intcomma(failed))
             if failed
             else gettext("now"),
-            empty=gettext("Upload some documents, and how their number grows is drawn here."),
+            empty=gettext("Upload some documents. Their number over time appears here."),
             link=reverse("collections") if may_edit else "",
             link_text=gettext("Add documents"),
         ),
@@ -367,7 +367,7 @@ def _document_charts(board: Figures, may_edit: bool) -> list[Chart]:
             series=[Series(gettext("Passages"), board["stock"]["chunks"])],
             headline=intcomma(board["now"]["chunks"]),
             about=gettext("searchable now"),
-            empty=gettext("How many passages there are to be found is drawn here."),
+            empty=gettext("The number of searchable passages appears here."),
         ),
     ]
 
@@ -391,7 +391,7 @@ def _ingestion_charts(board: Figures) -> list[Chart]:
             ],
             headline=intcomma(sum(made["ready"])),
             about=gettext("in {label}{rate}").format(label=board["range"].label, rate=rate),
-            empty=gettext("No files were ingested in this time."),
+            empty=gettext("No files were ingested in this period."),
             link=reverse("runs"),
             link_text=gettext("All runs"),
         ),
@@ -403,9 +403,9 @@ def _ingestion_charts(board: Figures) -> list[Chart]:
             series=[Series(gettext("Waiting"), board["stock"]["waiting"])],
             headline=intcomma(now),
             about=gettext("documents now") if now != 1 else gettext("document now"),
-            empty=gettext("Nothing was queued in this time."),
+            empty=gettext("Nothing was queued in this period."),
             link=reverse("runs") if now else "",
-            link_text=gettext("See the runs"),
+            link_text=gettext("Show runs"),
         ),
     ]
 
@@ -429,7 +429,7 @@ def _search_charts(board: Figures) -> list[Chart]:
                 label=board["range"].label, nothing=intcomma(nothing)
             ),
             empty=gettext(
-                "How often people and programs search is drawn here. Nobody did in this time."
+                "The number of searches by people and programs appears here. None in this period."
             ),
             link=reverse("search") if not total else "",
             link_text=gettext("Search something"),
@@ -440,8 +440,8 @@ def _search_charts(board: Figures) -> list[Chart]:
             range=board["range"],
             kind="lines",
             series=[
-                Series(gettext("Half within"), made["p50_ms"], "one"),
-                Series(gettext("95 % within"), made["p95_ms"], "two"),
+                Series(gettext("Half under"), made["p50_ms"], "one"),
+                Series(gettext("95 % under"), made["p95_ms"], "two"),
             ],
             headline="–" if median is None else format_milliseconds(median),
             about=""
@@ -449,7 +449,7 @@ def _search_charts(board: Figures) -> list[Chart]:
             else gettext("for half of them, {most} for 95 %").format(
                 most=format_milliseconds(most)
             ),
-            empty=gettext("How long searches take is drawn here."),
+            empty=gettext("Search times appear here."),
             format_value=format_milliseconds,
             integers=False,
         ),
@@ -476,8 +476,8 @@ def _source_charts(board: Figures) -> list[Chart]:
                 label=board["range"].label, refused=intcomma(sum(made["refused"]))
             ),
             empty=gettext(
-                "Questions asked in the chat are counted here, and how many of them the documents"
-                " did not answer."
+                "The number of chat questions appears here, with those the documents did"
+                " not answer."
             ),
             link=reverse("chat") if not sum(made["asked"]) else "",
             link_text=gettext("Ask something"),
@@ -493,8 +493,8 @@ def _source_charts(board: Figures) -> list[Chart]:
             headline=intcomma(len(doors)),
             about=gettext("source") if len(doors) == 1 else gettext("sources used"),
             empty=gettext(
-                "People search on this page and ask in the chat, programs use the API: how often"
-                " each of them does is drawn here."
+                "The number of searches on the search page, in the chat and through the"
+                " API appears here."
             ),
             link=reverse("keys") if doors else "",
             link_text=gettext("API keys"),
@@ -523,13 +523,13 @@ def _quality(board: Figures) -> Chart:
         if lines
         else "",
         empty=gettext(
-            "Say of some hits that they are good or bad: how high up the good ones come is then"
-            " measured, and drawn here."
+            "Rate some hits as good or bad. The rank of the good ones is then measured"
+            " and appears here."
         ),
         format_value=format_score,
         format_axis=format_score,
         integers=False,
         top=1.0,
         link=reverse("dashboard_quality"),
-        link_text=gettext("Question by question") if lines else gettext("How to begin"),
+        link_text=gettext("Question by question") if lines else gettext("Getting started"),
     )

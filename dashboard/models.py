@@ -13,17 +13,17 @@ class Sample(models.Model):
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     at = models.DateTimeField()
     documents = models.PositiveIntegerField(
-        default=0, help_text=gettext_lazy("Current ones that are ready.")
+        default=0, help_text=gettext_lazy("Current documents that are ready.")
     )
     chunks = models.PositiveBigIntegerField(default=0)
     waiting = models.PositiveIntegerField(
-        default=0, help_text=gettext_lazy("Documents queued or in work.")
+        default=0, help_text=gettext_lazy("Documents queued or in progress.")
     )
     failed = models.PositiveIntegerField(
         default=0, help_text=gettext_lazy("Documents that failed.")
     )
     is_estimated = models.BooleanField(
-        default=False, help_text=gettext_lazy("Counted later, from what was still there.")
+        default=False, help_text=gettext_lazy("Counted later, from the remaining documents.")
     )
 
     objects = WorkspaceOwnedQuerySet["Sample"].as_manager()

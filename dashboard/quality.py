@@ -166,9 +166,9 @@ def compare(judged: JudgedCollection, *, against: int | None = None) -> Comparis
     # Means of all questions now; the change is computed on the questions in both, so that new ones
     # do not look like a change of the search.
     named = (
-        ("nDCG@10", gettext("good answers stand high"), now.ndcg, "ndcg"),
+        ("nDCG@10", gettext("rank of good answers"), now.ndcg, "ndcg"),
         ("Recall@10", gettext("good answers among the first ten"), now.recall, "recall"),
-        ("MRR", gettext("how high the first good answer stands"), now.mrr, "reciprocal_rank"),
+        ("MRR", gettext("rank of the first good answer"), now.mrr, "reciprocal_rank"),
     )
     measures = tuple(
         Measure(

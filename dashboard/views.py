@@ -99,7 +99,7 @@ def measure(request: HttpRequest, slug: str) -> HttpResponse:
     request_evaluation(collection=collection, user=request.user)
     messages.success(
         request,
-        gettext("“{collection}” is being measured. The page shows it when done.").format(
+        gettext("“{collection}” is being measured. The result appears on this page.").format(
             collection=collection
         ),
     )

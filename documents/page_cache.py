@@ -68,7 +68,7 @@ class PageCache:
             return is_due
 
     def hashes(self) -> Iterator[str]:
-        """Hashes of the files of which there are pages."""
+        """Hashes of the files with cached pages."""
         with suppress(OSError):
             for entry in os.scandir(settings.PAGE_CACHE_DIR):
                 if _HASH.fullmatch(entry.name):

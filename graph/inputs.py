@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.utils.formats import number_format
 from django.utils.translation import gettext
 
 from common import bounded_json
 from common.errors import InvalidInput
+from common.translation import format_number
 from graph.models import MAX_WEIGHT
 
 
@@ -58,7 +58,7 @@ def props_text(props: Mapping[str, Any], *, field: str = "props") -> str:
     nested at most 32 deep.
     """
     if not isinstance(props, dict):
-        raise InvalidInput(gettext("Properties are a JSON object."), field=field)
+        raise InvalidInput(gettext("Properties must be a JSON object."), field=field)
     if not props:
         return "{}"
     try:
@@ -66,19 +66,19 @@ def props_text(props: Mapping[str, Any], *, field: str = "props") -> str:
         size = _byte_length(text)
     except RecursionError as error:
         raise InvalidInput(
-            gettext("Properties are nested at most {limit} deep. Flatten them.").format(
+            gettext("Properties can be nested {limit} levels deep. Flatten them.").format(
                 limit=bounded_json.MAX_DEPTH
             ),
             field=field,
         ) from error
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            gettext("A property holds half of a surrogate pair. Send whole Unicode characters."),
+            gettext("A property contains an unpaired surrogate. Send complete Unicode characters."),
             field=field,
         ) from error
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            gettext("The properties are no JSON: {error}.").format(error=error), field=field
+            gettext("The properties are not valid JSON: {error}.").format(error=error), field=field
         ) from error
     most: int = settings.GRAPH_MAX_PROPS_BYTES
     if size > most:
@@ -107,20 +107,20 @@ def check_merged_props(props: Mapping[str, Any], *, owner: str) -> None:
 
 def check_name(name: str, *, field: str = "name") -> str:
     """The name. Raises InvalidInput if invalid."""
-    return _check_text(name, MAX_NAME_CHARACTERS, "A name", field)
+    return _check_text(name, MAX_NAME_CHARACTERS, gettext("A name"), field)
 
 
 def check_labels(labels: Sequence[str], *, field: str = "labels") -> list[str]:
     """Distinct labels in order. Raises InvalidInput."""
-    unique = _check_texts(labels, MAX_LABELS, MAX_LABEL_CHARACTERS, "label", field)
+    unique = _check_texts(labels, MAX_LABELS, MAX_LABEL_CHARACTERS, field)
     if any(not label.strip() for label in unique):
-        raise InvalidInput(gettext("A label is not empty."), field=field)
+        raise InvalidInput(gettext("A label cannot be empty."), field=field)
     return unique
 
 
 def check_aliases(aliases: Sequence[str], *, field: str = "aliases") -> list[str]:
     """Distinct aliases in order. Raises InvalidInput."""
-    return _check_texts(aliases, MAX_ALIASES, MAX_NAME_CHARACTERS, "alias", field)
+    return _check_texts(aliases, MAX_ALIASES, MAX_NAME_CHARACTERS, field)
 
 
 def check_weight(weight: float, *, field: str = "weight") -> float:
@@ -141,36 +141,33 @@ def _byte_length(text: str) -> int:
 
 
 def _too_large_message(size: int, most: int) -> str:
-    return (
-        f"Properties have at most {most:,} bytes, these have {size:,}. Keep large texts as"
-        " documents and name them by their ids."
-    )
+    return gettext(
+        "Properties have at most {limit} bytes; these have {size}. Store large texts as documents,"
+        " and refer to them by id."
+    ).format(limit=format_number(most), size=format_number(size))
 
 
-def _check_texts(
-    texts: Sequence[str], most: int, characters: int, what: str, field: str
-) -> list[str]:
+def _check_texts(texts: Sequence[str], most: int, characters: int, field: str) -> list[str]:
     if isinstance(texts, str) or not isinstance(texts, Sequence):
-        raise InvalidInput(
-            gettext("Give a list, one {what} an entry.").format(what=what), field=field
-        )
+        raise InvalidInput(gettext("Enter a list of texts."), field=field)
     if len(texts) > most:
         raise InvalidInput(
-            gettext("At most {most} entries; these are {length}.").format(
-                most=most, length=number_format(len(texts), force_grouping=True)
+            gettext("The list has {length} entries; {most} are allowed.").format(
+                most=most, length=format_number(len(texts))
             ),
             field=field,
         )
-    return list(dict.fromkeys(_check_text(text, characters, "An entry", field) for text in texts))
+    entry = gettext("An entry")
+    return list(dict.fromkeys(_check_text(text, characters, entry, field) for text in texts))
 
 
 def _check_text(text: str, most: int, what: str, field: str) -> str:
     if not isinstance(text, str):
-        raise InvalidInput(gettext("{what} is a text.").format(what=what), field=field)
+        raise InvalidInput(gettext("{what} must be text.").format(what=what), field=field)
     if len(text) > most:
         raise InvalidInput(
-            gettext("{what} has at most {most} characters, this one has {length}.").format(
-                what=what, most=most, length=number_format(len(text), force_grouping=True)
+            gettext("{what} has at most {most} characters; this one has {length}.").format(
+                what=what, most=most, length=format_number(len(text))
             ),
             field=field,
         )
@@ -178,7 +175,7 @@ def _check_text(text: str, most: int, what: str, field: str) -> str:
         unicodedata.category(letter) in ("Cc", "Cs") for letter in text
     ):
         raise InvalidInput(
-            gettext("{what} holds no control character and no half of a surrogate pair.").format(
+            gettext("{what} cannot contain control characters or unpaired surrogates.").format(
                 what=what
             ),
             field=field,

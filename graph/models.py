@@ -27,7 +27,9 @@ class Node(TimestampedModel):
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     key = models.CharField("id", max_length=MAX_KEY_CHARACTERS)
-    name = models.TextField(blank=True, help_text=gettext_lazy("As people read it. Empty: its id."))
+    name = models.TextField(
+        blank=True, help_text=gettext_lazy("The displayed name. Empty: its id.")
+    )
     labels = ArrayField(models.CharField(max_length=100), default=list, blank=True)
     props = models.JSONField("properties", default=dict, blank=True)
     origin = models.CharField(max_length=9, choices=Origin, default=Origin.GIVEN)
@@ -36,7 +38,7 @@ class Node(TimestampedModel):
         db_default=False,
         editable=False,
         help_text=gettext_lazy(
-            "Nobody described it: an edge hangs on it, and it goes with the last one."
+            "Created by an edge, without a description; deleted with its last edge."
         ),
     )
     document = models.ForeignKey(
@@ -197,10 +199,10 @@ class Mention(models.Model):
     class Kind(models.IntegerChoices):
         """In the order of `graph.extraction.mentions.KINDS`."""
 
-        SELF = 0, gettext_lazy("is the document's own name or address")
-        HEADING = 1, gettext_lazy("stands in a heading")
-        TEXT = 2, gettext_lazy("stands in the text")
-        LINK = 3, gettext_lazy("a link leads there")
+        SELF = 0, gettext_lazy("name or address of the document")
+        HEADING = 1, gettext_lazy("in a heading")
+        TEXT = 2, gettext_lazy("in the text")
+        LINK = 3, gettext_lazy("target of a link")
 
     pk = models.CompositePrimaryKey("chunk_id", "node_id")
     workspace = models.ForeignKey(
@@ -257,7 +259,7 @@ class Extraction(QueuedWork):
     recipe = models.CharField(
         max_length=64,
         blank=True,
-        help_text=gettext_lazy("How it was read: rules or a model, and which version."),
+        help_text=gettext_lazy("Extraction method and version."),
     )
     mentions = models.PositiveIntegerField(default=0)
     relations = models.PositiveIntegerField(default=0)

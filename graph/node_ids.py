@@ -9,7 +9,10 @@ the bare id, unless its key looks versioned.
 import re
 from hashlib import sha256
 
+from django.utils.translation import gettext
+
 from common.errors import InvalidInput
+from common.translation import format_number
 
 MAX_ID_CHARACTERS = 1024
 #: PostgreSQL indexes no larger key.
@@ -39,23 +42,26 @@ def entity_value(node_id: str) -> str:
 def check_id(node_id: str, *, field: str = "id") -> str:
     """The id. Raises InvalidInput if invalid."""
     if not isinstance(node_id, str) or not node_id.strip():
-        raise InvalidInput("An id is a text of at least one visible character.", field=field)
+        raise InvalidInput(gettext("An id needs at least one visible character."), field=field)
     if _CONTROL.search(node_id):
         raise InvalidInput(
-            "An id holds no control character and no half of a surrogate pair.", field=field
+            gettext("An id cannot contain control characters or unpaired surrogates."), field=field
         )
     # The key of a document alone may be this long.
     most = MAX_ID_CHARACTERS + 100 if is_content_id(node_id) else MAX_ID_CHARACTERS
     if len(node_id) > most:
         raise InvalidInput(
-            f"An id has at most {MAX_ID_CHARACTERS:,} characters, this one has {len(node_id):,}."
-            " Use a hash of it.",
+            gettext(
+                "An id has at most {limit} characters; this one has {length}. Use a hash of it."
+            ).format(limit=format_number(MAX_ID_CHARACTERS), length=format_number(len(node_id))),
             field=field,
         )
     size = len(node_id.encode()) if len(node_id) * 4 > MAX_ID_BYTES else 0
     if size > MAX_ID_BYTES and not is_content_id(node_id):
         raise InvalidInput(
-            f"An id has at most {MAX_ID_BYTES:,} bytes, this one has {size:,}. Use a hash of it.",
+            gettext(
+                "An id has at most {limit} bytes; this one has {size}. Use a hash of it."
+            ).format(size=format_number(size), limit=format_number(MAX_ID_BYTES)),
             field=field,
         )
     return node_id
@@ -64,16 +70,19 @@ def check_id(node_id: str, *, field: str = "id") -> str:
 def check_rel(rel: str, *, field: str = "rel") -> str:
     """The relation name. Raises InvalidInput if invalid."""
     if not isinstance(rel, str) or not rel.strip():
-        raise InvalidInput("A relation needs a name, such as WORKS_AT.", field=field)
+        raise InvalidInput(gettext("A relation needs a name, such as WORKS_AT."), field=field)
     if len(rel) > MAX_REL_CHARACTERS:
         raise InvalidInput(
-            f"A relation's name has at most {MAX_REL_CHARACTERS} characters, this one has"
-            f" {len(rel):,}.",
+            gettext(
+                "The name of a relation has at most {limit} characters; this one has {length}."
+            ).format(limit=MAX_REL_CHARACTERS, length=format_number(len(rel))),
             field=field,
         )
     if _CONTROL.search(rel):
         raise InvalidInput(
-            "A relation's name holds no control character and no half of a surrogate pair.",
+            gettext(
+                "The name of a relation cannot contain control characters or unpaired surrogates."
+            ),
             field=field,
         )
     return rel
@@ -83,8 +92,10 @@ def check_writable(source: str, rel: str, target: str, *, field: str = "rel") ->
     """Raises InvalidInput for relations derived from documents."""
     if rel in DERIVED_RELATIONS and (is_content_id(source) or is_content_id(target)):
         raise InvalidInput(
-            f"{rel} of documents and passages is read from the documents and cannot be written or"
-            " deleted. Change the document, or name your relation otherwise.",
+            gettext(
+                "The relation {rel} comes from the documents and cannot be written or deleted."
+                " Change the document, or choose another name for your relation."
+            ).format(rel=rel),
             field=field,
         )
 

@@ -58,7 +58,7 @@ INCOMING_LABELS = {
     "HAS_CHUNK": gettext_noop("is a passage of"),
     "MENTIONS": gettext_noop("is mentioned by"),
     "NEXT": gettext_noop("follows on"),
-    "REFERS_TO": gettext_noop("is referred to by"),
+    "REFERS_TO": gettext_noop("referenced by"),
     "VERSION_OF": gettext_noop("has the version"),
 }
 

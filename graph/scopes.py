@@ -5,6 +5,8 @@ hand-written SQL, as in `graph.querysets`.
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext
+
 from accounts.models import Membership, Workspace
 from accounts.services import principals
 from common.errors import NotFound
@@ -38,7 +40,12 @@ def graph_scope(
         return GraphScope(workspace.pk, collection_ids=collection_ids)
     member = user.is_active and user.pk is not None
     if not member or not Membership.objects.filter(user=user, workspace=workspace).exists():
-        raise NotFound("There is no such workspace. Ask one of its owners to add you.")
+        raise NotFound(
+            gettext(
+                "This workspace does not exist, or you are not a member. Ask one of its owners to"
+                " add you."
+            )
+        )
     limits = current_collections()
     if limits is not None:
         narrowed = limits if collection_ids is None else limits & set(collection_ids)

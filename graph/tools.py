@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Required
 
+from django.utils.translation import gettext
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
@@ -125,7 +126,9 @@ def _truncation_notes(truncated: Truncated) -> list[str]:
 def _not_found(ids: Sequence[str]) -> NotFound:
     """A missing node is an answer, not an error."""
     names = ", ".join(json_quoted(truncated(id, SHOWN_CHARACTERS)) for id in ids)
-    return NotFound(f"Node not found: {names}. Look for its id with graph_find.")
+    return NotFound(
+        gettext("Node not found: {names}. Look for its id with graph_find.").format(names=names)
+    )
 
 
 #: Of each kind in one call.

@@ -90,7 +90,7 @@ def document_panel(request: HttpRequest, scope: GraphScope, pk: int) -> HttpResp
     document = Document.objects.visible_to(request.user).select_related("collection")
     found = document.filter(pk=pk, workspace=scope.workspace_id).first()
     if found is None:
-        raise NotFound(gettext("There is no such document. It may have been deleted."))
+        raise NotFound(gettext("This document does not exist. It may have been deleted."))
     chunks = Chunk.objects.visible_to(request.user).filter(document=found.text_id)
     rows = Mention.objects.filter(chunk__in=chunks.values("pk")).exclude(kind=Mention.Kind.SELF)
     counts = dict(rows.values_list("node").annotate(times=Sum("count")))
@@ -126,7 +126,7 @@ def export_file(request: HttpRequest, scope: GraphScope) -> HttpResponseBase:
         json_parts = [json.dumps(services.export_cytoscape(found), ensure_ascii=False).encode()]
         return _file_response(json_parts, "application/json", "json")
     raise InvalidInput(
-        gettext("There is no format “{format}”. There are graphml and json.").format(format=format),
+        gettext("The format “{format}” does not exist. Use graphml or json.").format(format=format),
         field="format",
     )
 
@@ -213,7 +213,7 @@ def _explorer_context(scope: GraphScope, state: GraphState) -> dict[str, Any]:
         "facets": drawing_facets(scope, state, found),
         "reaches": [
             {"label": label, "url": state.url(hops=hops), "selected": hops == state.hops}
-            for hops, label in ((1, gettext("Neighbours")), (2, gettext("And theirs")))
+            for hops, label in ((1, gettext("Neighbors")), (2, gettext("Two steps")))
         ],
         "grains": [
             {"label": label, "url": state.url(grain=grain), "selected": grain == state.grain}

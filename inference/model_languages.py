@@ -69,7 +69,7 @@ def model_languages(alias: str, model_name: str) -> frozenset[str]:
 
 def is_made_for(languages: frozenset[str], language: str) -> bool:
     """Whether a model of these languages was made for an ISO code such as `de` or `de-CH`. True
-    where either is unknown: what nobody knows is no reason to warn."""
+    where either is unknown, so that no warning appears."""
     code = language.lower().replace("_", "-").partition("-")[0]
     return not languages or not code or EVERY in languages or code in languages
 

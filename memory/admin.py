@@ -54,7 +54,7 @@ class UserRowAdmin(ReadOnlyAdmin):
     """
 
     search_fields = ["user_id"]
-    search_help_text = gettext_lazy("A user's id, the whole of it.")
+    search_help_text = gettext_lazy("The full id of a user.")
     list_select_related: Any = ["workspace"]
 
     def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
@@ -84,7 +84,7 @@ class UserRowAdmin(ReadOnlyAdmin):
 class EmbeddedFilter(ConditionFilter):
     title = gettext_lazy("vector")
     parameter_name = "vector"
-    conditions = {"no": (gettext_noop("Waits for one"), Q(embedding=None))}
+    conditions = {"no": (gettext_noop("Waiting for one"), Q(embedding=None))}
 
 
 @admin.register(Context)
@@ -148,7 +148,7 @@ class ContextAdmin(ServiceDeletion, UserRowAdmin):
     def conversation_name(self, row: Context) -> SafeString:
         return bidi_isolated(row.conversation)
 
-    @display(description=gettext_lazy("facts learnt from it"))
+    @display(description=gettext_lazy("facts learned from it"))
     def learnt(self, row: Context) -> SafeString:
         return link_to_list(
             Fact, counted(Fact, row.facts.count()), source__id__exact=row.pk, held="all"
@@ -169,7 +169,7 @@ MAX_VALUE_CHARACTERS = 2000
 
 
 class CurrentFilter(ConditionFilter):
-    title = gettext_lazy("held true")
+    title = gettext_lazy("considered true")
     parameter_name = "held"
     conditions = {
         "": (gettext_noop("Now"), Q(valid_to=None)),
@@ -186,7 +186,7 @@ class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         required=False,
         strip=True,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text=gettext_lazy("Holds from now on. The value before it stays in the history."),
+        help_text=gettext_lazy("Applies from now on. The previous value stays in the history."),
     )
 
     class Meta:
@@ -199,7 +199,7 @@ class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         used = services.usage(scope=scope_of_row(self.instance))
         if value and used.max_facts is not None and used.facts >= used.max_facts:
             raise forms.ValidationError(
-                gettext("This user has {facts} facts; no more are kept.").format(
+                gettext("This user has {facts} facts, which is the limit.").format(
                     facts=number_format(used.facts, force_grouping=True)
                 )
             )
@@ -259,7 +259,7 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
         actions: dict[str, Any] = super().get_actions(request)
         if "delete_selected" in actions:
             act, name, _ = actions["delete_selected"]
-            actions["delete_selected"] = (act, name, gettext("Forget with all their history"))
+            actions["delete_selected"] = (act, name, gettext("Delete with all history"))
         return actions
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -271,7 +271,7 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
             # The page continues with the new current value.
             obj.__dict__.update(made.fact.__dict__)
 
-    @admin.action(description=gettext_lazy("Clear: true no longer"), permissions=["change"])
+    @admin.action(description=gettext_lazy("End: no longer true"), permissions=["change"])
     def clear(self, request: HttpRequest, queryset: QuerySet[Fact]) -> None:
         current = queryset.filter(valid_to=None)
         ended = [
@@ -302,7 +302,7 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
     def value_text(self, row: Any) -> SafeString:
         return excerpt(row.beginning)
 
-    @display(description=gettext_lazy("learnt from"))
+    @display(description=gettext_lazy("learned from"))
     def source_link(self, row: Fact) -> str:
         return link_to(Context.objects.only("pk").filter(facts=row).first())
 
@@ -342,7 +342,7 @@ class StateFilter(ConditionFilter):
     parameter_name = "state"
     conditions = {
         "": (
-            gettext_noop("All but nothing waits"),
+            gettext_noop("Any pending state"),
             Q(state__in=[_State.DEAD, _State.WAITING, _State.RUNNING]),
         ),
         **{

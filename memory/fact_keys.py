@@ -52,9 +52,7 @@ def fact_key(raw: str) -> str:
     )
     key = "_".join(filter(None, stripped))
     if not key:
-        raise InvalidKey(
-            gettext("The key holds no letter and no digit. Name what the fact is about.")
-        )
+        raise InvalidKey(gettext("The key needs a letter or digit. Name the topic of the fact."))
     if len(key) > MAX_KEY_CHARACTERS:
         raise _too_long()
     return key
@@ -67,7 +65,7 @@ def _is_word_start(text: str, at: int) -> bool:
 
 def _too_long() -> InvalidKey:
     return InvalidKey(
-        gettext("The key is longer than {limit} characters. Name it more shortly.").format(
+        gettext("The key is longer than {limit} characters. Choose a shorter one.").format(
             limit=MAX_KEY_CHARACTERS
         )
     )

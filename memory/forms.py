@@ -26,10 +26,10 @@ class DayField(forms.DateField):
         super().validate(value)
         if value is not None and value > timezone.localdate():
             raise forms.ValidationError(
-                gettext("That day is still to come. Choose today or one before.")
+                gettext("This date is in the future. Choose today or an earlier date.")
             )
         if value is not None and value < EARLIEST_DAY:
-            raise forms.ValidationError(gettext("Choose a day after the year 1000."))
+            raise forms.ValidationError(gettext("Choose a date after the year 1000."))
 
     def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
         """Future days cannot be chosen."""
@@ -65,7 +65,7 @@ class FactChangeForm(forms.Form):
     since = DayField(
         label=gettext_lazy("True since"),
         required=False,
-        help_text=gettext_lazy("Left empty, from this moment on."),
+        help_text=gettext_lazy("Empty: from now on."),
     )
 
     def moment(self) -> datetime | None:
@@ -77,9 +77,9 @@ class FactForm(FactChangeForm):
     """A new fact, or a correction of the existing one with that name."""
 
     key = forms.CharField(
-        label=gettext_lazy("What it is about"),
+        label=gettext_lazy("Topic"),
         max_length=MAX_INPUT_CHARACTERS,
-        help_text=gettext_lazy("Such as “home city”. A name that is there already is corrected."),
+        help_text=gettext_lazy("Such as “home city”. An existing name gets the new value."),
     )
     field_order = ("key",)
 
@@ -88,9 +88,9 @@ class CorrectionForm(FactChangeForm):
     """A change of a fact: the value has changed, or was never true."""
 
     never_true = forms.BooleanField(
-        label=gettext_lazy("What is there was never true"),
+        label=gettext_lazy("The current value was never true"),
         required=False,
-        help_text=gettext_lazy("The new value then holds since the day that the wrong one did."),
+        help_text=gettext_lazy("The new value then applies from the same date as the wrong one."),
     )
 
     def __init__(self, data: QueryDict | None, *, last: Fact) -> None:

@@ -189,7 +189,7 @@ class Fact(MemoryItem):
     valid_from = models.DateTimeField(default=timezone.now)
     valid_to = models.DateTimeField(null=True, blank=True)
     confirmed_at = models.DateTimeField(
-        default=timezone.now, help_text=gettext_lazy("When the same was said last.")
+        default=timezone.now, help_text=gettext_lazy("Time of the last repetition.")
     )
     source = models.ForeignKey(
         Context, models.SET_NULL, null=True, blank=True, related_name="facts"
@@ -246,7 +246,7 @@ class ExtractionItem(QueuedWork):
     """
 
     class State(models.TextChoices):
-        IDLE = "idle", gettext_lazy("nothing waits")
+        IDLE = "idle", gettext_lazy("nothing pending")
         WAITING = "waiting", gettext_lazy("Waiting")
         RUNNING = "running", gettext_lazy("Running")
         DEAD = "dead", gettext_lazy("given up")
@@ -256,23 +256,21 @@ class ExtractionItem(QueuedWork):
     key = models.CharField(
         "conversation",
         max_length=255,
-        help_text=gettext_lazy("The caller's name for the conversation."),
+        help_text=gettext_lazy("The conversation id of the caller."),
     )
     messages = models.JSONField(
         default=list,
         blank=True,
-        help_text=gettext_lazy("What the user said and nobody has read yet."),
+        help_text=gettext_lazy("Messages that are not processed yet."),
     )
     seen = models.PositiveIntegerField(
-        default=0, help_text=gettext_lazy("How many of the user's messages were taken over.")
+        default=0, help_text=gettext_lazy("Number of the user's messages processed.")
     )
     taken = models.JSONField(
         default=list,
         blank=True,
         editable=False,
-        help_text=gettext_lazy(
-            "Digests of the last ones, to tell what is new when they are sent again."
-        ),
+        help_text=gettext_lazy("Hashes of the last messages, to recognize repeated ones."),
     )
     state = models.CharField(max_length=7, choices=State, default=State.IDLE)
     last_message_at = models.DateTimeField(default=timezone.now)
@@ -280,8 +278,8 @@ class ExtractionItem(QueuedWork):
     extractor = models.CharField(
         max_length=200, blank=True, help_text=gettext_lazy("Rules, or a model's name.")
     )
-    facts = models.PositiveIntegerField(default=0, help_text=gettext_lazy("Learnt so far."))
-    contexts = models.PositiveIntegerField(default=0, help_text=gettext_lazy("Learnt so far."))
+    facts = models.PositiveIntegerField(default=0, help_text=gettext_lazy("Learned so far."))
+    contexts = models.PositiveIntegerField(default=0, help_text=gettext_lazy("Learned so far."))
 
     objects = UserRowQuerySet["ExtractionItem"].as_manager()
 
@@ -312,7 +310,7 @@ class Pruning(models.Model):
     reason = models.CharField(max_length=9, choices=Reason)
     rows = models.PositiveIntegerField()
     bytes = models.PositiveBigIntegerField()
-    until = models.DateTimeField(help_text=gettext_lazy("The last one removed was said then."))
+    until = models.DateTimeField(help_text=gettext_lazy("Time of the last removed turn."))
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = UserRowQuerySet["Pruning"].as_manager()

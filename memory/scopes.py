@@ -43,7 +43,7 @@ def user_scope(*, workspace: Workspace, user_id: str | None = LOCAL_USER) -> Use
     if len(user_id) > MAX_USER_ID_CHARACTERS:
         raise InvalidInput(
             gettext(
-                "A user id has at most {limit} characters, this one has {length}. Send a"
+                "A user id has at most {limit} characters; this one has {length}. Send a"
                 " hash of it."
             ).format(
                 limit=MAX_USER_ID_CHARACTERS,
@@ -55,7 +55,7 @@ def user_scope(*, workspace: Workspace, user_id: str | None = LOCAL_USER) -> Use
         not user_id.isascii() and any("\ud800" <= letter <= "\udfff" for letter in user_id)
     ):
         raise InvalidInput(
-            gettext("A user id cannot hold NUL or half a character."), field="user_id"
+            gettext("A user id cannot contain NUL or an unpaired surrogate."), field="user_id"
         )
     return UserScope(workspace.pk, user_id)
 
@@ -89,15 +89,15 @@ def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> 
     if looks_like_an_account:
         raise Forbidden(
             gettext(
-                "“{prefix}…” are accounts of this site, and their memory is"
-                " theirs alone. Leave user_id out for your own."
+                "Ids with “{prefix}…” belong to accounts of this site, whose memory is"
+                " private. Leave user_id out to use your own."
             ).format(prefix=ACCOUNT_PREFIX)
         )
     if not can_edit(user=user, workspace=workspace):
         raise Forbidden(
             gettext(
-                "You may use your own memory in “{workspace}”, not that of “{user_id}”."
-                " Leave user_id out, or ask an owner for the editor role."
+                "You may use only your own memory in “{workspace}”, not the memory of"
+                " “{user_id}”. Leave user_id out, or ask an owner for the editor role."
             ).format(workspace=workspace, user_id=user_id)
         )
     return scope

@@ -40,7 +40,7 @@ def as_utc(at: datetime | None, *, field: str = "at") -> datetime:
         )
     if not FIRST_YEAR <= at.year <= LAST_YEAR:
         raise InvalidInput(
-            gettext("The year is from {first_year} to {last_year}, not {year}.").format(
+            gettext("The year must be from {first_year} to {last_year}, not {year}.").format(
                 first_year=FIRST_YEAR, last_year=LAST_YEAR, year=at.year
             ),
             field=field,
@@ -87,7 +87,7 @@ def storable_text(text: str, *, field: str) -> str:
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(
             gettext(
-                "This text has {size} bytes and a memory at most {limit}. Add it as a"
+                "This text has {size} bytes; a memory can have {limit}. Add it as a"
                 " document instead."
             ).format(
                 size=number_format(size, force_grouping=True),
@@ -103,7 +103,7 @@ def checked_name(text: str, *, field: str, limit: int = 255) -> str:
     cleaned = storable_text(text, field=field)
     if len(cleaned) > limit:
         raise InvalidInput(
-            gettext("A name has at most {limit} characters, this one has {length}.").format(
+            gettext("A name has at most {limit} characters; this one has {length}.").format(
                 limit=limit, length=number_format(len(cleaned), force_grouping=True)
             ),
             field=field,
@@ -176,7 +176,9 @@ def put_context(
     question = storable_text(strip_injected_memory(user_message), field="user_message")
     answer = storable_text(assistant_response, field="assistant_response")
     if not (question.strip() or answer.strip()):
-        raise InvalidInput(gettext("There is no text to remember."), field="user_message")
+        raise InvalidInput(
+            gettext("The text is empty. Send some text to remember."), field="user_message"
+        )
     parameters: dict[str, Any] = {
         "workspace": scope.workspace_id,
         "user": scope.user_id,
@@ -226,7 +228,10 @@ def put_fact(
     said = storable_text(value, field="value").strip()
     if not said:
         raise InvalidInput(
-            gettext("A fact needs a value. To end one, clear it; to remove it, forget it."),
+            gettext(
+                "A fact needs a value. End the fact if it is no longer true, or forget it to"
+                " remove it."
+            ),
             field="value",
         )
     moment = min(as_utc(at), timezone.now())
@@ -246,8 +251,8 @@ def put_fact(
         if Fact.objects.of(scope).count() >= settings.MEMORY_MAX_FACTS:
             raise TooManyFacts(
                 gettext(
-                    "This user has {limit} facts, their history included, and no"
-                    " more are kept. Forget some first."
+                    "This user has reached the limit of {limit} facts, including"
+                    " history. Forget some first."
                 ).format(limit=number_format(settings.MEMORY_MAX_FACTS, force_grouping=True))
             )
         if source is not None:

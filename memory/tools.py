@@ -10,6 +10,7 @@ from typing import Annotated
 
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext
 from pydantic import Field
 
 from common.errors import InvalidInput
@@ -49,7 +50,7 @@ def parse_as_of(text: str | None) -> datetime | None:
     except ValueError:
         moment = None
     if moment is None:
-        raise InvalidInput("as_of is a moment such as 2026-05-01T12:00:00Z.", field="as_of")
+        raise InvalidInput(gettext("as_of is a time, such as 2026-05-01T12:00:00Z."), field="as_of")
     return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
 
 

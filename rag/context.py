@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from django.utils.translation import gettext
+
 from accounts.api_keys import ScopeMissing, collections_of, scopes_of
 from accounts.models import Workspace
 from common.errors import NotFound
@@ -105,8 +107,9 @@ class RagContext:
         ]
         if outside:
             raise NotFound(
-                f"There is no collection “{outside[0]}” here. There are:"
-                f" {', '.join(self.collections)}."
+                gettext(
+                    "There is no collection “{name}” here. The collections are: {collections}."
+                ).format(collections=", ".join(self.collections), name=outside[0])
             )
         where = tuple(collections) or self.collections
         if self.user is None:

@@ -3,6 +3,8 @@
 
 import logging
 
+from django.utils.translation import gettext
+
 from common.errors import RagsiteError
 from common.leases import DatabaseUnavailable
 from inference.interfaces import (
@@ -61,8 +63,10 @@ class NoChatModel(RagsiteError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what} needs a chat model, and none is connected. Set CHAT_BACKEND and CHAT_OPTIONS,"
-            " or ask for one by its name."
+            gettext(
+                "{what} needs a chat model, and none is connected. Set CHAT_BACKEND and"
+                " CHAT_OPTIONS, or name a model in the request."
+            ).format(what=what)
         )
 
 

@@ -8,6 +8,7 @@ from threading import Event
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from django.utils.translation import gettext
 from numpy.typing import ArrayLike
 
 from accounts.models import User
@@ -69,7 +70,7 @@ class Retriever:
         context: RagContext | None = None,
     ) -> None:
         if (user is None) == (context is None):
-            raise InvalidInput("Name either a user or a context, on whose behalf.", field="user")
+            raise InvalidInput(gettext("Give either a user or a context."), field="user")
         self._user = user
         self._workspace = workspace
         self.collections = tuple(collections)
@@ -261,7 +262,7 @@ class Retriever:
         if isinstance(user, str):
             user = User.objects.filter(username=user, is_active=True).first()
             if user is None:
-                raise NotFound(f"There is no user “{self._user}”.")
+                raise NotFound(gettext("There is no user “{user}”.").format(user=self._user))
         return RagContext(user=user, workspace=current_workspace(user=user, slug=self._workspace))
 
     def _scope(self, context: RagContext, filter: Filter) -> Scope:
@@ -290,6 +291,9 @@ class Retriever:
             return Store(visible[0], user=context.user)
         there = ", ".join(collection.slug for collection in visible[:20]) or "none"
         raise InvalidInput(
-            f"This needs one collection: give the retriever `collections=[…]`. There are: {there}.",
+            gettext(
+                "This call needs one collection. Give the retriever `collections=[…]`. The"
+                " collections are: {there}."
+            ).format(there=there),
             field="collections",
         )

@@ -42,7 +42,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
                 "contact_support",
                 "admin:search_searchlog_open_questions",
             ),
-            (gettext_noop("Judge answers"), "thumbs_up_down", "admin:search_judgement_add"),
+            (gettext_noop("Rate answers"), "thumbs_up_down", "admin:search_judgement_add"),
             (gettext_noop("Judgements"), "rule", "search.Judgement"),
             (gettext_noop("Evaluations"), "monitoring", "search.Evaluation"),
             (gettext_noop("Searches"), "manage_search", "search.SearchLog"),
@@ -57,11 +57,11 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             (gettext_noop("Passages"), "notes", "documents.Chunk"),
             (gettext_noop("Edited passages"), "edit_note", "documents.ChunkEdit"),
             (gettext_noop("Runs"), "sync", "documents.IngestionRun"),
-            (gettext_noop("Files of runs"), "draft", "documents.IngestionItem"),
+            (gettext_noop("Run items"), "draft", "documents.IngestionItem"),
             (gettext_noop("Sources"), "cloud_sync", "sources.DataSource"),
-            (gettext_noop("Files of sources"), "draft", "sources.DataSourceItem"),
+            (gettext_noop("Source items"), "draft", "sources.DataSourceItem"),
             (gettext_noop("Runs of sources"), "sync_alt", "sources.DataSourceRun"),
-            (gettext_noop("Messages about sources"), "mail", "sources.DataSourceNotice"),
+            (gettext_noop("Source notices"), "mail", "sources.DataSourceNotice"),
         ),
     ),
     (
@@ -90,7 +90,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             (gettext_noop("Summaries"), "summarize", "rag.Summary"),
             (gettext_noop("Pipelines"), "account_tree", "rag.Pipeline"),
             (gettext_noop("Traces"), "route", "rag.Trace"),
-            (gettext_noop("Steps of traces"), "steps", "rag.Span"),
+            (gettext_noop("Trace spans"), "steps", "rag.Span"),
         ),
     ),
     (
@@ -105,20 +105,20 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             (gettext_noop("Members of groups"), "group_add", "accounts.GroupMember"),
             (gettext_noop("Invitations"), "mail", "accounts.Invitation"),
             (gettext_noop("API keys"), "key", "accounts.ApiKey"),
-            (gettext_noop("Accounts elsewhere"), "badge", "accounts.Identity"),
+            (gettext_noop("Linked identities"), "badge", "accounts.Identity"),
             (gettext_noop("Second factors"), "phonelink_lock", "accounts.SecondFactor"),
             (gettext_noop("Sessions"), "devices", "accounts.LoginSession"),
         ),
     ),
     (
-        gettext_noop("Inside"),
+        gettext_noop("Internals"),
         (
             (gettext_noop("Embedding spaces"), "deployed_code", "documents.EmbeddingSpace"),
             ("Re-embeddings", "swap_horiz", "documents.Reembedding"),
             (gettext_noop("Search index segments"), "segment", "documents.LexicalSegment"),
             (gettext_noop("Waiting for vectors"), "hourglass", "documents.StagedDocument"),
             (gettext_noop("Pages read by OCR"), "document_scanner", "documents.ScannedPage"),
-            (gettext_noop("Kept answers"), "inventory", "accounts.IdempotencyRecord"),
+            (gettext_noop("Idempotency records"), "inventory", "accounts.IdempotencyRecord"),
             (gettext_noop("Questions measured"), "quiz", "search.EvaluatedQuestion"),
             (gettext_noop("Samples"), "show_chart", "dashboard.Sample"),
         ),
@@ -183,37 +183,37 @@ def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
     return [
         (
             gettext("Runs with failures"),
-            gettext("in {days} days: look why, and try their files again").format(days=DAYS),
+            gettext("in {days} days; see the reason and retry the files").format(days=DAYS),
             failed_runs,
             {"state__exact": run.FAILED},
         ),
         (
             gettext("Documents that failed"),
-            gettext("each says what is wrong with it"),
+            gettext("each shows its error"),
             failed,
             {"status__exact": status.FAILED},
         ),
         (
-            gettext("Documents that wait"),
-            gettext("for an hour or longer: is a worker running?"),
+            gettext("Waiting documents"),
+            gettext("for an hour or longer; check that a worker is running"),
             stuck,
             {"status__exact": status.QUEUED},
         ),
         (
             gettext("Sources with a problem"),
-            gettext("late, failing or stopped: each says why"),
+            gettext("late, failing or stopped; each shows the reason"),
             DataSource.objects.exclude(problem=""),
             {"problem__gt": ""},
         ),
         (
-            gettext("Readings for the graph given up"),
-            gettext("documents of which the graph knows nothing"),
+            gettext("Failed graph extractions"),
+            gettext("documents missing from the graph"),
             unread,
             {"state__exact": Extraction.State.DEAD},
         ),
         (
-            gettext("Conversations given up"),
-            gettext("nothing could be learnt from them"),
+            gettext("Failed conversations"),
+            gettext("no facts learned from them"),
             unlearnt,
             {"state__exact": ExtractionItem.State.DEAD},
         ),
@@ -224,8 +224,8 @@ def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
             {"state__exact": "failed"},
         ),
         (
-            gettext("Judged answers"),
-            gettext("what the search is measured by, and learns from"),
+            gettext("Judgments"),
+            gettext("used to measure and tune the search"),
             Judgement.objects.all(),
             {},
         ),
@@ -241,11 +241,13 @@ def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
             found = open_questions(days=DAYS, limit=OPEN_QUESTIONS + 1)
             unjudged = sum(not each.judged for each in found[:OPEN_QUESTIONS])
             still = (
-                gettext("; {unjudged} not judged yet").format(unjudged=unjudged) if unjudged else ""
+                gettext("; {unjudged} without a judgment").format(unjudged=unjudged)
+                if unjudged
+                else ""
             )
             yield {
                 "title": gettext("Open questions"),
-                "detail": gettext("in {days} days found nothing near{still}").format(
+                "detail": gettext("without a good match in {days} days{still}").format(
                     days=DAYS, still=still
                 ),
                 "address": f"{reverse('admin:search_searchlog_open_questions')}?days={DAYS}",
@@ -283,7 +285,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         items = [item for entry in entries if (item := _menu_entry(request, *entry))]
         if items:
             groups.append(
-                {"title": gettext(heading), "collapsible": heading == "Inside", "items": items}
+                {"title": gettext(heading), "collapsible": heading == "Internals", "items": items}
             )
     return groups
 

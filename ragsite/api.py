@@ -7,6 +7,7 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, include, path, re_path, reverse
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext
 from drf_spectacular.generators import SchemaGenerator as SpectacularSchemaGenerator
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
@@ -79,7 +80,9 @@ class ApiNotFound(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         raise NotFound(
-            f"There is nothing at {request.path}. Addresses end in a slash; /api/docs/ lists them."
+            gettext(
+                "There is nothing at {path}. Addresses end with a slash; /api/docs/ lists them."
+            ).format(path=request.path)
         )
 
 

@@ -26,8 +26,8 @@ def admin_login(request: HttpRequest) -> HttpResponse:
         return redirect("admin:index")
     if request.user.is_authenticated:
         message = gettext(
-            "You are logged in as {username}, who may not see the admin. Log out and in again as"
-            " somebody who may."
+            "You are logged in as {username}, without access to the admin. Log in with a"
+            " staff account."
         ).format(username=request.user.get_username())
         return error_page(request, status=403, message=message)
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
@@ -40,8 +40,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     )
     if isinstance(exception, TooManyFilesSent):
         message = gettext(
-            "More than {limit} files were sent at once; nothing was stored. Send them in parts,"
-            " or load a directory with `manage.py ingest`."
+            "The upload has more than {limit} files, and nothing was stored. Upload"
+            " fewer files at a time, or load a directory with `manage.py ingest`."
         ).format(limit=number_format(settings.MAX_UPLOAD_FILES, force_grouping=True))
     return error_page(request, status=400, message=message)
 
@@ -52,7 +52,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
         request,
         status=403,
         message=gettext(
-            "Your account may not do this. Ask an owner of the workspace for the right to."
+            "Your account does not have this permission. Ask an owner of the workspace for it."
         ),
     )
 
@@ -62,7 +62,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return error_page(
         request,
         status=404,
-        message=gettext("The address may be mistyped, or what it named was deleted or moved."),
+        message=gettext("The address may be mistyped, or its content was deleted or moved."),
     )
 
 

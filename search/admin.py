@@ -361,7 +361,7 @@ def judging_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     )
     context: dict[str, Any] = {
         **model_admin.admin_site.each_context(request),
-        "title": gettext("Judge answers"),
+        "title": gettext("Rate answers"),
         "opts": model_admin.opts,
         "form": form,
         "least_questions": MIN_QUESTIONS,

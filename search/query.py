@@ -53,8 +53,8 @@ def parse_query(raw: str) -> Query:
     if len(raw) > MAX_QUERY_CHARACTERS:
         raise QueryError(
             gettext(
-                "The query has {length} characters; {limit} are allowed. Ask with the"
-                " part that matters."
+                "The query has {length} characters; {limit} are allowed. Shorten it to"
+                " the essential part."
             ).format(
                 length=format_number(len(raw)),
                 limit=format_number(MAX_QUERY_CHARACTERS),
@@ -86,7 +86,7 @@ def parse_query(raw: str) -> Query:
             words.append(term)
     if not (words or prefixes):
         if not raw:
-            raise QueryError(gettext("Type a question or some words."))
+            raise QueryError(gettext("Enter a question or some words."))
         raise QueryError(
             gettext("The query only says what must not be found. Add a word that must.")
             if excluded

@@ -9,6 +9,8 @@ anew.
 import json
 from collections.abc import Mapping
 
+from django.utils.translation import gettext
+
 from common import encryption
 
 
@@ -29,7 +31,9 @@ def decrypt(stored: bytes | memoryview) -> dict[str, str]:
         plain: dict[str, str] = json.loads(encryption.decrypt(stored))
     except encryption.UnreadableSecret as error:
         raise UnreadableCredentials(
-            "The passwords of this source cannot be read: they were kept with another key. Set"
-            " RAGSITE_CREDENTIALS_KEYS to that one, or enter them anew."
+            gettext(
+                "The passwords of this source were encrypted with another key. Add that key to"
+                " RAGSITE_CREDENTIALS_KEYS, or enter the passwords again."
+            )
         ) from error
     return plain

@@ -31,31 +31,34 @@ class SourceForm(AccessForm):
         Collection.objects.none(), label=_("Collection"), to_field_name="slug"
     )
     schedule = forms.CharField(
-        label=_("Read every"),
+        label=_("Sync every"),
         required=False,
         max_length=100,
-        help_text=_("Minutes, or five cron words such as 0 6 * * 1-5. Empty: by hand only."),
+        help_text=_("Minutes, or five cron fields such as 0 6 * * 1-5. Empty: manual runs only."),
     )
     delete_missing = forms.BooleanField(
-        label=_("Delete documents whose file is gone there"), required=False, initial=True
+        label=_("Delete documents when their file is deleted at the source"),
+        required=False,
+        initial=True,
     )
 
     access_rules = forms.CharField(
-        label=_("Others for some folders"),
+        label=_("Different access for some folders"),
         required=False,
         max_length=20_000,
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": "board/**: Board"}),
         help_text=_(
-            "A line each: which files, a colon, and names of groups and members with commas between"
-            " them, or “everybody”. The first line that fits counts."
+            "One rule per line: a file pattern, a colon, and the names of groups and"
+            " members separated by commas, or “everybody”. The first matching line"
+            " applies."
         ),
     )
     maps_readers = forms.BooleanField(
-        label=_("Seen by who may read them there"),
+        label=_("Visible to their readers at the source"),
         required=False,
         help_text=_(
-            "By the names of groups and members in other systems, which an owner has set under"
-            " Members. What nobody here may read there, owners see."
+            "Uses the names of groups and members in other systems, set by an owner"
+            " under Members. Documents without a matching reader are visible to owners."
         ),
     )
 
@@ -141,12 +144,13 @@ class SourceForm(AccessForm):
             names = [name.strip().casefold() for name in listed.split(",") if name.strip()]
             if not glob.strip() or not names:
                 raise forms.ValidationError(
-                    _("Write which files, a colon and names: “%(line)s” lacks something.")
+                    _("Enter a file pattern, a colon and names. “%(line)s” is incomplete.")
                     % {"line": line.strip()[:80]}
                 )
             if unknown := [name for name in names if name not in entries and name != EVERYBODY]:
                 raise forms.ValidationError(
-                    _("“%(name)s” is no group and no member here.") % {"name": unknown[0]}
+                    _("“%(name)s” is not a group or member of this workspace.")
+                    % {"name": unknown[0]}
                 )
             access = None if EVERYBODY in names else [entries[name] for name in names]
             rules.append({"glob": glob.strip(), "access": access})

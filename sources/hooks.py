@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.translation import gettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
@@ -17,8 +18,8 @@ from sources.signatures import BadSignature, verify
 @csrf_exempt
 @require_POST
 def source_hook(request: HttpRequest, pk: int) -> HttpResponse:
-    """Start a run of the source, if the call is signed with its secret. The body says nothing that
-    is read; of a source that there is not, nothing else is said than of a wrong signature."""
+    """Start a run of the source, if the call is signed with its secret. The body is ignored. An
+    unknown source gets the same answer as a wrong signature."""
     try:
         # Callers have no login: the signature says whose the source is.
         with bypass_rls():
@@ -27,14 +28,14 @@ def source_hook(request: HttpRequest, pk: int) -> HttpResponse:
             assert source is not None
             _require(consume(caller=str(pk), name="hook", rate=parse_rate(settings.HOOK_RATE)))
             if request.headers.get("X-GitHub-Event") == "ping":
-                return JsonResponse({"run": None, "detail": "It is set up well."})
+                return JsonResponse({"run": None, "detail": "The webhook works."})
             run = services.request_run(source_id=pk, cause=DataSourceRun.Cause.WEBHOOK)
     except RagsiteError as error:
         answer = JsonResponse({"code": error.code, "detail": str(error)}, status=error.status)
         if error.retry_after is not None:
             answer.headers["Retry-After"] = str(error.retry_after)
         return answer
-    detail = "It is read now." if run else "It is being read; it is read once more after that."
+    detail = "A run starts now." if run else "A run is in progress; another follows."
     return JsonResponse({"run": run.pk if run else None, "detail": detail}, status=202)
 
 
@@ -53,4 +54,6 @@ def _check_signature(request: HttpRequest, source: DataSource | None) -> None:
 def _require(quota: Quota | None) -> None:
     if quota is not None and not quota.passes:
         wait = max(1, quota.wait)
-        raise TooManyRequests(f"Too many calls. Try again in {wait} s.", retry_after=wait)
+        raise TooManyRequests(
+            gettext("Too many calls. Try again in {wait} s.").format(wait=wait), retry_after=wait
+        )

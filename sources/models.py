@@ -22,7 +22,7 @@ class DataSource(TimestampedModel, QueuedWork):
         DEAD = "dead", "stopped"
 
     class Problem(models.TextChoices):
-        """What people are told of, once until a run has ended well."""
+        """Problems that send a notice, once until a run succeeds."""
 
         LATE = "late", gettext_lazy("late")
         FAILING = "failing", gettext_lazy("failing")

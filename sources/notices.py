@@ -53,12 +53,12 @@ Problem = DataSource.Problem
 #: What is wrong, as pages say it, with the cure.
 PROBLEM_TEXTS: dict[str, str] = {
     Problem.LATE: gettext_noop(
-        "It should have been read by now. Is a worker running, and has it too much to do?"
+        "The scheduled run has not started. Check that a worker is running and not overloaded."
     ),
     Problem.FAILING: gettext_noop(
-        "It could not be read several times in a row, and is tried again at growing distances."
+        "Several runs in a row failed. It is retried at growing intervals."
     ),
-    Problem.STOPPED: gettext_noop("It has stopped, and is not read until somebody looks at it."),
+    Problem.STOPPED: gettext_noop("It has stopped. It needs attention before the next run."),
 }
 
 # --- finding -------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def _mail(notice: DataSourceNotice) -> EmailMessage:
     values = {"source": source.name, "workspace": source.workspace.name}
     if notice.is_over:
         subject = gettext("“%(source)s” is up to date again") % values
-        text = gettext("It was read without errors.")
+        text = gettext("The last run had no errors.")
     else:
         subject = {
             Problem.LATE: gettext("“%(source)s” is late"),
@@ -219,7 +219,7 @@ def _mail(notice: DataSourceNotice) -> EmailMessage:
         gettext("The source “%(source)s” of the workspace “%(workspace)s”:") % values,
         text,
         *([_run_line(run)] if run else []),
-        gettext("More, with the reason, is on its page: %(address)s")
+        gettext("Details and the reason are on its page: %(address)s")
         % {"address": _address(source)},
     ]
     domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].rstrip(">")

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from celery.schedules import ParseException, crontab
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 
@@ -20,7 +21,10 @@ def next_run(schedule: str, *, after: datetime) -> datetime | None:
     if schedule.isdecimal():
         minutes = int(schedule)
         if not MIN_MINUTES <= minutes <= 60 * 24 * 366:
-            raise InvalidInput("Give minutes from 1 to a year's.", field="schedule")
+            raise InvalidInput(
+                gettext("Enter the minutes between two runs, at least 1 and at most a year."),
+                field="schedule",
+            )
         return after + timedelta(minutes=minutes)
     words = schedule.split()
     try:
@@ -38,7 +42,9 @@ def next_run(schedule: str, *, after: datetime) -> datetime | None:
         return after + cron.remaining_estimate(timezone.localtime(after))
     except (ParseException, ValueError, KeyError, IndexError, RuntimeError) as error:
         raise InvalidInput(
-            "A schedule is a number of minutes, or five cron words: minute, hour, day of the month,"
-            f" month, day of the week, such as `0 6 * * 1-5`. ({error})",
+            gettext(
+                "A schedule is a number of minutes, or five cron fields: minute, hour, day of the"
+                " month, month, day of the week, such as `0 6 * * 1-5`. ({error})"
+            ).format(error=error),
             field="schedule",
         ) from error

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext
 from pydantic import SecretStr
 
 from accounts.audit import Action, Kind, record_change
@@ -117,7 +118,9 @@ def _set_values(
     if name is not _UNSET:
         source.name = " ".join(name.split())
         if not 0 < len(source.name) <= 200:
-            raise InvalidInput("A source needs a name of at most 200 characters.", field="name")
+            raise InvalidInput(
+                gettext("A source needs a name of at most 200 characters."), field="name"
+            )
     if options is not _UNSET:
         shown, secrets = _split_options(source.connector, options)
         secrets = {**_stored_secrets(source, shown, secrets), **secrets}
@@ -138,12 +141,15 @@ def _set_values(
         setattr(source, field, value)
     if source.maps_readers and not connector_class(source.connector).tells_readers:
         raise InvalidInput(
-            "This kind of source does not tell who may read its files. Choose who may see them.",
+            gettext(
+                "Sources of this kind do not report the readers of their files. Choose who may"
+                " see the documents."
+            ),
             field="maps_readers",
         )
     next_run(source.schedule, after=timezone.now())
     if not 0 <= source.max_deletions <= 100:
-        raise InvalidInput("Give a percentage from 0 to 100.", field="max_deletions")
+        raise InvalidInput(gettext("Enter a percentage from 0 to 100."), field="max_deletions")
 
 
 def _stored_secrets(
@@ -155,7 +161,7 @@ def _stored_secrets(
     not_given = sorted(kept.keys() - given.keys())
     if not_given and _server(source.connector, shown) != _server(source.connector, source.options):
         raise InvalidInput(
-            "This is another server, or another way to it. Give the password again.",
+            gettext("The server or the connection to it has changed. Enter the password again."),
             field=not_given[0],
         )
     return kept
@@ -190,7 +196,9 @@ def _saved(
             _record(source, action, fields=sorted(changed))
     except IntegrityError as error:
         raise Conflict(
-            f"There is a source “{source.name}” already. Choose another name."
+            gettext("A source named “{name}” already exists. Choose another name.").format(
+                name=source.name
+            )
         ) from error
     return source
 
@@ -288,7 +296,11 @@ def start_run(
             state=DataSourceRun.State.FAILED, error=held.error, finished_at=timezone.now()
         )
     elif held.state == DataSource.State.RUNNING or unfinished.exists():
-        raise Conflict(f"“{held}” is being read just now. Wait for that run, or cancel it.")
+        raise Conflict(
+            gettext("“{held}” is being read now. Wait for that run, or cancel it.").format(
+                held=held
+            )
+        )
     known = user if getattr(user, "is_authenticated", False) else None
     run = _begin(
         held, cause=Cause.PERSON, user=known, may_delete_any=may_delete_any, enqueue=enqueue
@@ -313,7 +325,11 @@ def request_run(
     if held is None:
         return None
     if held.state == DataSource.State.DEAD:
-        raise Conflict(f"“{held}” has stopped. Somebody must look at it on its page first.")
+        raise Conflict(
+            gettext("“{held}” has stopped. Open its page and resolve the problem first.").format(
+                held=held
+            )
+        )
     newest = held.runs.first()
     is_covered = newest is not None and newest.started_at >= at
     if held.state == DataSource.State.RUNNING:

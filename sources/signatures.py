@@ -12,7 +12,10 @@ import secrets
 import time
 from collections.abc import Mapping
 
+from django.utils.translation import gettext
+
 from common.errors import RagsiteError
+from common.translation import format_number
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 (how a secret begins, as the standard says)
 SECRET_BYTES = 32
@@ -70,15 +73,19 @@ def _check_time(text: str) -> None:
     age = abs(time.time() - int(text))
     if age > MAX_AGE_SECONDS:
         raise BadSignature(
-            f"The call is {age:.0f} seconds old or early; {MAX_AGE_SECONDS} are allowed. Sign each"
-            " call anew, and set the clock of the machine that sends it."
+            gettext(
+                "The timestamp of the call is {age} seconds off; {limit} are allowed. Sign each"
+                " call anew, and set the clock of the machine that sends it."
+            ).format(age=format_number(age), limit=MAX_AGE_SECONDS)
         )
 
 
 def _bad() -> BadSignature:
     return BadSignature(
-        f"The call is not signed with the secret of a source that is here. Send `{ID}`,"
-        f" `{TIMESTAMP}` and `{SIGNATURE}`, or what GitHub and GitLab send."
+        gettext(
+            "The signature of the call does not match the secret of this source. Send `{id}`,"
+            " `{timestamp}` and `{signature}`, or the headers of GitHub or GitLab."
+        ).format(id=ID, timestamp=TIMESTAMP, signature=SIGNATURE)
     )
 
 

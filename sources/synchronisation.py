@@ -19,7 +19,9 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
+from django.utils.translation import gettext
 
+from common.translation import format_number
 from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source, read_content
 from documents.models import Document
 from documents.services.deletion import delete_documents
@@ -160,19 +162,20 @@ def _row(source: DataSource, item: Item) -> DataSourceItem:
 
 
 def doubt(source: DataSource, comparison: Comparison) -> str:
-    """Why the listing is not believed; empty where it is."""
+    """The reason to ask before applying the listing; empty if there is none."""
     gone, known = len(comparison.gone), comparison.known
     if not comparison.listed and gone:
-        return (
-            f"It lists nothing, and {known:,} documents are from there. Nothing was changed. Is it"
-            " mounted, and the path right? If it is meant to be empty, allow it to delete them."
-        )
+        return gettext(
+            "The source lists no files, but {known} documents came from it. Nothing was changed."
+            " Check the path, and that the volume is mounted. If the source is meant to be empty,"
+            " confirm the deletions."
+        ).format(known=format_number(known))
     share = known * source.max_deletions / 100
     if source.delete_missing and gone > FREE_DELETIONS and gone > share:
-        return (
-            f"{gone:,} of {known:,} documents would be deleted, more than {source.max_deletions} %."
-            " Nothing was changed. If that is meant, allow it."
-        )
+        return gettext(
+            "The run would delete {gone} of {known} documents, more than {limit} %. Nothing was"
+            " changed. If this is intended, confirm the deletions."
+        ).format(gone=format_number(gone), known=format_number(known), limit=source.max_deletions)
     return ""
 
 

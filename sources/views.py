@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -74,7 +74,7 @@ def new(request: HttpRequest, kind: str) -> HttpResponse:
             names = ", ".join(item.name for item in found) or _("nothing yet")
             messages.success(
                 request,
-                _("“%(source)s” is kept. It holds, among others: %(names)s.")
+                _("“%(source)s” is saved. Its files include: %(names)s.")
                 % {"source": source, "names": names},
             )
             return redirect("source", pk=source.pk)
@@ -194,7 +194,9 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     count = services.retry_items(source=source)
     with errors_as_messages(request):
         services.start_run(source=source, user=request.user)
-        told = ngettext("%d file is fetched again.", "%d files are fetched again.", count)
+        told = ngettext(
+            "The next run fetches %d file again.", "The next run fetches %d files again.", count
+        )
         messages.success(request, told % count)
     return redirect("source", pk=source.pk)
 
@@ -210,7 +212,7 @@ def webhook(request: HttpRequest, pk: int) -> HttpResponse:
         secret = services.make_webhook_secret(source=source)
     elif request.method == "POST" and request.POST.get("act") == "remove":
         services.remove_webhook(source=source)
-        messages.success(request, _("Calls are not taken any more."))
+        messages.success(request, _("The webhook is removed."))
         return redirect("source_webhook", pk=source.pk)
     address = request.build_absolute_uri(reverse("source_hook", args=[source.pk]))
     context = {"source": source, "secret": secret, "address": address}
@@ -261,7 +263,9 @@ def _errors_in_form(form: SourceForm) -> Iterator[None]:
 def _get_source(request: HttpRequest, pk: int) -> DataSource:
     source = _visible_sources(request).filter(pk=pk).first()
     if source is None:
-        raise NotFound("There is no such source. It may have gone with its collection.")
+        raise NotFound(
+            gettext("This source does not exist. It may have been removed with its collection.")
+        )
     return source
 
 

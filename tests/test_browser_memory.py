@@ -74,12 +74,12 @@ def test_a_fact_from_its_first_value_to_forgetting(
     visit.log_in("alice")
     page = visit.page
     page.get_by_role("link", name="Memory").click()
-    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="The memory is empty")).to_be_visible()
 
     for city in ("Munich", "Berlin"):
         if page.locator("#new:not([open])").count():
             page.get_by_text("Add or correct a fact").click()
-        page.get_by_label("What it is about").fill("home city")
+        page.get_by_label("Topic").fill("home city")
         page.get_by_label("Value").fill(city)
         page.get_by_role("button", name="Remember it").click()
         expect(page.get_by_role("status").first).to_contain_text(f"“Home city” is “{city}”")
@@ -95,7 +95,7 @@ def test_a_fact_from_its_first_value_to_forgetting(
     page.get_by_role("link", name="Forget: Home city").click()
     expect(page.get_by_role("main")).to_contain_text("All its 2 values go for good")
     page.get_by_role("button", name="Forget it").click()
-    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="The memory is empty")).to_be_visible()
     visit.close()
 
 
@@ -127,4 +127,4 @@ def test_everything_is_exported_and_erased(visit: Visit, scope: UserScope) -> No
     page.get_by_label("Word").fill("erase")
     page.get_by_role("button", name="Erase everything").click()
     expect(page.get_by_role("status").first).to_contain_text("Facts: 28")
-    expect(page.get_by_role("heading", name="Nothing is remembered yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="The memory is empty")).to_be_visible()

@@ -127,7 +127,7 @@ def test_an_app_is_set_up_and_asked_for(visit: Visit, alice: Membership) -> None
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     check(visit)
     codes = page.locator(".codes li").all_inner_texts()
-    page.get_by_role("link", name="I have kept them").click()
+    page.get_by_role("link", name="I have saved them").click()
     check(visit)
     log_out(visit)
 

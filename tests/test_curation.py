@@ -52,7 +52,7 @@ def test_the_first_page_names_what_needs_a_look(client: Client, member: Membersh
     matters = {matter["title"]: matter for matter in answer.context["attention_items"]}
     assert matters["Runs with failures"]["count"] == 1
     assert matters["Documents that failed"]["is_urgent"]
-    assert not matters["Conversations given up"]["is_urgent"]
+    assert not matters["Failed conversations"]["is_urgent"]
     for matter in matters.values():
         assert client.get(matter["address"]).status_code == 200, matter["title"]
 

@@ -1,8 +1,12 @@
 """Pages in German and Spanish, and English where programs read."""
 
-from collections.abc import Iterator
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from babel.messages.catalog import Message
@@ -194,3 +198,113 @@ def test_texts_of_templates_that_are_not_marked_are_found() -> None:
     )
 
     assert list(unmarked_texts(template)) == [(2, "Your documents"), (4, "Upload")]
+
+
+#: Modules whose refusals are still English only. The list can only shrink.
+ENGLISH_ONLY = {
+    "documents/api/serializers.py",
+    "documents/api/spaces.py",
+    "documents/catalogue/database.py",
+    "documents/catalogue/ddl.py",
+    "reading/chunkers/__init__.py",
+    "reading/chunkers/base.py",
+    "reading/chunkers/strategies.py",
+    "documents/ingestion/items.py",
+    "documents/ingestion/pipeline.py",
+    "documents/ingestion/preparation.py",
+    "documents/ingestion/reembed.py",
+    "documents/ingestion/scanned_pages.py",
+    "documents/ingestion/sources.py",
+    "documents/ingestion/vector_indexes.py",
+    "documents/ingestion/versions.py",
+    "documents/services/changes.py",
+    "documents/services/chunk_edits.py",
+    "documents/services/directories.py",
+    "documents/services/items.py",
+    "documents/spaces.py",
+    "documents/tasks.py",
+    "documents/transfer/format.py",
+    "inference/chat_models.py",
+    "rag/document.py",
+    "search/api/inputs.py",
+    "search/api/stores.py",
+    "search/api/views.py",
+    "search/export.py",
+    "search/facets.py",
+    "search/ranked_results.py",
+    "search/retrieval/statements.py",
+    "search/stores.py",
+}
+#: Commands and what only they call, clients of the API, and errors that are stored with a document.
+NOT_SHOWN_AS_RAISED = (
+    *("*/management/*", "*/evaluation/*", "ragsite/*", "rag/remote_retriever.py"),
+    *("reading/parsers/*", "reading/ocr/*", "reading/sandbox/*"),
+)
+
+
+def test_refusals_are_translated() -> None:
+    root = Path(settings.BASE_DIR)
+    trees = {
+        str(path.relative_to(root)): ast.parse(path.read_text())
+        for app in root.glob("*/apps.py")
+        for path in app.parent.rglob("*.py")
+        if not {"tests", "migrations"}.intersection(path.relative_to(root).parts)
+    }
+    refusals = _subclass_names(trees.values(), {"RagsiteError", "SourceError", "ValidationError"})
+
+    found = {
+        name
+        for name, tree in trees.items()
+        if not any(fnmatch(name, pattern) for pattern in NOT_SHOWN_AS_RAISED)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in refusals
+        and any(_is_english(argument) for argument in node.args)
+    }
+
+    assert found == ENGLISH_ONLY
+
+
+def _subclass_names(trees: Iterable[ast.Module], names: set[str]) -> set[str]:
+    """The names of the classes, and of all that are derived from them."""
+    bases = {
+        node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found = set(names)
+    while new := {name for name in bases.keys() - found if bases[name] & found}:
+        found |= new
+    return found
+
+
+def _is_english(argument: ast.expr) -> bool:
+    """Whether an argument is a sentence in the code, outside of gettext. Codes have no space."""
+    if isinstance(argument, ast.JoinedStr):
+        text = " ".join(
+            str(part.value) for part in argument.values if isinstance(part, ast.Constant)
+        )
+        return re.search(r"[^\W\d_]{2}", text) is not None
+    if isinstance(argument, ast.Constant):
+        return isinstance(argument.value, str) and " " in argument.value
+    if isinstance(argument, ast.BinOp):
+        return _is_english(argument.left) or _is_english(argument.right)
+    if isinstance(argument, ast.IfExp):
+        return _is_english(argument.body) or _is_english(argument.orelse)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("code", "is_english"),
+    [
+        ("'No such file.'", True),
+        ("f'{name} is missing.'", True),
+        ("'One file.' if one else gettext('Two files.')", True),
+        ("gettext('No such file.')", False),
+        ("f'{place}: {error}'", False),
+        ("'invalid'", False),
+    ],
+)
+def test_english_refusals_are_found(code: str, *, is_english: bool) -> None:
+    assert _is_english(ast.parse(code, mode="eval").body) is is_english

@@ -17,6 +17,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import Http404
+from django.utils.translation import gettext
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.authentication import SessionAuthentication
@@ -121,13 +122,17 @@ def _changed_if(
         return handler()  # which says that there is none
     if if_match and not _is_among(tag, if_match):
         raise PreconditionFailed(
-            "This has changed since you read it. Read it again, and send your change with the new"
-            " ETag in If-Match."
+            gettext(
+                "The object has changed. Read it again, and send your change with the new ETag in"
+                " If-Match."
+            )
             if tag
-            else "There is nothing here that If-Match could speak of. Leave the header out."
+            else gettext("There is no object to compare with If-Match. Leave the header out.")
         )
     if if_none_match and _is_among(tag, if_none_match):
-        raise PreconditionFailed("This is there already. Leave out If-None-Match to replace it.")
+        raise PreconditionFailed(
+            gettext("The object already exists. Leave out If-None-Match to replace it.")
+        )
     return handler()
 
 
@@ -157,7 +162,10 @@ def _tags(request: Request, header: str) -> set[str]:
         (len(tag) >= 2 and tag[0] == tag[-1] == '"' and '"' not in tag[1:-1]) for tag in tags
     ):
         raise InvalidInput(
-            f'{header} holds * or tags in quotes, such as "5d1f.77a0": the ETag of what was read.',
+            gettext(
+                '{header} takes * or quoted tags, such as "5d1f.77a0": the ETag of an'
+                " earlier answer."
+            ).format(header=header),
             field=header,
         )
     return {tag.strip('"') for tag in tags}
@@ -320,7 +328,11 @@ class WorkspaceView(APIView):
         parameters.is_valid(raise_exception=True)
         self.parameters: dict[str, Any] = parameters.validated_data
         if self.key and self._named_workspace not in ("", self.key.workspace.slug):
-            raise NotFound(f"This API key knows no workspace “{self._named_workspace}”.")
+            raise NotFound(
+                gettext("This API key does not belong to a workspace “{workspace}”.").format(
+                    workspace=self._named_workspace
+                )
+            )
         if settings.DATABASE_SHARDS and not self.key:
             with suppress(NotFound):  # said by what needs one
                 choose_shard(shard_to_work_on(self.workspace, method=request.method))
@@ -390,7 +402,11 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
         except Http404 as error:
             kind = self.get_queryset().model._meta.verbose_name
             name = self.kwargs[self.lookup_field]
-            raise NotFound(f"There is no {kind} “{name}”, or you may not see it.") from error
+            raise NotFound(
+                gettext("There is no {kind} “{name}”, or you may not see it.").format(
+                    kind=kind, name=name
+                )
+            ) from error
 
     def editable_object(self) -> Any:
         """The object to change. Raises NotFound, and Forbidden where the user may only read it."""

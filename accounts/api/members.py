@@ -5,6 +5,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -289,7 +290,7 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
 
     # Not `idempotent`: a stored answer would keep the link.
     @extend_schema(
-        summary="Invite somebody",
+        summary="Invite people",
         description="Whoever opens the link joins: with the account that they have, or with one"
         " that they make there.",
         request=InvitationInput,
@@ -299,12 +300,18 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         values = self.validated(InvitationInput)
         if values.get("email") and not mail_is_sent():
-            raise Conflict("This site sends no mail. Leave `email` out and pass the link on.")
+            raise Conflict(
+                gettext("This site does not send mail. Leave `email` out and pass on the link.")
+            )
         invitation, token = create_invitation(workspace=self.workspace, user=request.user, **values)
         url = request.build_absolute_uri(reverse("join", args=[token]))
         if invitation.email and (failure := send_invitation(invitation=invitation, url=url)):
             revoke_invitation(invitation=invitation)
-            raise Conflict(f"The mail could not be sent: {failure}. Try again, or without `email`.")
+            raise Conflict(
+                gettext(
+                    "The mail could not be sent: {failure}. Try again, or without `email`."
+                ).format(failure=failure)
+            )
         shown = InvitationSerializer(invitation, context=self.get_serializer_context()).data
         return Response({**shown, "url": url}, status=201, headers={"Cache-Control": "no-store"})
 

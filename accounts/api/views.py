@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -122,7 +123,9 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         rows = self.workspace.collections.using(self.workspace.alias).filter(slug__in=slugs)
         known = dict(rows.values_list("slug", "pk"))
         if missing := slugs - known.keys():
-            raise NotFound(f"There is no collection “{min(missing)}” here.")
+            raise NotFound(
+                gettext("There is no collection “{missing}” here.").format(missing=min(missing))
+            )
         key, secret = create_key(
             user=self.request.user,
             workspace=self.workspace,

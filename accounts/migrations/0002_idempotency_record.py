@@ -27,9 +27,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "token",
-                    models.UUIDField(
-                        editable=False, help_text="Of the request that does the work."
-                    ),
+                    models.UUIDField(editable=False, help_text="The request in progress."),
                 ),
                 ("leased_until", models.DateTimeField()),
                 ("status", models.PositiveSmallIntegerField(blank=True, null=True)),

@@ -22,7 +22,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=100)),
-                ("prefix", models.CharField(help_text="How the secret begins.", max_length=16)),
+                (
+                    "prefix",
+                    models.CharField(help_text="First characters of the secret.", max_length=16),
+                ),
                 ("digest", models.CharField(editable=False, max_length=64)),
                 (
                     "scopes",
@@ -45,7 +48,7 @@ class Migration(migrations.Migration):
                     "last_used_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="To the minute, so that reading writes seldom.",
+                        help_text="Accurate to a minute, to limit writes.",
                         null=True,
                     ),
                 ),

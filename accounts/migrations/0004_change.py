@@ -24,38 +24,46 @@ class Migration(migrations.Migration):
                 (
                     "door",
                     models.CharField(
-                        blank=True, help_text="Where; empty: the site itself.", max_length=10
+                        blank=True,
+                        help_text="The workspace. Empty: the site itself.",
+                        max_length=10,
                     ),
                 ),
                 ("action", models.CharField(max_length=20)),
-                ("kind", models.CharField(help_text="What kind of thing.", max_length=20)),
-                ("thing", models.BigIntegerField(help_text="Its id, where it is one.", null=True)),
-                ("count", models.BigIntegerField(default=1, help_text="How many things.")),
+                ("kind", models.CharField(help_text="Kind of object.", max_length=20)),
+                (
+                    "thing",
+                    models.BigIntegerField(help_text="Its id, for a single object.", null=True),
+                ),
+                ("count", models.BigIntegerField(default=1, help_text="Number of objects.")),
                 (
                     "collection",
-                    models.BigIntegerField(help_text="Id of the collection it is in.", null=True),
+                    models.BigIntegerField(help_text="Id of its collection.", null=True),
                 ),
                 (
                     "document",
-                    models.BigIntegerField(help_text="Id of the document it is in.", null=True),
+                    models.BigIntegerField(help_text="Id of its document.", null=True),
                 ),
                 (
                     "subject",
                     models.CharField(
                         blank=True,
-                        help_text="SHA-256 of whose memory it is, to be erased by.",
+                        help_text="SHA-256 of the memory's user id, for erasure.",
                         max_length=64,
                     ),
                 ),
                 (
                     "details",
-                    models.JSONField(default=dict, help_text="Fields, values, ids of many."),
+                    models.JSONField(
+                        default=dict,
+                        help_text="Changed fields and values, or the ids of many objects.",
+                    ),
                 ),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
                 (
                     "key",
                     models.ForeignKey(
-                        help_text="With which API key.",
+                        help_text="The API key used.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -65,7 +73,7 @@ class Migration(migrations.Migration):
                 (
                     "user",
                     models.ForeignKey(
-                        help_text="Who did it.",
+                        help_text="The user who made the change.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",

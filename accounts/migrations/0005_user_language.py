@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default="",
                 default="",
-                help_text="Of pages, such as “de”. Empty: the browser's.",
+                help_text="The language of pages, such as “de”. Empty: the language of the browser.",
                 max_length=10,
             ),
         ),

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default=[],
                 default=list,
-                help_text="Ids of the collections that it opens. Empty: all.",
+                help_text="Ids of the collections it gives access to. Empty: all.",
                 size=None,
             ),
         ),
@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default=[],
                 default=list,
-                help_text="What sources of documents call them, as an owner says.",
+                help_text="Names at sources of documents, entered by an owner.",
                 size=None,
             ),
         ),
@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=200),
                         blank=True,
                         default=list,
-                        help_text="What it is called elsewhere, beside its name: by the sign-in of a firm, or at a source of documents.",
+                        help_text="Other names of the group: in a company's sign-in, or at a source of documents.",
                         size=None,
                     ),
                 ),
@@ -93,7 +93,7 @@ class Migration(migrations.Migration):
                     "source",
                     models.CharField(
                         blank=True,
-                        help_text="Which sign-in put them in, and takes them out. Empty: an owner.",
+                        help_text="The sign-in that manages this membership. Empty: an owner.",
                         max_length=40,
                     ),
                 ),
@@ -162,7 +162,7 @@ class Migration(migrations.Migration):
                 (
                     "email",
                     models.EmailField(
-                        blank=True, help_text="Whom the link was sent to.", max_length=254
+                        blank=True, help_text="The recipient of the link.", max_length=254
                     ),
                 ),
                 (
@@ -179,7 +179,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         default=list,
                         editable=False,
-                        help_text="Ids of users, whose leaving ends it.",
+                        help_text="Ids of users. The key ends when one of them leaves.",
                         size=None,
                     ),
                 ),

@@ -98,13 +98,13 @@ class Migration(migrations.Migration):
                 (
                     "issuer",
                     models.CharField(
-                        editable=False, help_text="Who vouches for the person.", max_length=500
+                        editable=False, help_text="The issuer of the identity.", max_length=500
                     ),
                 ),
                 (
                     "subject",
                     models.CharField(
-                        editable=False, help_text="The person's id there.", max_length=255
+                        editable=False, help_text="The person's id at the issuer.", max_length=255
                     ),
                 ),
                 (
@@ -114,7 +114,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         default=list,
                         editable=False,
-                        help_text="What the issuer said last.",
+                        help_text="The last claims from the issuer.",
                         size=None,
                     ),
                 ),
@@ -175,7 +175,7 @@ class Migration(migrations.Migration):
                         base_field=models.CharField(max_length=64),
                         blank=True,
                         default=list,
-                        help_text="SHA-256 of the recovery codes that are left.",
+                        help_text="SHA-256 of the remaining recovery codes.",
                         size=None,
                     ),
                 ),

@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                 db_default=False,
                 default=False,
                 editable=False,
-                help_text="Writers wait, because it is being moved to another shard.",
+                help_text="Writes wait during its move to another shard.",
             ),
         ),
         migrations.AddField(
@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
                 db_default="",
                 default=common.shards.shard_for_new_workspace,
                 editable=False,
-                help_text="The server that has its rows. Empty: the main database.",
+                help_text="The server with its rows. Empty: the main database.",
                 max_length=31,
             ),
         ),

@@ -53,7 +53,7 @@ def test_after_too_many_the_right_password_waits_too(alice: Membership) -> None:
 
     assert refused.status_code == 429
     assert 43_100 < int(refused["Retry-After"]) <= 43_200
-    assert "Too many attempts to log in have failed. Try again in 12 hours." in refused.text
+    assert "Too many failed attempts to log in. Try again in 12 hours." in refused.text
     assert f'value="{name}"' in refused.text
     assert "sessionid" not in refused.cookies
     assert log_in(name, PASSWORD, address="198.51.100.7").status_code == 429, "wherever from"

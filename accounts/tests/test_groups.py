@@ -51,7 +51,7 @@ def test_only_members_of_the_workspace_can_be_in_its_groups() -> None:
     group = create_group(workspace=alice.workspace, name="x")
     with pytest.raises(InvalidInput, match="Only members"):
         add_members(group=group, memberships=[outsider])
-    with pytest.raises(InvalidInput, match="no member"):
+    with pytest.raises(InvalidInput, match="not a member"):
         set_members(group=group, user_ids=[outsider.user_id])
     with pytest.raises(NotFound):
         set_groups(membership=outsider, group_ids=[group.pk])

@@ -161,7 +161,7 @@ def test_a_key_gives_another_no_more_than_it_has() -> None:
     with pytest.raises(Forbidden, match="write"):
         api_keys.create_key(scopes=["read", "write"], expires_at=until, **asked)
     for later in (None, until + timedelta(seconds=1)):
-        with pytest.raises(Forbidden, match="outlives"):
+        with pytest.raises(Forbidden, match="outlive"):
             api_keys.create_key(scopes=["read"], expires_at=later, **asked)
     key, _ = api_keys.create_key(scopes=["read"], expires_at=until, **asked)
     assert key.scopes == ["read"]

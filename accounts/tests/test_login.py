@@ -83,8 +83,8 @@ def test_who_belongs_to_no_workspace_is_told_what_to_do(client: Client, user: Us
     answer = client.get("/")
 
     assert answer.status_code == 404
-    assert "You belong to no workspace yet" in answer.text
-    assert "Ask whoever runs this site to add" in answer.text
+    assert "You are not in a workspace yet" in answer.text
+    assert "Ask the operator of this site to add" in answer.text
 
 
 def test_the_admin_is_offered_to_staff_only(client: Client, alice: User) -> None:

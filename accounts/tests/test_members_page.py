@@ -114,7 +114,7 @@ def test_an_invitation_is_sent_by_mail_where_an_address_is_given(owner: Client) 
 
 def test_without_mail_the_link_is_copied(owner: Client, settings: Any) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
-    assert "Send it to" not in owner.get("/members/").text
+    assert "Send to" not in owner.get("/members/").text
     assert invite(owner)
 
 
@@ -126,7 +126,7 @@ def test_a_mail_server_that_is_down_is_told_and_the_link_shown(
     answer = owner.post(
         "/members/", {"role": "viewer", "days": "7", "uses": "1", "email": "c@example.org"}
     )
-    assert "could not be sent" in answer.text
+    assert "failed:" in answer.text
     assert LINK.search(answer.text)
 
 

@@ -195,7 +195,7 @@ def test_a_wrong_answer_lets_nobody_in(
     back = go(client)
     provider.tell(**wrong)
 
-    assert_refused(client.get(back), "is not valid")
+    assert_refused(client.get(back), "sent an invalid answer")
     assert reasons() == ["answer"]
 
 
@@ -206,14 +206,14 @@ def test_an_answer_is_good_once(client: Client, provider: Provider) -> None:
 
     answer = client.get(back)
     assert answer.status_code == 403
-    assert "not begun here" in answer.text
+    assert "This sign-in was started elsewhere or has expired" in answer.text
 
 
 def test_an_answer_opens_only_the_browser_that_asked(provider: Provider) -> None:
     """Its address, given to somebody else, logs nobody in as anybody."""
     back = go(Client())
 
-    assert_refused(Client().get(back), "not begun here")
+    assert_refused(Client().get(back), "This sign-in was started elsewhere or has expired")
 
 
 def test_a_code_of_another_sign_in_is_refused_by_its_verifier(
@@ -224,7 +224,7 @@ def test_a_code_of_another_sign_in_is_refused_by_its_verifier(
     state = parse_qs(urlsplit(go(client)).query)["state"][0]
 
     answer = client.get("/login/oidc/firm/callback/", {"code": stolen, "state": state})
-    assert_refused(answer, "is not valid")
+    assert_refused(answer, "sent an invalid answer")
 
 
 def test_a_state_that_is_over_says_so(client: Client, provider: Provider) -> None:
@@ -234,13 +234,13 @@ def test_a_state_that_is_over_says_so(client: Client, provider: Provider) -> Non
         del session[key]
     session.save()
 
-    assert_refused(client.get(back), "is over")
+    assert_refused(client.get(back), "has expired")
 
 
 def test_whoever_cancels_is_told_how_to_go_on(client: Client, provider: Provider) -> None:
     provider.tell(faults=["cancel"])
 
-    assert_refused(sign_in(client), "cancelled")
+    assert_refused(sign_in(client), "canceled")
     assert reasons() == ["cancelled"]
 
 
@@ -274,7 +274,7 @@ def test_a_provider_that_is_away_is_told_at_the_beginning(
 
     answer = client.get("/login/oidc/firm/")
     assert answer.status_code == 503
-    assert "Firm does not answer" in answer.text
+    assert "Firm does not respond" in answer.text
 
 
 def test_a_provider_that_nobody_set_up_is_not_there(client: Client, provider: Provider) -> None:

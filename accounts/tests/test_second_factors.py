@@ -95,7 +95,7 @@ def test_a_code_is_good_once(
 
     answer = client.post("/login/second/", {"code": code})
     assert answer.status_code == 403
-    assert "was used before" in answer.text
+    assert "was already used" in answer.text
     assert not is_logged_in(client)
 
 
@@ -208,7 +208,10 @@ def test_whoever_must_have_one_sets_it_up_before_anything_else(
     client = Client()
     log_in(client)
     assert client.get("/documents/").url == "/account/security/"
-    assert "set up an authenticator app or a passkey" in client.get("/account/security/").text
+    assert (
+        "Set up an authenticator app or a passkey to continue"
+        in client.get("/account/security/").text
+    )
     assert client.get("/api/v1/collections/").status_code == 403
     assert client.get("/documents/", headers={"HX-Request": "true"}).headers["HX-Redirect"]
     program = client_of_key(Membership.objects.get(), "read")

@@ -214,7 +214,7 @@ def test_passwords_may_be_for_owners_only(alice: User, lab: Workspace, settings:
     Membership.objects.create(user=bob, workspace=lab, role="editor")
     answer = Client().post("/login/", {"username": "bob", "password": PASSWORD})
 
-    assert "Only owners log in with a password" in answer.text
+    assert "Only owners can log in with a password here" in answer.text
     assert "Only owners" not in Client().post("/login/", {"username": "bob", "password": "x"}).text
     assert is_open(browser())
     api = APIClient(headers=basic_header("bob", PASSWORD))

@@ -40,7 +40,7 @@ def test_the_chosen_workspace_stays_for_all_pages(member: Client, harbour: Membe
 
     assert answer.redirect_chain == [("/documents/", 302)]
     assert "Logs of the pilots" in answer.text
-    assert "This is Harbour office now. You may read here" in answer.text
+    assert "The workspace is now Harbour office. You may read it" in answer.text
     assert "Logs of the pilots" in member.get("/documents/").text
 
 

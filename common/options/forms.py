@@ -34,7 +34,7 @@ def form_field(option: OptionField, *, is_kept: bool = False) -> forms.Field:
         )
     return forms.CharField(
         label=label,
-        help_text=_("Empty: the one that is kept.") if is_kept else help_text,
+        help_text=_("Empty: keep the saved one.") if is_kept else help_text,
         required=option.is_required and not is_kept,
         initial=option.default,
         widget=_widget(option),

@@ -17,6 +17,7 @@ from django.db.backends.postgresql import base
 from django.db.transaction import TransactionManagementError
 from django.db.utils import DatabaseErrorWrapper, OperationalError
 from django.utils.functional import cached_property
+from django.utils.translation import gettext
 from psycopg import sql as composing
 from psycopg.errors import QueryCanceled
 from psycopg.pq import TransactionStatus
@@ -140,10 +141,11 @@ class _ErrorWrapper(DatabaseErrorWrapper):
         if isinstance(error, QueryCanceled) and rls.timeout_prefix():
             self.wrapper.errors_occurred = True
             raise StatementTimeout(
-                "The database did not finish this within"
-                f" {settings.DATABASE_STATEMENT_SECONDS:g} seconds, and was stopped. Ask for less"
-                " at once, try again when it has less to do, or raise"
-                " RAGSITE_DATABASE_STATEMENT_SECONDS."
+                gettext(
+                    "The database query took longer than {limit} seconds and was stopped."
+                    " Request less at once, try again later, or raise"
+                    " RAGSITE_DATABASE_STATEMENT_SECONDS."
+                ).format(limit=format(settings.DATABASE_STATEMENT_SECONDS, "g"))
             ) from error
         super().__exit__(kind, error, traceback)
 

@@ -25,14 +25,14 @@ class Migration(migrations.Migration):
                 (
                     "documents",
                     models.PositiveIntegerField(
-                        default=0, help_text="Current ones that are ready."
+                        default=0, help_text="Current documents that are ready."
                     ),
                 ),
                 ("chunks", models.PositiveBigIntegerField(default=0)),
                 (
                     "waiting",
                     models.PositiveIntegerField(
-                        default=0, help_text="Documents queued or in work."
+                        default=0, help_text="Documents queued or in progress."
                     ),
                 ),
                 (
@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
                 (
                     "is_estimated",
                     models.BooleanField(
-                        default=False, help_text="Counted later, from what was still there."
+                        default=False, help_text="Counted later, from the remaining documents."
                     ),
                 ),
                 (

@@ -78,8 +78,8 @@ def judged(collection: Collection, *questions: str) -> None:
 def test_an_empty_workspace_is_told_what_will_be_there(alice: Membership) -> None:
     page = text(client_of(alice), PAGE)
     assert page.count('class="void"') == 9
-    assert "Upload some documents, and how their number grows is drawn here." in page
-    assert "When a search finds nothing" in page
+    assert "Upload some documents. Their number over time appears here." in page
+    assert "Questions without hits, or without an answer in the chat, appear here" in page
 
 
 def test_every_chart_has_a_name_and_a_table(alice: Membership, collection: Collection) -> None:
@@ -137,7 +137,7 @@ def test_a_strange_range_is_the_default(alice: Membership) -> None:
 
 
 def test_without_judgements_quality_tells_how_to_begin(alice: Membership) -> None:
-    assert "Nothing is judged yet" in text(client_of(alice), QUALITY)
+    assert "No judgments yet" in text(client_of(alice), QUALITY)
 
 
 def test_quality_is_compared_by_the_questions_that_both_asked(collection: Collection) -> None:

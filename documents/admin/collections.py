@@ -205,15 +205,15 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
                 again = services.reingest_documents(documents=documents)
                 (run,) = again.runs
                 told = format_html(
-                    gettext("{}: the workers are at it, {}."), collection, link_to(run)
+                    gettext("{}: processing has started, {}."), collection, link_to(run)
                 )
                 messages.success(request, told)
                 if again.left_out:
                     messages.warning(
                         request,
                         gettext(
-                            "{collection}: {documents} left out, without a file stored here or"
-                            " leaning on others."
+                            "{collection}: {documents} skipped. They have no stored file, or are"
+                            " duplicates of others."
                         ).format(
                             collection=collection, documents=counted(Document, again.left_out)
                         ),

@@ -16,7 +16,7 @@ from reading.parsers.normalise import readable_title
 
 
 def file_suffix(name: str) -> str:
-    """By which a format is told; the same bytes under another one are read in another way."""
+    """The lower-case suffix of a file name, which helps to choose the parser."""
     return PurePosixPath(name).suffix.lower()
 
 

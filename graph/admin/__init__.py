@@ -90,7 +90,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
 
     has_operate_permission = requires("graph.change_extraction")
 
-    @admin.action(description=gettext_lazy("Try again what was given up"), permissions=["operate"])
+    @admin.action(description=gettext_lazy("Retry failed passages"), permissions=["operate"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
         ids = list(queryset.values_list("pk", flat=True))
         number = retry_extractions(extraction_ids=ids)
@@ -109,7 +109,7 @@ class ExtractionAdmin(ReadOnlyAdmin):
         messages.success(
             request,
             gettext(
-                "{number} of {ids} are in the queue. What is known of them stays until then."
+                "{number} of {ids} are in the queue. Their current names and edges stay until then."
             ).format(
                 number=number_format(number, force_grouping=True),
                 ids=number_format(len(ids), force_grouping=True),

@@ -43,7 +43,7 @@ class AliasAdmin(GraphAdmin):
     list_select_related = ["node", "workspace"]
     list_heavy_fields = ("node__props",)
     search_fields = ["form"]
-    search_help_text = gettext_lazy("The whole name, however it is written.")
+    search_help_text = gettext_lazy("The full name, in any spelling.")
     ordering = ["-id"]
     sortable_by = ["name"]
     autocomplete_fields = ["node"]
@@ -92,7 +92,7 @@ class EdgeAdmin(GraphAdmin):
     list_select_related = ["workspace", "source", "target"]
     list_heavy_fields = ("props", "source__props", "target__props")
     search_fields = ["source__name"]
-    search_help_text = gettext_lazy("One of its nodes: letters of the name, or the whole id.")
+    search_help_text = gettext_lazy("One of its nodes: part of the name, or the full id.")
     ordering = ["-id"]
     sortable_by = ["rel_name"]
     list_display_links = ["rel_name"]
@@ -159,7 +159,7 @@ class EdgeAdmin(GraphAdmin):
     def target_name(self, row: Edge) -> SafeString:
         return node_label(row.target)
 
-    @display(description=gettext_lazy("passages that say so"))
+    @display(description=gettext_lazy("supporting passages"))
     @cached_per_row
     def evidence_list(self, row: Edge) -> SafeString:
         evidence = Evidence.objects.filter(edge=row).order_by("chunk_id")

@@ -183,7 +183,7 @@ class LabelsField(forms.CharField):
         super().__init__(
             required=False,
             widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-            help_text=gettext_lazy("One a line, such as “Person”."),
+            help_text=gettext_lazy("One per line, such as “Person”."),
             validators=[checked_by(inputs.check_labels)],
             **kwargs,
         )
@@ -208,7 +208,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
         help_text=gettext_lazy(
-            "As people read it; texts that say it mean the node. Empty: its id."
+            "The displayed name. Texts with this name refer to the node. Empty: its id."
         ),
         validators=[checked_by(inputs.check_name)],
     )
@@ -227,7 +227,7 @@ class NewNodeForm(NodeForm):
         label=gettext_lazy("Id"),
         strip=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text=gettext_lazy("Stays for ever. Usual: “ent:person:ada lovelace”, “src:crm:4711”."),
+        help_text=gettext_lazy("Permanent. Examples: “ent:person:ada lovelace”, “src:crm:4711”."),
         validators=[checked_by(check_id)],
     )
 
@@ -239,9 +239,7 @@ class NewNodeForm(NodeForm):
         key: str = self.cleaned_data["key"]
         if is_content_id(key):
             raise forms.ValidationError(
-                gettext(
-                    "Documents and passages are nodes by themselves. Let the id begin otherwise."
-                )
+                gettext("This prefix is reserved for documents and passages. Choose another id.")
             )
         return key
 
@@ -255,7 +253,7 @@ class NewNodeForm(NodeForm):
                 name = f"“{there.name}”" + ("" if there.id == key else f" ({there.id})")
                 self.add_error(
                     "key",
-                    gettext("This id is that of {name}. Change that node instead.").format(
+                    gettext("{name} already has this id. Change that node instead.").format(
                         name=name
                     ),
                 )
@@ -268,7 +266,7 @@ class EdgeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     weight = forms.FloatField(
         initial=1,
         widget=UnfoldAdminDecimalFieldWidget,
-        help_text=gettext_lazy("How much it counts: 1 is usual, 0 nothing."),
+        help_text=gettext_lazy("The weight in ranking: 1 is the default, 0 ignores the edge."),
         validators=[checked_by(inputs.check_weight)],
     )
     props = PropertiesField(label=gettext_lazy("Properties"))
@@ -284,7 +282,7 @@ class NewEdgeForm(EdgeForm):
     rel = forms.CharField(
         label=gettext_lazy("Relation"),
         widget=UnfoldAdminTextInputWidget,
-        help_text=gettext_lazy("Such as WORKS_AT. What leads from one node to the other."),
+        help_text=gettext_lazy("The relation from the first node to the second, such as WORKS_AT."),
         validators=[checked_by(check_rel)],
     )
 
@@ -304,7 +302,7 @@ class NewEdgeForm(EdgeForm):
             )
         elif Edge.objects.filter(source=source, rel=rel, target=target).exists():
             self.add_error(
-                "rel", gettext("This edge is there already. Change it in the list of edges.")
+                "rel", gettext("This edge already exists. Change it in the list of edges.")
             )
         else:
             try:
@@ -321,9 +319,7 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
         label=gettext_lazy("Name"),
         max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
-        help_text=gettext_lazy(
-            "However it is written: case, accents, “the” and “’s” make no difference."
-        ),
+        help_text=gettext_lazy("In any spelling: case, accents, “the” and “’s” are ignored."),
         validators=[checked_by(check_alias)],
     )
 
@@ -341,8 +337,8 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
                 self.add_error(
                     "form",
                     gettext(
-                        "“{form}” means “{node}” already. Remove that name first, or merge the"
-                        " two nodes."
+                        "“{form}” is already a name of “{node}”. Remove that name first,"
+                        " or merge the two nodes."
                     ).format(form=taken.form, node=taken.node),
                 )
         return given

@@ -121,7 +121,7 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
             )
             messages.success(
                 request,
-                gettext("{nodes} are one, with {edges} and {mentions} more than before.").format(
+                gettext("{nodes} are merged. The node gained {edges} and {mentions}.").format(
                     nodes=counted(Node, done.nodes + 1),
                     edges=counted(Edge, done.edges),
                     mentions=counted(Mention, done.mentions),
@@ -165,9 +165,9 @@ DELETED_KINDS = (
     gettext_noop("edges"),
     gettext_noop("mentions"),
     gettext_noop("names in texts"),
-    gettext_noop("nodes that nobody described"),
+    gettext_noop("nodes without a description"),
 )
-RETURNS_NOTE = gettext_lazy(": comes back when a document is read again that names it")
+RETURNS_NOTE = gettext_lazy(": returns when a document with this name is read again")
 
 
 @admin.register(Node)
@@ -190,9 +190,7 @@ class NodeAdmin(GraphAdmin):
     list_select_related = ["workspace"]
     list_heavy_fields = ("props",)
     search_fields = ["name"]
-    search_help_text = gettext_lazy(
-        "Letters of its name, or the whole of another name or of its id."
-    )
+    search_help_text = gettext_lazy("Part of its name, or the full text of another name or its id.")
     ordering = ["-id"]
     sortable_by = ["name_label"]
     autocomplete_fields = ["workspace"]
@@ -277,7 +275,7 @@ class NodeAdmin(GraphAdmin):
         own = [row for row in rows if not _is_content_node(row)]
         shown, counts, missing, _ = super().get_deleted_objects(own, request)
         content = [
-            gettext("{row}: goes with its document, or with its edges").format(row=row)
+            gettext("{row}: deleted with its document or its edges").format(row=row)
             for row in rows
             if _is_content_node(row)
         ]
@@ -313,7 +311,7 @@ class NodeAdmin(GraphAdmin):
             return link_to(row.document)
         if row.chunk_id:
             return link_to(Chunk.objects.only("document_id", "ordinal").get(pk=row.chunk_id))
-        return gettext("nobody described it yet") if row.is_stub else "itself"
+        return gettext("without a description") if row.is_stub else "itself"
 
     @display(description=gettext_lazy("names in texts"))
     @cached_per_row

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import IO, Any, TypeVar
 
 from django.http import StreamingHttpResponse
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema
 from rest_framework import parsers
 from rest_framework.request import Request
@@ -246,7 +247,9 @@ class ExtractionsView(GraphView):
         self.require_editor(self.workspace)
         if collection.graph == Collection.Graph.OFF:
             raise Conflict(
-                f"“{collection.slug}” is not read for the graph. Set its `graph` to rules or llm."
+                gettext(
+                    "“{slug}” is not read for the graph. Set its `graph` to rules or llm."
+                ).format(slug=collection.slug)
             )
         queued = reextract_collection(collection=collection, only_stale=body["only_stale"])
         answer = {"queued": queued, "state": _extraction_data(collection)}

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
+from django.utils.translation import gettext
 from drf_spectacular.utils import (
     PolymorphicProxySerializer,
     extend_schema,
@@ -64,7 +65,9 @@ class GraphView(WorkspaceView):
         try:
             parse_qsl(request.META.get("QUERY_STRING", ""), errors="strict")
         except UnicodeDecodeError as error:
-            raise InvalidInput("The address is not UTF-8. Percent-encode it as UTF-8.") from error
+            raise InvalidInput(
+                gettext("The address is not UTF-8. Percent-encode it as UTF-8.")
+            ) from error
         super().initial(request, *args, **kwargs)
 
     @cached_property
@@ -101,7 +104,7 @@ def naming_missing_node(values: Mapping[str, Any], *fields: str) -> Iterator[Non
 
 def node_not_found() -> NotFound:
     """Error for a missing or invisible node, which look the same."""
-    return NotFound("There is no node with this id, or you may not see it.")
+    return NotFound(gettext("No node has this id, or you may not see it."))
 
 
 #: What `q` looks for.
@@ -310,7 +313,7 @@ class EdgesView(GraphView):
 
 
 def _edge_not_found() -> NotFound:
-    return NotFound("There is no such edge, or you may not see it.")
+    return NotFound(gettext("This edge does not exist, or you may not see it."))
 
 
 GRAPHML = "application/graphml+xml"

@@ -145,7 +145,7 @@ class Migration(migrations.Migration):
                 ("key", models.CharField(max_length=1024, verbose_name="id")),
                 (
                     "name",
-                    models.TextField(blank=True, help_text="As people read it. Empty: its id."),
+                    models.TextField(blank=True, help_text="The displayed name. Empty: its id."),
                 ),
                 (
                     "labels",
@@ -175,8 +175,7 @@ class Migration(migrations.Migration):
                         default=False,
                         editable=False,
                         help_text=(
-                            "Nobody described it: an edge hangs on it, and it goes with the last"
-                            " one."
+                            "Created by an edge, without a description; deleted with its last edge."
                         ),
                     ),
                 ),
@@ -237,10 +236,10 @@ class Migration(migrations.Migration):
                     "kind",
                     models.PositiveSmallIntegerField(
                         choices=[
-                            (0, "is the document's own name or address"),
-                            (1, "stands in a heading"),
-                            (2, "stands in the text"),
-                            (3, "a link leads there"),
+                            (0, "name or address of the document"),
+                            (1, "in a heading"),
+                            (2, "in the text"),
+                            (3, "target of a link"),
                         ],
                         default=2,
                     ),
@@ -367,7 +366,7 @@ class Migration(migrations.Migration):
                     "recipe",
                     models.CharField(
                         blank=True,
-                        help_text="How it was read: rules or a model, and which version.",
+                        help_text="Extraction method and version.",
                         max_length=64,
                     ),
                 ),

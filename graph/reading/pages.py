@@ -6,6 +6,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Any
 
+from django.utils.translation import gettext
+
 from common.errors import InvalidInput
 from common.replicas import reads_from_replica
 from graph.models import Mention
@@ -52,8 +54,10 @@ def decode_cursor(cursor: str, *shape: type) -> tuple[Any, ...] | None:
             raise ValueError
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            "This is no cursor of this list. Take it from “next” of the page before, unchanged, or"
-            " leave it out to begin.",
+            gettext(
+                "This cursor does not belong to this list. Copy it unchanged from “next” of the"
+                " previous page, or leave it out to begin."
+            ),
             field="cursor",
         ) from error
     return tuple(place)

@@ -391,7 +391,7 @@ def require_vertex(
         shown = node_id if len(node_id) <= 100 else f"{node_id[:100]}…"
         raise NotFound(
             gettext(
-                "There is no “{shown}” in the graph ({field}). Look for it by its name."
+                "“{shown}” is not in the graph ({field}). Search for the node by its name."
             ).format(shown=shown, field=field)
         )
     return vertex
@@ -433,7 +433,7 @@ def check_range(value: int, most: int, *, field: str, least: int = 1) -> None:
     """Raises InvalidInput unless the value is in the range."""
     if not least <= value <= most:
         raise InvalidInput(
-            gettext("{field} is from {least} to {most}.").format(
+            gettext("{field} must be from {least} to {most}.").format(
                 field=field, least=least, most=number_format(most, force_grouping=True)
             ),
             field=field,

@@ -9,8 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import log2
 
+from django.utils.translation import gettext
+
 from common.errors import InvalidInput, NotFound
 from common.replicas import reads_from_replica
+from common.translation import format_number
 from graph.reading.results import Link, Page, Path, Reached, Subgraph, Truncated
 from graph.reading.steps import (
     MAX_DEPTH,
@@ -247,13 +250,17 @@ def subgraph(
     asked = list(dict.fromkeys(ids))
     if len(asked) > cap:
         raise InvalidInput(
-            f"{len(asked):,} ids, and room for {cap:,} vertices. Raise cap, or send fewer ids.",
+            gettext(
+                "{count} ids do not fit into a limit of {cap} nodes. Raise cap, or send fewer ids."
+            ).format(cap=format_number(cap), count=format_number(len(asked))),
             field="ids",
         )
     seen = AccessFilter(scope)
     found = resolve(seen, asked, props=props)
     if not found:
-        raise NotFound("None of these is in the graph. Look for what you mean by its name.")
+        raise NotFound(
+            gettext("None of these ids is in the graph. Search for the node by its name.")
+        )
     starts = list(found.values())
     follow = make_follow(starts, rels, "both", grain, labels)
     frontier = list(dict.fromkeys(start.ref for start in starts))

@@ -131,8 +131,8 @@ def _deletable_rows(scope: GraphScope, ids: Iterable[str]) -> list[int]:
     if content := next((each for each in vertices.values() if each.kind != "node"), None):
         raise InvalidInput(
             gettext(
-                "“{name}” is a {kind} and goes with its document. Delete that, or the"
-                " edges that hang on it."
+                "“{name}” is a {kind} and is deleted with its document. Delete the"
+                " document, or the edges of the node."
             ).format(name=content.id, kind=content.kind),
             field="id",
         )
@@ -182,7 +182,7 @@ def check_alias(name: str) -> str:
     """The normalised name. Raises InvalidInput without letter or digit."""
     normal = normalize_name(inputs.check_name(name, field="form"))
     if not normal:
-        raise InvalidInput(gettext("A name has at least one letter or digit."), field="form")
+        raise InvalidInput(gettext("A name needs at least one letter or digit."), field="form")
     return normal
 
 
@@ -196,7 +196,7 @@ def add_alias(*, node: Node, name: str) -> Alias:
     with transaction.atomic():
         held = Node.objects.select_for_update(no_key=True).filter(pk=node.pk).first()
         if held is None:
-            raise NotFound(gettext("The node has just been removed. Look again which there are."))
+            raise NotFound(gettext("The node has just been removed. Reload the list of nodes."))
         alias, is_new = Alias.objects.select_related("node").get_or_create(
             workspace_id=held.workspace_id, form=normal, defaults={"node": held}
         )
@@ -205,8 +205,8 @@ def add_alias(*, node: Node, name: str) -> Alias:
     if alias.node_id != held.pk:
         raise Conflict(
             gettext(
-                "“{normal}” means the node “{node}” already. Remove it there first, or"
-                " merge the two."
+                "“{normal}” is already a name of the node “{node}”. Remove it there"
+                " first, or merge the two nodes."
             ).format(normal=normal, node=alias.node)
         )
     return alias

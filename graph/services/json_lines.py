@@ -10,10 +10,12 @@ from itertools import islice
 from typing import Any, Literal, TypeVar
 
 from django.db.models import Model, QuerySet
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.json_lines import decode_line, encode_line
 from common.text import escape_nonprinting
+from common.translation import format_number
 from graph.inputs import EdgeInput, NodeInput
 from graph.models import Alias, Edge, Node
 from graph.node_ids import is_retired_id_form
@@ -81,7 +83,7 @@ def make_item(value: Any, of: type[ItemT]) -> ItemT:
     Keys are checked here, values when they are written.
     """
     if not isinstance(value, Mapping):
-        raise InvalidInput("A node or edge is a JSON object.")
+        raise InvalidInput(gettext("A node or edge is a JSON object."))
     known = {each.name: each.default is MISSING for each in fields(of)}
     for name in value:
         if name not in known:
@@ -89,11 +91,13 @@ def make_item(value: Any, of: type[ItemT]) -> ItemT:
                 name[:_MAX_NAME], lambda letter: letter.encode("unicode_escape").decode()
             )
             raise InvalidInput(
-                f"The name “{name_shown}” is not known here. Known are: {', '.join(known)}."
+                gettext("The field “{name_shown}” is unknown. Use {known}.").format(
+                    name_shown=name_shown, known=", ".join(known)
+                )
             )
     for name, is_needed in known.items():
         if is_needed and value.get(name) is None:
-            raise InvalidInput(f"“{name}” is needed.", field=name)
+            raise InvalidInput(gettext("“{name}” is required.").format(name=name), field=name)
     given = {name: part for name, part in value.items() if part is not None}
     return of(**given)
 
@@ -104,12 +108,17 @@ def _parse_line(line: bytes) -> tuple[str, Any]:
         ((kind, inner),) = value.items()
         if kind in _OTHER_KIND and isinstance(inner, dict):
             return kind, inner
-    raise InvalidInput('A line is {"node": {…}} or {"edge": {…}}.')
+    raise InvalidInput(gettext('A line is {"node": {…} or {"edge": {…}.'))
 
 
 def _line_error(number: int, error: InvalidInput, *, code: str = InvalidInput.code) -> InvalidInput:
     place = f"{error.field}: " if error.field else ""
-    named = InvalidInput(f"Line {number:,}: {place}{error}", field=f"line {number}")
+    named = InvalidInput(
+        gettext("Line {number}: {place}{error}").format(
+            number=format_number(number), place=place, error=error
+        ),
+        field=f"line {number}",
+    )
     named.code = code
     return named
 

@@ -217,16 +217,18 @@ def _resolve_merge(seen: AccessFilter, keep: str, others: Iterable[str]) -> tupl
     """Rows of the kept node and of the others."""
     ids = [check_id(node_id, field="others") for node_id in dict.fromkeys(others)]
     if not ids:
-        raise InvalidInput(gettext("Name at least one node that is to go into it."), field="others")
+        raise InvalidInput(gettext("Name at least one node to merge into it."), field="others")
     found = resolve(seen, [check_id(keep, field="keep"), *ids])
     if missing := [node_id for node_id in (keep, *ids) if node_id not in found]:
         names = ", ".join(f"“{node_id}”" for node_id in missing[:5])
         raise NotFound(
-            gettext("There is no node {names}. Look again which there are.").format(names=names)
+            gettext("These nodes do not exist: {names}. Reload the list of nodes.").format(
+                names=names
+            )
         )
     if content := next((each for each in found.values() if each.kind != "node"), None):
         raise InvalidInput(
-            gettext("“{name}” is a {kind}: it stays what it is. Merge nodes only.").format(
+            gettext("“{name}” is a {kind} and cannot be merged. Choose other nodes.").format(
                 name=content.id, kind=content.kind
             ),
             field="others",
@@ -252,7 +254,7 @@ def _merge_locked(
         keys = dict(cursor.fetchall())
         if len(keys) != len(others) + 1:
             raise NotFound(
-                gettext("One of the nodes has just been removed. Look again which there are.")
+                gettext("One of the nodes has just been removed. Reload the list of nodes.")
             )
         done = _preview(seen, keep, others)
         # Unites labels and properties; the kept node's take precedence. Values of extracted nodes

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.sql import copy_rows
@@ -158,8 +159,10 @@ def _node_row(node: NodeInput, staged: StagedItems) -> Sequence[Any]:
     if is_content_id(node.id):
         if node.name is not None or node.aliases:
             raise InvalidInput(
-                "A document or passage is called by its title. Leave name and aliases out, or"
-                " change the document.",
+                gettext(
+                    "A document or passage takes its name from its title. Leave name and aliases"
+                    " out, or change the document."
+                ),
                 field="name",
             )
     else:

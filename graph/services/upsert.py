@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from common.errors import Conflict, InvalidInput
@@ -156,7 +157,9 @@ def find_or_make_nodes(scope: GraphScope, *, named: int, lenient: bool, large: b
                 break
             cursor.execute(_FORGET_DELETED_SQL)
         else:
-            raise Conflict("Others delete the same nodes again and again. Try again in a moment.")
+            raise Conflict(
+                gettext("Other requests keep deleting the same nodes. Try again in a moment.")
+            )
         if scope.user is not None:
             seen = AccessFilter(scope)
             cursor.execute(_MARK_INVISIBLE_SQL.format(seen=seen.node("node")), seen.parameters)

@@ -99,19 +99,19 @@ def test_a_node_is_added_and_texts_find_it(client: Client) -> None:
     ("wrong", "said"),
     [
         ({"key": "  "}, "at least one visible character"),
-        ({"key": "a\tb"}, "no control character"),
+        ({"key": "a\tb"}, "cannot contain control characters or unpaired surrogates"),
         ({"key": "x" * 1025}, "at most 1,024 characters"),
-        ({"key": "doc:notes:a.md"}, "Documents and passages are nodes by themselves"),
-        ({"key": "there"}, "This id is that of “Somebody”"),
-        ({"key": "former"}, "This id is that of “Somebody” (there)"),
+        ({"key": "doc:notes:a.md"}, "This prefix is reserved for documents and passages"),
+        ({"key": "there"}, "“Somebody” already has this id"),
+        ({"key": "former"}, "“Somebody” (there) already has this id"),
         ({"name": "x" * 501}, "at most 500 characters"),
         ({"labels": "x" * 101}, "at most 100 characters"),
-        ({"labels": "\n".join(map(str, range(33)))}, "At most 32 entries"),
+        ({"labels": "\n".join(map(str, range(33)))}, "32 are allowed"),
         ({"props": "{"}, "Enter a valid JSON"),
-        ({"props": "[1]"}, "Properties are a JSON object"),
-        ({"props": '{"a": NaN}'}, "no JSON"),
+        ({"props": "[1]"}, "Properties must be a JSON object"),
+        ({"props": '{"a": NaN}'}, "not valid JSON"),
         ({"props": '{"a": "\\u0000"}'}, "character"),
-        ({"props": "[" * 40 + "]" * 40}, "Properties are a JSON object"),
+        ({"props": "[" * 40 + "]" * 40}, "Properties must be a JSON object"),
         ({"props": '{"a": ' + "[" * 40 + "]" * 40 + "}"}, "deep"),
         ({"workspace": ""}, "This field is required"),
     ],
@@ -318,7 +318,7 @@ def test_what_stands_for_a_document_is_neither_changed_nor_deleted(client: Clien
     assert client.post(page_of(node, "change"), {"name": "x"}).status_code == 403
     assert client.get(page_of(node, "delete")).status_code == 403
     page = act(client, "delete_selected", node, post="yes")
-    assert "goes with its document" in page
+    assert "deleted with its document" in page
     assert Node.objects.filter(pk=node.pk).exists()
 
     assert client.post(page_of(edge, "change"), {"weight": "3"}).status_code == 403
@@ -346,7 +346,7 @@ def test_merging_says_what_becomes_of_the_nodes_and_does_it(client: Client) -> N
 
     page = merging(client, ada, lovelace)
     assert page.context["kept"] == ada
-    assert "All of them were found" in page.content.decode()
+    assert "All of them come from documents" in page.content.decode()
     told = page.context["preview"]
     assert (told.nodes, told.edges_dropped, told.mentions, told.aliases) == (1, 1, 1, 1)
     address = page.request["PATH_INFO"] + "?" + page.request["QUERY_STRING"]
@@ -387,7 +387,7 @@ def test_the_node_that_somebody_gave_is_proposed_to_stay(client: Client) -> None
     given = make_node("given", workspace=found_one.workspace)
     page = merging(client, found_one, given)
     assert page.context["kept"] == given
-    assert "All of them were found" not in page.content.decode()
+    assert "All of them come from documents" not in page.content.decode()
 
 
 def test_what_cannot_be_merged_is_said(client: Client) -> None:
@@ -398,7 +398,7 @@ def test_what_cannot_be_merged_is_said(client: Client) -> None:
     assert "Select 2 to 50 nodes" in merging(client, one).content.decode()
     assert "of one workspace" in merging(client, one, elsewhere).content.decode()
     said = html.unescape(merging(client, one, content).content.decode())
-    assert "Merge nodes only" in said or "There is no node" in said
+    assert "and cannot be merged" in said or "There is no node" in said
     for ids in ("", "x", "1' OR 1=1", "9" * 30, f"{one.pk},{one.pk}"):
         answer = client.get(reverse("admin:graph_node_merge"), {"ids": ids}, follow=True)
         assert "at least two nodes" in answer.content.decode()
@@ -462,12 +462,12 @@ def test_an_edge_is_added_weighed_and_deleted(client: Client) -> None:
     [
         ({"rel": " "}, "This field is required"),
         ({"rel": "x" * 101}, "at most 100 characters"),
-        ({"rel": "IS"}, "This edge is there already"),
+        ({"rel": "IS"}, "This edge already exists"),
         ({"weight": "-1"}, "A weight is a number from 0 to 1,000,000,000"),
         ({"weight": "nan"}, "Enter a number"),
         ({"target": "0"}, "not one of the available choices"),
         ({"target": "elsewhere"}, "is in another workspace"),
-        ({"target": "document", "rel": "MENTIONS"}, "is read from the documents"),
+        ({"target": "document", "rel": "MENTIONS"}, "comes from the documents"),
     ],
 )
 def test_a_wrong_edge_is_refused_beside_its_field(
@@ -542,7 +542,7 @@ def test_a_name_that_means_another_node_is_refused(client: Client) -> None:
     node = make_node(name="Ada", form="ada")
     other = make_node(workspace=node.workspace)
     answer = client.post(page_of(Alias, "add"), {"node": other.pk, "form": "ADA"})
-    assert "means “Ada (" in html.unescape(answer.content.decode())
+    assert "already a name of “Ada (" in html.unescape(answer.content.decode())
     answer = client.post(page_of(Alias, "add"), {"node": other.pk, "form": "…!"})
     assert "at least one letter or digit" in answer.content.decode()
     assert Alias.objects.get().node == node

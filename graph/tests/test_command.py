@@ -85,7 +85,7 @@ def test_a_file_with_a_bad_line_changes_nothing(
     workspace: Workspace, tmp_path: Path, capsys: Any
 ) -> None:
     for line, cure in (
-        ({"node": {"id": "src:b", "weight": 1}}, "Line 2: The name “weight” is not known"),
+        ({"node": {"id": "src:b", "weight": 1}}, "Line 2: The field “weight” is unknown"),
         ({"edge": {"source": "src:ada", "rel": "X", "target": "src:b"}}, "Line 2: .*src:b"),
     ):
         with pytest.raises(CommandError, match=cure) as refused:
@@ -236,19 +236,19 @@ def test_documents_that_were_given_up_are_told_by_exit_code_1(
     [
         (["stats", "--workspace", "nowhere"], "There is no workspace “nowhere”"),
         (["show", "src:nothing"], "There is no node “src:nothing”"),
-        (["neighbors", "src:nothing"], "There is no “src:nothing”"),
-        (["neighbors", "src:a", "-n", "0"], "limit is from 1"),
-        (["path", "src:a", "src:nothing"], "There is no “src:nothing”"),
-        (["path", "src:a", "src:a", "--max-depth", "101"], "max_depth is from 0 to 100"),
-        (["find", "a", "-n", "1000"], "limit is from 1 to 100"),
-        (["merge", "src:a", "src:nothing"], "There is no node “src:nothing”"),
+        (["neighbors", "src:nothing"], "“src:nothing” is not in the graph"),
+        (["neighbors", "src:a", "-n", "0"], "limit must be from 1"),
+        (["path", "src:a", "src:nothing"], "“src:nothing” is not in the graph"),
+        (["path", "src:a", "src:a", "--max-depth", "101"], "max_depth must be from 0 to 100"),
+        (["find", "a", "-n", "1000"], "limit must be from 1 to 100"),
+        (["merge", "src:a", "src:nothing"], "These nodes do not exist: “src:nothing”"),
         (["merge", "src:a", "src:a"], "with itself"),
         (["import", "/nowhere/at/all"], "No such file"),
         (["export", "-o", "/nowhere/at/all"], "No such file"),
         (["export", "--format", "json"], "--around"),
         (["export", "--format", "jsonl", "--around", "src:a"], "Leave --around out"),
         (["export", "--around", "src:nothing"], "None of these"),
-        (["export", "--around", "src:a", "--hops", "99"], "hops is from 0 to 5"),
+        (["export", "--around", "src:a", "--hops", "99"], "hops must be from 0 to 5"),
         (["extract", "--collection", "nothing"], "There is no collection"),
         (["reextract"], "required"),
     ],

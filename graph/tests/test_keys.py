@@ -69,7 +69,9 @@ def test_a_relation_has_a_short_name(rel: str) -> None:
 
 
 def test_only_what_documents_tell_cannot_be_written() -> None:
-    with pytest.raises(InvalidInput, match="name your relation otherwise"):
+    with pytest.raises(
+        InvalidInput, match="Change the document, or choose another name for your relation"
+    ):
         check_writable("doc:a:b", "MENTIONS", "ent:name:x")
     with pytest.raises(InvalidInput):
         check_writable("ent:name:x", "NEXT", "chunk:a:b:1")
@@ -111,7 +113,7 @@ def test_properties_of_a_megabyte_are_kept_and_a_byte_more_is_refused() -> None:
     most = 1024 * 1024
     assert len(inputs.props_text(of_size(most))) == most
     assert inputs.props_text({"numbers": [1] * 500_000})
-    with pytest.raises(InvalidInput, match="at most 1,048,576 bytes, these have 1,048,577"):
+    with pytest.raises(InvalidInput, match="at most 1,048,576 bytes; these have 1,048,577"):
         inputs.props_text(of_size(most + 1))
     with pytest.raises(InvalidInput, match="bytes"):
         inputs.props_text({"text": "é" * (most // 2)})
@@ -128,9 +130,9 @@ def nested(depth: int) -> dict[str, object]:
     ("props", "told"),
     [
         ([1], "JSON object"),
-        ({"a": float("nan")}, "no JSON"),
-        ({"a": float("inf")}, "no JSON"),
-        ({"a": object()}, "no JSON"),
+        ({"a": float("nan")}, "not valid JSON"),
+        ({"a": float("inf")}, "not valid JSON"),
+        ({"a": object()}, "not valid JSON"),
         ({"a": "b\0"}, "NUL"),
         ({"a\0": 1}, "NUL"),
         ({"a": "\udc00"}, "surrogate"),

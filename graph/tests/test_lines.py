@@ -56,10 +56,10 @@ WRONG = {
     "no number": (b'{"node": {"id": "a", "props": {"n": NaN}}}', "no JSON number"),
     "endless depth": (b'{"node": ' + b"[" * 100_000, "nested"),
     "endless length": (b'{"node": {"id": "' + b"x" * MAX_LINE_BYTES + b'"}}', "16,777,216"),
-    "no id": (b'{"node": {}}', "“id” is needed"),
-    "a null for an id": (b'{"node": {"id": null}}', "“id” is needed"),
-    "a misspelt name": (b'{"node": {"id": "a", "labls": []}}', "“labls” is not known"),
-    "a hostile name": (b'{"node": {"id": "a", "\\ud83d": 1}}', r"ud83d” is not known"),
+    "no id": (b'{"node": {}}', "“id” is required"),
+    "a null for an id": (b'{"node": {"id": null}}', "“id” is required"),
+    "a misspelt name": (b'{"node": {"id": "a", "labls": []}}', "“labls” is unknown"),
+    "a hostile name": (b'{"node": {"id": "a", "\\ud83d": 1}}', r"ud83d” is unknown"),
 }
 
 
@@ -93,5 +93,5 @@ def test_names_of_items_are_checked() -> None:
     for value in ("a", None, ["id"], 7):
         with pytest.raises(InvalidInput, match="JSON object"):
             make_item(value, NodeInput)
-    with pytest.raises(InvalidInput, match="Known are: source, rel, target, weight, props"):
+    with pytest.raises(InvalidInput, match="Use source, rel, target, weight, props"):
         make_item({"source": "a", "rel": "R", "target": "b", "origin": "extracted"}, EdgeInput)

@@ -140,7 +140,7 @@ def test_what_cannot_be_merged_is_refused(scope: GraphScope, chunk: Chunk) -> No
     make_node("elsewhere")
     document = f"doc:{chunk.collection.slug}:{chunk.document.key}"
     for others, error, told in (
-        (["elsewhere"], NotFound, "There is no node “elsewhere”"),
+        (["elsewhere"], NotFound, "These nodes do not exist: “elsewhere”"),
         ([ADA], InvalidInput, "with itself"),
         ([document], InvalidInput, "is a document"),
         ([], InvalidInput, "at least one"),
@@ -159,7 +159,7 @@ def test_what_is_hidden_is_neither_merged_nor_counted(chunk: Chunk) -> None:
     make_extracted("ent:name:secret", hidden)
     scope = GraphScope(chunk.workspace_id, user)
 
-    with pytest.raises(NotFound, match="There is no node “ent:name:secret”"):
+    with pytest.raises(NotFound, match="These nodes do not exist: “ent:name:secret”"):
         merge_nodes(scope=scope, keep=ADA, others=["ent:name:secret"])
     merged = merge_nodes(scope=scope, keep=ADA, others=[COUNTESS])
 

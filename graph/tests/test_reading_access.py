@@ -164,13 +164,13 @@ def test_what_one_may_not_read_is_missing_like_what_is_not_there(world: World, i
     bob = world.scope(world.bob)
     assert services.get_node(scope=bob, id=id) is None
     for missing in (id, "ent:name:nobody"):
-        with pytest.raises(NotFound, match="There is no"):
+        with pytest.raises(NotFound, match="is not in the graph"):
             services.neighbors(scope=bob, id=missing)
-        with pytest.raises(NotFound, match="There is no"):
+        with pytest.raises(NotFound, match="is not in the graph"):
             services.traverse(scope=bob, start=missing)
-        with pytest.raises(NotFound, match="There is no"):
+        with pytest.raises(NotFound, match="is not in the graph"):
             services.shortest_path(scope=bob, source="given", target=missing)
-        with pytest.raises(NotFound, match="There is no"):
+        with pytest.raises(NotFound, match="is not in the graph"):
             services.mentions_of(scope=bob, id=missing)
         with pytest.raises(NotFound, match="None of these"):
             services.subgraph(scope=bob, ids=[missing])
@@ -216,12 +216,12 @@ def test_another_workspace_is_not_there(world: World) -> None:
     counts = services.graph_statistics(scope=scope)
     assert (counts.nodes, counts.edges, counts.documents, counts.mentions) == (0, 0, 0, 0)
     assert b"<node" not in b"".join(services.export_graphml(scope=scope))
-    with pytest.raises(NotFound, match="no such workspace"):
+    with pytest.raises(NotFound, match="This workspace does not exist, or you are not a member"):
         graph_scope(user=charlie, workspace=world.workspace)
 
 
 def test_who_may_not_sign_in_any_more_sees_nothing(world: World) -> None:
     world.alice.is_active = False
     world.alice.save()
-    with pytest.raises(NotFound, match="no such workspace"):
+    with pytest.raises(NotFound, match="This workspace does not exist, or you are not a member"):
         world.scope(world.alice)

@@ -180,7 +180,7 @@ def test_a_merged_node_answers_to_its_former_id(workspace: Workspace, scope: Gra
 def test_an_id_of_nothing_is_missing(workspace: Workspace, scope: GraphScope, id: str) -> None:
     make_node("there", workspace=workspace)
     assert services.get_node(scope=scope, id=id) is None
-    with pytest.raises(NotFound, match="There is no"):
+    with pytest.raises(NotFound, match="is not in the graph"):
         services.neighbors(scope=scope, id=id)
     assert services.subgraph(scope=scope, ids=["there", id]).missing == (id,)
 

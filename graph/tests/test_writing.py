@@ -80,7 +80,7 @@ def test_a_deleted_node_takes_its_edges_and_what_only_they_made(scope: GraphScop
 
 
 def test_what_documents_tell_is_not_written(scope: GraphScope) -> None:
-    with pytest.raises(InvalidInput, match="HAS_CHUNK of documents"):
+    with pytest.raises(InvalidInput, match="HAS_CHUNK comes from"):
         upsert_edge(scope=scope, source="doc:a:b", rel="HAS_CHUNK", target="x", strict=False)
     with pytest.raises(MissingNode, match="Name a document that is there"):
         upsert_edge(scope=scope, source="doc:a:b", rel="ABOUT", target="x", strict=False)
@@ -101,9 +101,9 @@ def test_a_document_bears_edges_labels_and_properties_of_callers(
     assert described.node.labels == ("Document", "report")
     assert Node.objects.filter(document=chunk.document).count() == 1
     assert Node.objects.filter(chunk=chunk).count() == 1
-    with pytest.raises(InvalidInput, match="called by its title"):
+    with pytest.raises(InvalidInput, match="A document or passage takes its name from its title"):
         upsert_node(scope=scope, id=document, name="Other")
-    with pytest.raises(InvalidInput, match="goes with its document"):
+    with pytest.raises(InvalidInput, match="deleted with its document"):
         delete_nodes(scope=scope, ids=[document])
     assert delete_edge(scope=scope, source=document, rel="ABOUT", target=ADA)
     assert get_node(scope=scope, id=ADA) is None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from django.http import QueryDict
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
@@ -25,16 +26,16 @@ class UserIdField(TextField):
             allow_blank=True,
             max_length=MAX_USER_ID_CHARACTERS,
             validators=[check_utf8],
-            help_text="A user of your program's own making, whose memory is meant: for editors."
-            " Compared to the letter. Default: your own memory. Of nobody, which is `unknown` or"
-            " empty, nothing is kept or found; answers then say null.",
+            help_text="The id of a user of your program, for editors. Case-sensitive. Default: your"
+            " own memory. For `unknown` or an empty id nothing is stored or found, and answers are"
+            " null.",
         )
 
 
 def check_utf8(text: str) -> None:
     """Raise ValidationError for broken UTF-8, which would split one user into two."""
     if "\ufffd" in text:
-        raise serializers.ValidationError("This is not UTF-8. Percent-encode it as UTF-8.")
+        raise serializers.ValidationError(gettext("This is not UTF-8. Percent-encode it as UTF-8."))
 
 
 _PARTS_SCHEMA = {"type": "array", "items": {"type": "object", "additionalProperties": {}}}
@@ -60,7 +61,7 @@ class MessageField(serializers.Field[Any, Any, Any, Any]):
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict) or not isinstance(data.get("role"), str):
             raise serializers.ValidationError(
-                "A message is an object with a “role” and a “content”."
+                gettext("A message is an object with a “role” and a “content”.")
             )
         content = data.get("content")
         if not (
@@ -68,7 +69,9 @@ class MessageField(serializers.Field[Any, Any, Any, Any]):
             or isinstance(content, str)
             or (isinstance(content, list) and all(isinstance(part, dict) for part in content))
         ):
-            raise serializers.ValidationError("A content is a text, or a list of parts.")
+            raise serializers.ValidationError(
+                gettext("The content must be text or a list of parts.")
+            )
         return data
 
     def to_representation(self, value: Mapping[str, Any]) -> Any:
@@ -286,7 +289,7 @@ class ConversationInput(StrictSerializer):
     )
 
 
-USER_ID_HELP = "Whose memory it was; null for nobody, of whom nothing is kept."
+USER_ID_HELP = "The user id of the memory; null without a user, for whom nothing is stored."
 
 
 class AnswerSerializer(serializers.Serializer[Any]):
@@ -553,6 +556,6 @@ class RecordedSerializer(AnswerSerializer):
     """How many messages were new, and the state of the conversation."""
 
     conversation = ConversationSerializer(
-        allow_null=True, help_text="Null where the user said nothing, or nothing is kept."
+        allow_null=True, help_text="Null if the user said nothing, or nothing is stored."
     )
     new = serializers.IntegerField(help_text="How many were not known before.")

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.db.models import Func, IntegerField, QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -161,8 +162,8 @@ class ContextsView(MemoryView):
     @extend_schema(
         operation_id="memory_archive",
         summary="Archive a turn of a conversation",
-        description="201 for a new one. 200 for one that is there already, which only gets the"
-        " later time: to send it again does no harm. Of nobody nothing is kept: 200 with nulls.",
+        description="201 for a new turn. 200 for an existing turn, which only gets the later time,"
+        " so requests can be repeated. Without a user id: 200 with nulls, and nothing is stored.",
         request=api_serializers.TurnInput,
         responses={
             200: api_serializers.ArchivedSerializer,
@@ -214,7 +215,9 @@ class ContextView(MemoryView):
 
 
 def _no_context(context_id: int) -> NotFound:
-    return NotFound(f"There is no context {context_id} in this memory.")
+    return NotFound(
+        gettext("There is no context {context_id} in this memory.").format(context_id=context_id)
+    )
 
 
 @extend_schema(tags=["memory"])
@@ -281,14 +284,14 @@ class FactView(MemoryView):
     def get(self, request: Request, key: str) -> Response:
         fact = services.get_fact(scope=self.scope, key=key, as_of=self.parameters.get("as_of"))
         if fact is None:
-            raise NotFound(f"Fact not found: {fact_key(key)}")
+            raise NotFound(gettext("Fact not found: {key}").format(key=fact_key(key)))
         return self.answer(api_serializers.FactAnswerSerializer, fact=fact)
 
     @extend_schema(
         operation_id="memory_fact_set",
         summary="Set a fact",
-        description="What was true until then stays in the history. The same again changes"
-        " nothing, so that to send it again does no harm. Of nobody nothing is kept: nulls."
+        description="The previous value stays in the history. The same value changes nothing, so"
+        " requests can be repeated. Without a user id: nulls, and nothing is stored."
         " 409 when the user's quota of facts is used up.",
         request=api_serializers.FactInput,
         responses={200: api_serializers.FactChangeSerializer, 409: ErrorSerializer},
@@ -402,9 +405,15 @@ class ConversationRetryView(MemoryView):
     def post(self, request: Request, conversation_id: int) -> Response:
         mine = conversation_rows(self.scope).filter(pk=conversation_id)
         if not mine.exists():
-            raise NotFound(f"There is no conversation {conversation_id} in this memory.")
+            raise NotFound(
+                gettext("There is no conversation {conversation_id} in this memory.").format(
+                    conversation_id=conversation_id
+                )
+            )
         if not retry_extractions(item_ids=[conversation_id]):
-            raise Conflict("This conversation has not been given up. It is tried by itself.")
+            raise Conflict(
+                gettext("This conversation has not failed for good. The workers retry it.")
+            )
         return self.answer(api_serializers.ConversationAnswerSerializer, conversation=mine.first())
 
 
@@ -451,8 +460,10 @@ class EraseView(MemoryView):
     def delete(self, request: Request) -> Response:
         if self.user_id not in (None, self.parameters.get("confirm")):
             raise InvalidInput(
-                f"This erases everything that is remembered of “{self.user_id}”. Repeat that id in"
-                " `confirm` if you mean it.",
+                gettext(
+                    "This erases the whole memory of “{user_id}”. Repeat that id in `confirm` to"
+                    " confirm."
+                ).format(user_id=self.user_id),
                 field="confirm",
             )
         erased = services.erase_memory(scope=self.scope)

@@ -11,10 +11,12 @@ from django.db import transaction
 from django.db.models import F, Func, IntegerField, QuerySet, Sum
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput, RagsiteError
 from common.leases import database_now
 from common.queues import RetryLimits, WorkQueue
+from common.translation import format_number
 from memory import store
 from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
 from memory.extraction.messages import MAX_DIGESTS, UserMessage, overlap
@@ -49,7 +51,7 @@ def user_messages(
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise InvalidInput(
-                'A message is an object with a "role" and a "content".', field="messages"
+                gettext("A message is an object with a “role” and a “content”."), field="messages"
             )
         if message["role"] != "user":
             continue
@@ -61,7 +63,9 @@ def user_messages(
             continue
         moment = message.get("at")
         if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
-            raise InvalidInput("A message's “at” is a time with its zone.", field="messages")
+            raise InvalidInput(
+                gettext("The “at” of a message is a time with its zone."), field="messages"
+            )
         said.append(UserMessage(text, min(moment or at or now, now)))
     return said
 
@@ -213,7 +217,9 @@ def _check_room(item: ExtractionItem, new: int) -> None:
     limit: int = settings.MEMORY_EXTRACTION_QUEUE_LIMIT
     if others + len(item.messages) + new > limit:
         raise QueueFull(
-            f"{others + len(item.messages):,} messages wait to be read in this workspace, and"
-            f" {limit:,} are allowed. Send the conversation again later: nothing of it is lost"
-            " until then. The admin shows which conversations hold the queue up."
+            gettext(
+                "{count} messages would wait in this workspace; the limit is {limit}. Send the"
+                " conversation again later. The admin shows the conversations that block the"
+                " queue."
+            ).format(limit=format_number(limit), count=format_number(others + len(item.messages)))
         )

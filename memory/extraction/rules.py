@@ -53,7 +53,7 @@ class Language:
     joins: words after which a clause begins.
     asks: a clause so begun is a question. `tags` are clauses that make one of all before.
     reported: others say it, or nobody does. `past`: it is no longer so. Nothing is read then.
-    supposed: from this clause on nothing is so.
+    supposed: introduces a hypothesis; the clauses after it are not facts.
     denied: a value with this in its clause is none.
     first_person: words by which a statement is about the user. `addressed`: about who listens.
 

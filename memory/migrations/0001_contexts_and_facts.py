@@ -122,7 +122,7 @@ class Migration(migrations.Migration):
                 (
                     "key",
                     models.CharField(
-                        help_text="The caller's name for the conversation.",
+                        help_text="The conversation id of the caller.",
                         max_length=255,
                         verbose_name="conversation",
                     ),
@@ -132,13 +132,13 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=list,
-                        help_text="What the user said and nobody has read yet.",
+                        help_text="Messages that are not processed yet.",
                     ),
                 ),
                 (
                     "seen",
                     models.PositiveIntegerField(
-                        default=0, help_text="How many of the user's messages were taken over."
+                        default=0, help_text="Number of the user's messages processed."
                     ),
                 ),
                 (
@@ -147,14 +147,14 @@ class Migration(migrations.Migration):
                         blank=True,
                         default=list,
                         editable=False,
-                        help_text="Digests of the last ones, to tell what is new when they are sent again.",
+                        help_text="Hashes of the last messages, to recognize repeated ones.",
                     ),
                 ),
                 (
                     "state",
                     models.CharField(
                         choices=[
-                            ("idle", "nothing waits"),
+                            ("idle", "nothing pending"),
                             ("waiting", "Waiting"),
                             ("running", "Running"),
                             ("dead", "given up"),
@@ -182,8 +182,8 @@ class Migration(migrations.Migration):
                         blank=True, help_text="Rules, or a model's name.", max_length=200
                     ),
                 ),
-                ("facts", models.PositiveIntegerField(default=0, help_text="Learnt so far.")),
-                ("contexts", models.PositiveIntegerField(default=0, help_text="Learnt so far.")),
+                ("facts", models.PositiveIntegerField(default=0, help_text="Learned so far.")),
+                ("contexts", models.PositiveIntegerField(default=0, help_text="Learned so far.")),
                 (
                     "workspace",
                     models.ForeignKey(
@@ -231,7 +231,7 @@ class Migration(migrations.Migration):
                 (
                     "confirmed_at",
                     models.DateTimeField(
-                        default=django.utils.timezone.now, help_text="When the same was said last."
+                        default=django.utils.timezone.now, help_text="Time of the last repetition."
                     ),
                 ),
                 (
@@ -331,7 +331,7 @@ class Migration(migrations.Migration):
                 ),
                 ("rows", models.PositiveIntegerField()),
                 ("bytes", models.PositiveBigIntegerField()),
-                ("until", models.DateTimeField(help_text="The last one removed was said then.")),
+                ("until", models.DateTimeField(help_text="Time of the last removed turn.")),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
                 (
                     "workspace",

@@ -88,12 +88,12 @@ def search_memory(
     least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
     if not 1 <= max_results <= MAX_RESULTS:
         raise InvalidInput(
-            gettext("max_results is from 1 to {limit}.").format(limit=MAX_RESULTS),
+            gettext("max_results must be from 1 to {limit}.").format(limit=MAX_RESULTS),
             field="max_results",
         )
     if mode not in MODES:
         raise InvalidInput(
-            gettext("There is no mode “{mode}”. Use {names}.").format(
+            gettext("The mode “{mode}” does not exist. Use {names}.").format(
                 mode=mode, names=", ".join(MODES)
             ),
             field="mode",
@@ -132,12 +132,12 @@ def checked_query(query: str) -> str:
     """The query without characters that PostgreSQL cannot store. Raises InvalidInput."""
     question = query.replace("\0", " ").encode(errors="replace").decode().strip()
     if not question:
-        raise InvalidInput(gettext("Type a question or some words."), field="query")
+        raise InvalidInput(gettext("Enter a question or some words."), field="query")
     if len(question) > MAX_QUERY_CHARACTERS:
         raise InvalidInput(
             gettext(
-                "The query has {length} characters; {limit} are allowed. Ask with the"
-                " part that matters."
+                "The query has {length} characters; {limit} are allowed. Shorten it to"
+                " the essential part."
             ).format(
                 length=number_format(len(question), force_grouping=True),
                 limit=number_format(MAX_QUERY_CHARACTERS, force_grouping=True),
@@ -151,7 +151,7 @@ def checked_fraction(value: float | None, default: float, *, field: str) -> floa
     """`value`, or the default for None. Raises InvalidInput unless it is from 0 to 1."""
     share = default if value is None else value
     if not 0 <= share <= 1:
-        raise InvalidInput(gettext("{field} is from 0 to 1.").format(field=field), field=field)
+        raise InvalidInput(gettext("{field} must be from 0 to 1.").format(field=field), field=field)
     return share
 
 
@@ -240,11 +240,12 @@ def inject(
     ):
         if not 0 <= value <= most:
             raise InvalidInput(
-                gettext("{field} is from 0 to {most}.").format(field=field, most=most), field=field
+                gettext("{field} must be from 0 to {most}.").format(field=field, most=most),
+                field=field,
             )
     if max_tokens is not None and max_tokens < 0:
         raise InvalidInput(
-            gettext("max_tokens is at least 0; 0 puts nothing there."), field="max_tokens"
+            gettext("max_tokens must be at least 0; 0 adds nothing."), field="max_tokens"
         )
     least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
     wanted = settings.MEMORY_INJECTION if enabled is None else enabled

@@ -88,7 +88,7 @@ def test_what_the_service_refuses_is_said_beside_the_field(client: Client, setti
 
     assert "as a document" in client.post(page, {"correction": "x" * 100_001}).content.decode()
     settings.MEMORY_MAX_FACTS = 1
-    assert "no more are kept" in client.post(page, {"correction": "Berlin"}).content.decode()
+    assert "which is the limit" in client.post(page, {"correction": "Berlin"}).content.decode()
     assert Fact.objects.count() == 1
 
 

@@ -309,7 +309,7 @@ def test_a_conversation_that_cannot_be_stored_is_given_up_and_another_goes_on(
     record(scope, "I'm vegan", "My name is Sam")
     assert tasks.extract(the_item().pk) is True
     assert (the_item().state, the_item().facts) == (State.DEAD, 0)
-    assert "no more are kept" in the_item().error
+    assert "reached the limit" in the_item().error
     # not even the first one: all or nothing
     assert not Fact.objects.exists()
     other = make_scope()

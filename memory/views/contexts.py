@@ -88,7 +88,7 @@ def find_and_forget(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
     rows = Context.objects.of(owner.scope).filter(user_message__startswith=begins)
     turn = rows.order_by("-created_at", "-pk").values_list("pk", flat=True).first()
     if not begins or turn is None:
-        raise NotFound(gettext("That is not remembered any more. It was forgotten, or pruned."))
+        raise NotFound(gettext("This turn no longer exists. It was forgotten or pruned."))
     return redirect(owner.url("memory_context_forget", turn))
 
 
@@ -105,9 +105,9 @@ def forget_context(request: HttpRequest, owner: MemoryOwner, pk: int) -> HttpRes
             removed = services.forget_contexts(scope=owner.scope, ids=[turn.pk])
         messages.success(
             request,
-            ngettext(
-                "{number} turn is forgotten.", "{number} turns are forgotten.", removed
-            ).format(number=number_format(removed, force_grouping=True)),
+            ngettext("Forgot {number} turn.", "Forgot {number} turns.", removed).format(
+                number=number_format(removed, force_grouping=True)
+            ),
         )
         return redirect(owner.url("memory_contexts"))
     context = {
@@ -122,7 +122,7 @@ def _get_context(owner: MemoryOwner, pk: int) -> Context:
     rows = Context.objects.of(owner.scope).defer("embedding", "search_vector")
     turn = rows.filter(pk=pk).first()
     if turn is None:
-        raise NotFound(gettext("There is no such turn. It may have been forgotten, or pruned."))
+        raise NotFound(gettext("This turn does not exist. It may have been forgotten or pruned."))
     return turn
 
 

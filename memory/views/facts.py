@@ -173,13 +173,13 @@ def fact_detail(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpRespo
 def end_fact(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpResponse:
     """End the fact and keep its history."""
     if services.clear_fact(scope=owner.scope, key=key):
-        told = gettext("“{key}” is true no longer. Its history keeps what it was.").format(
+        told = gettext("“{key}” is no longer true. Its last value stays in the history.").format(
             key=label(fact_key(key))
         )
         messages.success(request, told)
     else:
         messages.success(
-            request, gettext("“{key}” was not true any more.").format(key=label(fact_key(key)))
+            request, gettext("“{key}” was already ended.").format(key=label(fact_key(key)))
         )
     return redirect(owner.url("memory"))
 
@@ -195,7 +195,7 @@ def forget_fact(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpRespo
         )
         messages.success(
             request,
-            gettext("“{key}” is forgotten, with {values}.").format(
+            gettext("Forgot “{key}” with {values}.").format(
                 key=label(fact_key(key)), values=values
             ),
         )
@@ -233,13 +233,13 @@ def _change_message(change: FactChange) -> str:
     fact, before = change.fact, change.superseded
     name, value = label(fact.key), _shorten(fact.value)
     if not change.changed:
-        return gettext("“{name}” is “{value}”, as it was.").format(name=name, value=value)
+        return gettext("“{name}” is still “{value}”.").format(name=name, value=value)
     if fact.valid_to is not None:
-        return gettext("“{name}” was “{value}” then. What is true now stays.").format(
+        return gettext("“{name}” was “{value}” then. The current value stays.").format(
             name=name, value=value
         )
     if before is not None:
-        return gettext("“{name}” is “{value}” now; “{value_2}” is in its history.").format(
+        return gettext("“{name}” is now “{value}”; “{value_2}” is in its history.").format(
             name=name, value=value, value_2=_shorten(before.value)
         )
     return f"“{name}” is “{value}”."

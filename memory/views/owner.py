@@ -66,9 +66,8 @@ def memory_page(view: Callable[..., HttpResponseBase]) -> View:
         if scope is None:
             raise NotFound(
                 gettext(
-                    "Nothing is ever remembered of nobody, or of a user called “unknown”. Name a"
-                    " user,"
-                    " or open Memory for your own."
+                    "An empty user id and the id “unknown” have no memory. Enter another"
+                    " user id, or open Memory for your own."
                 )
             )
         is_own = scope.user_id == account_id(request.user)
@@ -143,17 +142,17 @@ def retry_conversation(request: HttpRequest, owner: MemoryOwner, pk: int) -> Htt
     """Put a dead conversation back into the queue."""
     conversation = ExtractionItem.objects.of(owner.scope).filter(pk=pk).first()
     if conversation is None:
-        raise NotFound(gettext("There is no such conversation. It may have been erased."))
+        raise NotFound(gettext("This conversation does not exist. It may have been erased."))
     name = plain(conversation.key)
     if retry_extractions(item_ids=[pk]):
         messages.success(
             request,
-            gettext("“{name}” is read again, as soon as a worker is free.").format(name=name),
+            gettext("“{name}” is in the queue again.").format(name=name),
         )
     else:
         messages.success(
             request,
-            gettext("“{name}” had not been given up. It is tried by itself.").format(name=name),
+            gettext("“{name}” has not failed for good. The workers retry it.").format(name=name),
         )
     return redirect(owner.url("memory_reading"))
 
@@ -203,8 +202,8 @@ def erase_page(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
     if form.is_valid():
         erased = services.erase_memory(scope=owner.scope)
         erased_message = gettext(
-            "Everything is erased. Facts: {facts}; turns: {contexts}; conversations in the queue:"
-            " {conversations}; records of pruning: {prunings}."
+            "Erased everything. Facts: {facts}; turns: {contexts}; conversations in the"
+            " queue: {conversations}; records of pruning: {prunings}."
         ).format(
             facts=intcomma(erased.facts),
             contexts=intcomma(erased.contexts),

@@ -4,6 +4,7 @@ models, embedders and rerankers of the site."""
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
 from drf_spectacular.utils import extend_schema_serializer as named
 from rest_framework import serializers
@@ -124,7 +125,11 @@ class ToolCallView(WorkspaceView):
     )
     def post(self, request: Request, name: str) -> Response:
         if name not in tools.TOOLS:
-            raise NotFound(f"There is no tool “{name}”. There are: {', '.join(tools.TOOLS)}.")
+            raise NotFound(
+                gettext("The tool “{name}” does not exist. Choose one of: {tools}.").format(
+                    name=name, tools=", ".join(tools.TOOLS)
+                )
+            )
         body = ToolCallInput(data=request.data)
         body.is_valid(raise_exception=True)
         arguments = body.validated_data.get("arguments")

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 from anyio.from_thread import BlockingPortal
 from django.http import HttpResponse
+from django.utils.translation import gettext
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -91,7 +92,9 @@ class AsgiBridge:
                     if is_gone():
                         raise ClientGone from None
             raise RequestTimeout(
-                f"This took longer than {seconds:g} seconds. Ask for less at once."
+                gettext(
+                    "The request took longer than {seconds} seconds. Request less at once."
+                ).format(seconds=format(seconds, "g"))
             )
         finally:
             answer.cancel()

@@ -5,6 +5,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
+from django.utils.translation import gettext
 from mcp.types import (
     Annotations,
     CompleteRequestParams,
@@ -23,6 +24,7 @@ from mcp.types import (
 
 from common.errors import InvalidInput, NotFound
 from common.serializers import MAX_ID
+from common.translation import format_number
 from documents import services as documents
 from documents.models import Collection, Document
 from rag.context import RagContext
@@ -48,7 +50,9 @@ def list_resources(
         except ValueError:
             before = 0
         if not 0 < before <= MAX_ID:
-            raise InvalidInput("This is no cursor. Send the nextCursor of a page, or none.")
+            raise InvalidInput(
+                gettext("This is not a valid cursor. Send the nextCursor of a page, or none.")
+            )
     listed = [
         Resource(
             uri=ResourceUri(row.slug).uri,
@@ -143,8 +147,10 @@ def _read_document(context: RagContext, address: ResourceUri, uri: str) -> TextR
     text = documents.document_text(document).text
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(
-            f"The document has {len(text):,} characters; {MAX_CHARACTERS:,} can be read whole."
-            " Search it with the tool similarity_search."
+            gettext(
+                "The document has {length} characters; {limit} can be read at once. Search"
+                " it with the tool similarity_search."
+            ).format(length=format_number(len(text)), limit=format_number(MAX_CHARACTERS))
         )
     versions = visible_documents(context).filter(
         collection_id=document.collection_id, key=document.key
@@ -194,7 +200,12 @@ def _without_nul(text: str, uri: str) -> str:
 
 
 def _not_found(uri: str) -> NotFound:
-    return NotFound(f"There is no “{uri}” that you may see. resources/list names what there is.")
+    return NotFound(
+        gettext(
+            "“{uri}” does not exist, or you may not see it. resources/list names the available"
+            " resources."
+        ).format(uri=uri)
+    )
 
 
 #: The protocol allows no more.

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import validate_host
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
@@ -17,6 +18,7 @@ from common.api import StreamNegotiation
 from common.errors import Forbidden, RagsiteError
 from common.sql import release_connection
 from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection, ClientGone
+from common.translation import format_number
 from rag.context import context_of_view
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -59,8 +61,10 @@ class McpView(WorkspaceView):
                 host = ""
             if not validate_host(f"[{host}]" if ":" in host else host, settings.ALLOWED_HOSTS):
                 raise Forbidden(
-                    f"Pages of {origin} may not ask here. Name the site in CSRF_TRUSTED_ORIGINS if"
-                    " they are meant to."
+                    gettext(
+                        "Requests from pages of {origin} are not allowed. Add the site to"
+                        " CSRF_TRUSTED_ORIGINS to allow them."
+                    ).format(origin=origin)
                 )
         super().initial(request, *args, **kwargs)
 
@@ -84,10 +88,14 @@ class McpView(WorkspaceView):
         http_request: HttpRequest = request._request
         body = http_request.read(MAX_BODY_BYTES + 1)
         if len(body) > MAX_BODY_BYTES:
-            raise TooLarge(f"A request may have {MAX_BODY_BYTES:,} bytes. Send less at once.")
+            raise TooLarge(
+                gettext("A request may have {body_bytes} bytes. Send less at once.").format(
+                    body_bytes=format_number(MAX_BODY_BYTES)
+                )
+            )
         if body.lstrip()[:1] == b"[":
             raise BatchRefused(
-                "Messages are answered one by one. Send each in a request of its own."
+                gettext("Batches are not supported. Send each message in its own request.")
             )
         release_connection()  # this thread does not need it while it waits
         try:

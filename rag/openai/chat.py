@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
@@ -367,8 +368,10 @@ def _from_documents(
 ) -> Iterator[Event]:
     if body.get("tools") and body.get("tool_choice") != "none":
         raise InvalidInput(
-            "An answer out of documents, by quoting or by a pipeline calls no tools of yours. Leave"
-            " `tools` out, or ask a chat model without `collections`.",
+            gettext(
+                "Answers from documents, by quotation or by a pipeline do not call your"
+                " tools. Leave `tools` out, or ask a chat model without `collections`."
+            ),
             field="tools",
         )
     message, history, instructions = document_question(messages)

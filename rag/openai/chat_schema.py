@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
@@ -42,7 +43,9 @@ class StopField(AnyField):
             or len(stops) > MAX_STOP_TEXTS
             or not all(isinstance(stop, str) and stop for stop in stops)
         ):
-            raise serializers.ValidationError(f"Send a text, or a list of up to {MAX_STOP_TEXTS}.")
+            raise serializers.ValidationError(
+                gettext("Send a text, or a list of up to {limit}.").format(limit=MAX_STOP_TEXTS)
+            )
         return tuple(stops)
 
 
@@ -138,7 +141,10 @@ class CompletionInput(serializers.Serializer[Any]):
         kind = value.get("type") if isinstance(value, dict) else value
         if kind not in (None, "text"):
             raise serializers.ValidationError(
-                "Only “text” is given. Ask for JSON in words, or through a tool's parameters."
+                gettext(
+                    "Only “text” is supported. Ask for JSON in the prompt, or through the"
+                    " parameters of a tool."
+                )
             )
         return value
 
@@ -183,14 +189,18 @@ def read_messages(given: list[Any]) -> list[ChatMessage]:
         role = ROLES.get(str(each.get("role"))) if isinstance(each, dict) else None
         if role is None:
             raise InvalidInput(
-                f"A message is an object whose role is one of: {', '.join(ROLES)}.", field=place
+                gettext("A message is an object whose role is one of: {roles}.").format(
+                    roles=", ".join(ROLES)
+                ),
+                field=place,
             )
         calls = _calls(each.get("tool_calls") or [], f"{place}.tool_calls")
         content = _text(each.get("content"), f"{place}.content")
         call_id = each.get("tool_call_id") if role == "tool" else None
         if role == "tool" and not isinstance(call_id, str):
             raise InvalidInput(
-                "A message of a tool says which call it answers.", field=f"{place}.tool_call_id"
+                gettext("A tool message needs the id of the call it answers."),
+                field=f"{place}.tool_call_id",
             )
         calls = calls if role == "assistant" else ()
         messages.append(ChatMessage(role, content, tool_calls=calls, tool_call_id=call_id))
@@ -205,17 +215,19 @@ def read_tools(given: list[Any]) -> list[ToolSchema]:
         function = each.get("function") if isinstance(each, dict) else None
         if not isinstance(function, dict) or each.get("type", "function") != "function":
             raise InvalidInput(
-                "A tool is {“type”: “function”, “function”: {“name”: …, “parameters”: …}}.",
+                gettext("A tool is {“type”: “function”, “function”: {“name”: …, “parameters”: …}."),
                 field=place,
             )
         name, parameters = function.get("name"), function.get("parameters")
         if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
             raise InvalidInput(
-                "A name has up to 64 letters, digits, hyphens and underscores.",
+                gettext("A name has up to 64 letters, digits, hyphens and underscores."),
                 field=f"{place}.function.name",
             )
         if parameters is not None and not isinstance(parameters, dict):
-            raise InvalidInput("This is a JSON schema.", field=f"{place}.function.parameters")
+            raise InvalidInput(
+                gettext("This must be a JSON schema."), field=f"{place}.function.parameters"
+            )
         description = str(function.get("description") or "")
         parameters = parameters or NO_PARAMETERS
         tools.append({"name": name, "description": description, "parameters": parameters})
@@ -230,9 +242,10 @@ def read_tool_choice(given: Any, tools: list[ToolSchema]) -> str | None:
     name = function.get("name") if isinstance(function, dict) else None
     if name not in [tool["name"] for tool in tools]:
         raise InvalidInput(
-            f"Choose {', '.join(TOOL_CHOICES)}, or one of `tools` as"
-            f" {{“type”: “function”, “function”:"
-            " {“name”: …}}.",
+            gettext(
+                "Choose {choices}, or one of `tools` as {{“type”: “function”, “function”:"
+                " {{“name”: …}}}}."
+            ).format(choices=", ".join(TOOL_CHOICES)),
             field="tool_choice",
         )
     return str(name)
@@ -246,8 +259,9 @@ def document_question(messages: list[ChatMessage]) -> tuple[str, list[ChatMessag
     turns = [each for each in messages if each.role in ("user", "assistant") and each.content]
     if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
         raise InvalidInput(
-            "Out of documents the last message is answered, which must be the user's and hold"
-            " text.",
+            gettext(
+                "For answers from documents, the last message must be the user's and contain text."
+            ),
             field="messages",
         )
     return turns[-1].content, turns[:-1], instructions
@@ -258,15 +272,17 @@ def _text(content: Any, place: str) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise InvalidInput("Content is a text or a list of parts.", field=place)
+        raise InvalidInput(gettext("The content must be text or a list of parts."), field=place)
     texts = []
     for at, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
         text = part.get(kind) if kind in ("text", "refusal") else None
         if not isinstance(text, str):
             raise InvalidInput(
-                f"Only parts of type “text” are read here, not “{str(kind)[:40]}”. Leave images,"
-                " sound and files out.",
+                gettext(
+                    "Only parts of type “text” are supported, not “{kind}”. Leave out"
+                    " images, sound and files."
+                ).format(kind=str(kind)[:40]),
                 field=f"{place}.{at}",
             )
         texts.append(text)
@@ -275,7 +291,7 @@ def _text(content: Any, place: str) -> str:
 
 def _calls(given: Any, place: str) -> tuple[ToolCall, ...]:
     if not isinstance(given, list):
-        raise InvalidInput("This is a list of calls.", field=place)
+        raise InvalidInput(gettext("This must be a list of calls."), field=place)
     calls = []
     for at, each in enumerate(given):
         function = each.get("function") if isinstance(each, dict) else None
@@ -283,7 +299,7 @@ def _calls(given: Any, place: str) -> tuple[ToolCall, ...]:
         parts = (each.get("id") if function else None, fields.get("name"), fields.get("arguments"))
         if not all(isinstance(part, str) for part in parts):
             raise InvalidInput(
-                "A call has an `id`, and a `function` with `name` and `arguments`.",
+                gettext("A call has an `id`, and a `function` with `name` and `arguments`."),
                 field=f"{place}.{at}",
             )
         calls.append(ToolCall(*map(str, parts)))

@@ -5,6 +5,7 @@ from base64 import b64encode
 from typing import Any, Literal
 
 import numpy as np
+from django.utils.translation import gettext
 from drf_spectacular.utils import (
     extend_schema,
     extend_schema_field,
@@ -41,17 +42,22 @@ def truncate_dimensions(vectors: Vectors, dimensions: int | None, *, model: str)
     if dimensions is None or dimensions == full_size:
         return vectors
     if dimensions > full_size or not MATRYOSHKA.search(model):
-        raise InvalidInput(
-            f"Vectors of “{model}” have {full_size} dimensions"
-            + (" at most." if MATRYOSHKA.search(model) else " and cannot be cut shorter.")
-            + " Leave `dimensions` out.",
-            field="dimensions",
+        message = (
+            gettext("Vectors of “{model}” have at most {size} dimensions. Leave `dimensions` out.")
+            if MATRYOSHKA.search(model)
+            else gettext(
+                "Vectors of “{model}” have {size} dimensions and cannot be truncated. Leave"
+                " `dimensions` out."
+            )
         )
+        raise InvalidInput(message.format(model=model, size=full_size), field="dimensions")
     truncated = vectors[:, :dimensions]
     lengths = np.linalg.norm(truncated, axis=1, keepdims=True)
     if not lengths.all():
         raise InvalidInput(
-            f"The first {dimensions} numbers of a vector are all 0. Ask for more.",
+            gettext(
+                "The first {dimensions} numbers of a vector are all 0. Ask for more dimensions."
+            ).format(dimensions=dimensions),
             field="dimensions",
         )
     cut: Vectors = truncated / lengths
@@ -183,7 +189,10 @@ def embed_texts(
             vectors = np.stack([embedder.embed_query(text) for text in texts])
     except EmptyText as error:
         raise InvalidInput(
-            f"Text {error.index} holds nothing to embed. Leave it out.", field="input"
+            gettext("Text {index} has no content to embed. Leave it out.").format(
+                index=error.index
+            ),
+            field="input",
         ) from error
     except InferenceError as error:
         raise ModelFailed(error) from error

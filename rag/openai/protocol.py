@@ -5,6 +5,7 @@ Begin with `OpenAIView`.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from django.utils.translation import gettext
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
@@ -18,6 +19,7 @@ from common.api import StreamNegotiation
 from common.api import exception_handler as ours
 from common.errors import NotFound, RagsiteError
 from common.openapi import ERRORS, AutoSchema, load_examples
+from common.translation import format_number
 
 examples = load_examples("rag.openai")
 MAX_LISTED_MODELS = 20
@@ -121,8 +123,10 @@ class UnknownEndpoint(OpenAIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         raise NotFound(
-            f"There is nothing at {request.path}. There are: /v1/models, /v1/embeddings,"
-            " /v1/chat/completions, /v1/rerank and /v2/rerank, without a slash at the end."
+            gettext(
+                "There is nothing at {path}. The endpoints are /v1/models, /v1/embeddings,"
+                " /v1/chat/completions, /v1/rerank and /v2/rerank, without a trailing slash."
+            ).format(path=request.path)
         )
 
 
@@ -150,7 +154,9 @@ class TextsField(serializers.Field[list[str], Any, Any, Any]):
     def to_internal_value(self, data: Any) -> list[str]:
         texts = [data] if isinstance(data, str) else data
         if not isinstance(texts, list) or not texts:
-            raise serializers.ValidationError("Send a text, or a list of at least one.")
+            raise serializers.ValidationError(
+                gettext("Send a text, or a list of at least one text.")
+            )
         first = texts[0]
         are_token_numbers = isinstance(first, int) or (
             isinstance(first, list) and all(isinstance(each, int) for each in first)
@@ -159,9 +165,11 @@ class TextsField(serializers.Field[list[str], Any, Any, Any]):
             raise serializers.ValidationError(_NUMBERS_REFUSED, code="tokens")
         for at, text in enumerate(texts):
             if not isinstance(text, str):
-                raise serializers.ValidationError(f"Item {at} is no text.")
+                raise serializers.ValidationError(gettext("Item {at} is not text.").format(at=at))
             if not text.strip():
-                raise serializers.ValidationError(f"Text {at} is empty. Leave it out.")
+                raise serializers.ValidationError(
+                    gettext("Text {at} is empty. Leave it out.").format(at=at)
+                )
         check_text_limits(texts)
         return texts
 
@@ -186,13 +194,15 @@ class DocumentsField(serializers.Field[list[str], Any, Any, Any]):
 
     def to_internal_value(self, data: Any) -> list[str]:
         if not isinstance(data, list) or not data:
-            raise serializers.ValidationError("Send a list of at least one document.")
+            raise serializers.ValidationError(gettext("Send a list of at least one document."))
         texts: list[str] = []
         for at, each in enumerate(data):
             text = each.get("text") if isinstance(each, dict) else each
             if not isinstance(text, str):
                 raise serializers.ValidationError(
-                    f"Document {at} is neither a text nor an object with a `text`."
+                    gettext("Document {at} is neither a text nor an object with a `text`.").format(
+                        at=at
+                    )
                 )
             texts.append(text)
         check_text_limits(texts)
@@ -211,17 +221,24 @@ def check_text_limits(texts: Sequence[str]) -> None:
     """Raise ValidationError if there are too many texts or characters."""
     if len(texts) > MAX_TEXTS:
         raise serializers.ValidationError(
-            f"At most {MAX_TEXTS:,} texts are taken at once, these are {len(texts):,}."
+            gettext("The request has {count} texts; {limit} are allowed at once.").format(
+                count=format_number(len(texts)), limit=format_number(MAX_TEXTS)
+            )
         )
     if (characters := sum(map(len, texts))) > MAX_CHARACTERS:
         raise serializers.ValidationError(
-            f"At most {MAX_CHARACTERS:,} characters are taken at once, these are {characters:,}."
-            " Send them in parts."
+            gettext(
+                "The request has {count} characters; {limit} are allowed at once. Send it in parts."
+            ).format(count=format_number(characters), limit=format_number(MAX_CHARACTERS))
         )
     for at, text in enumerate(texts):
         if len(text) > MAX_TEXT_CHARACTERS:
             raise serializers.ValidationError(
-                f"Text {at} has {len(text):,} characters; {MAX_TEXT_CHARACTERS:,} are taken. Cut it"
-                " into passages.",
+                gettext(
+                    "Text {at} has {length} characters; {limit} are allowed. Split it into"
+                    " passages."
+                ).format(
+                    at=at, length=format_number(len(text)), limit=format_number(MAX_TEXT_CHARACTERS)
+                ),
                 code="max_length",
             )

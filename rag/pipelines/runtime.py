@@ -225,5 +225,5 @@ class NodeContext:
 def reply_text(message: ChatMessage) -> str:
     """The text of a reply. Raises ModelFailed if it is empty."""
     if not message.content.strip():
-        raise ModelFailed(EmptyAnswer("the model said nothing where its answer was due."))
+        raise ModelFailed(EmptyAnswer("the answer of the model is empty."))
     return message.content

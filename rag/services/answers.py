@@ -457,7 +457,7 @@ def _retrieve(
 
 
 def _name_missing(request: AnswerRequest, retrieved: Retrieval, language: str) -> Iterator[Event]:
-    """The sentence that names what nothing that was found mentions, behind the answer."""
+    """A final sentence with the terms of the question that no retrieved passage mentions."""
     if retrieved.missing:
         yield request.emit(f"\n\n{missing_text(retrieved.missing, language)}")
 

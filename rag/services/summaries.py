@@ -8,6 +8,7 @@ of them can name it: rights are checked by what is read before, not by the row.
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from documents.models import Chunk
@@ -97,7 +98,7 @@ def create_written_summary(
     except InferenceError as error:
         raise InvalidInput(str(error), field="model") from error
     if chat is None:
-        raise NoChatModel("A written summary")
+        raise NoChatModel(gettext("A written summary"))
     name = model or chat.model_name
     kept = {row.model: row for row in find_summaries(text, kind)}
     if (row := kept.get(name)) is not None:

@@ -12,6 +12,7 @@ from threading import Event
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from common.leases import heartbeat, lease_expired
 from common.sql import release_connection
@@ -94,7 +95,7 @@ def _model_of(row: Summary) -> ChatModel:
     if model is None or model.model_name != row.model:
         model = chat_model(row.model)
     if model is None:
-        raise NoChatModel("A written summary")
+        raise NoChatModel(gettext("A written summary"))
     return model
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import sqlglot
+from django.utils.translation import gettext
 
 from documents.catalogue.tables import CatalogueError, Table
 
@@ -79,7 +80,9 @@ def dialect_rules(dialect: str, *, database: str = "") -> DialectRules:
     dialect."""
     if dialect not in known_dialects():
         raise CatalogueError(
-            f"There is no SQL dialect {dialect}: {', '.join(sorted(known_dialects())[1:])}."
+            gettext("The SQL dialect {dialect} does not exist. Choose one of: {dialects}.").format(
+                dialect=dialect, dialects=", ".join(sorted(known_dialects())[1:])
+            )
         )
     case: CaseRule = "quoted" if dialect in _CASE_SENSITIVE_IF_QUOTED else "any"
     if dialect in _FOLDED_TO_LOWER_CASE and "://" in database:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlglot
+from django.utils.translation import gettext
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
@@ -129,7 +130,9 @@ def check_sql(sql: str, databases: Sequence[Catalogue], *, dialect: str = "") ->
     ones. Without `dialect` it is guessed from the database's label. Raises CatalogueError for an
     unknown dialect, and InvalidInput without any database."""
     if not databases:
-        raise InvalidInput("There are no tables to check against. Catalogue a database first.")
+        raise InvalidInput(
+            gettext("There are no tables to check the query against. Catalogue a database first.")
+        )
     found = []
     for catalogue in databases:
         database = catalogue.database

@@ -136,7 +136,7 @@ def test_out_of_documents_the_last_message_is_the_question() -> None:
 
 @pytest.mark.parametrize("last", [{"role": "assistant", "content": "x"}, {"role": "user"}])
 def test_nothing_else_is_answered(last: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="must be the user's and hold text"):
+    with pytest.raises(InvalidInput, match="must be the user's and contain text"):
         document_question(read_messages([{"role": "user", "content": "a"}, last]))
 
 

@@ -154,7 +154,7 @@ def test_answers_are_bounded(context: RagContext) -> None:
         ("search_vector", {"vector": [0.0] * 384}, "one of them not 0"),
         ("search_vector", {"vector": [1e300] * 384}, "finite"),
         ("search_vector", {"vector": [1.0] * 7}, "length"),
-        ("remove_document", {"id": "nothing.md"}, "There is no document"),
+        ("remove_document", {"id": "nothing.md"}, "has no document"),
         ("index_document", {"id": "x", "content": " \n "}, "neither text nor vector"),
         ("index_document", {"id": "x", "content": "x" * 100_001}, "content: "),
         ("index_document", {"id": "€" * 1024, "content": "x"}, "bytes"),
@@ -167,7 +167,7 @@ def test_answers_are_bounded(context: RagContext) -> None:
         ("list_tables", {"database": 7}, "database: 7 is not of type 'string'"),
         ("list_collections", {"x": 1}, "list_collections takes: nothing."),
         ("set_fact", {"key": "city"}, "'value' is a required property"),
-        ("get_fact", {"key": "city", "as_of": "yesterday"}, "as_of is a moment"),
+        ("get_fact", {"key": "city", "as_of": "yesterday"}, "as_of is a time"),
         ("graph_find", {"text": "x", "max_results": 101}, "max_results: 101 is greater"),
     ],
 )

@@ -209,7 +209,7 @@ def test_collections_of_a_request_narrow_every_tool(alice: Membership) -> None:
         assert "other" in answer.text
     written = run("index_document", context, **WRITING["index_document"])
     assert written.is_error
-    assert "There are: other." in written.text
+    assert "Choose one of: other." in written.text
 
 
 def test_they_narrow_what_the_graph_shows(alice: Membership) -> None:

@@ -8,6 +8,8 @@ an argument, so a model can neither choose it nor be persuaded to exceed its use
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext
+
 from accounts.api_keys import KeyLimited
 from accounts.audit import Channel, acting, current_actor
 from accounts.services import can_edit
@@ -15,6 +17,7 @@ from common import bounded_json
 from common.errors import InvalidInput, NotFound
 from common.rls import workspace_context
 from common.tools import Tool, ToolAnswer, run_tool
+from common.translation import format_number
 from graph.scopes import graph_scope
 from graph.tools import TOOLS as GRAPH_TOOLS
 from memory.tools import TOOLS as MEMORY_TOOLS
@@ -56,8 +59,10 @@ def _scope_for(tool: Tool, context: RagContext) -> Any:
         return graph_scope(user=context.user, workspace=context.workspace)
     if context.filter:
         raise InvalidInput(
-            "This conversation is narrowed by a filter of documents, which the graph cannot follow."
-            " Use hybrid_query."
+            gettext(
+                "This conversation has a document filter, which the graph does not support."
+                " Use hybrid_query."
+            )
         )
     return context.graph_scope
 
@@ -68,7 +73,11 @@ def tools_for(context: RagContext, names: Sequence[str] = ()) -> list[Tool]:
     NotFound for an unknown name."""
     unknown = [name for name in names if name not in TOOLS]
     if unknown:
-        raise NotFound(f"There is no tool “{unknown[0]}”. There are: {', '.join(TOOLS)}.")
+        raise NotFound(
+            gettext("The tool “{name}” does not exist. Choose one of: {tools}.").format(
+                tools=", ".join(TOOLS), name=unknown[0]
+            )
+        )
     wanted = [TOOLS[name] for name in dict.fromkeys(names)] if names else list(TOOLS.values())
     usable = [
         tool
@@ -100,12 +109,15 @@ def call(name: str, arguments: Mapping[str, Any] | str, *, context: RagContext) 
         if isinstance(arguments, str):
             if len(arguments) > MAX_ARGUMENTS_CHARACTERS:
                 raise InvalidInput(
-                    f"The arguments have more than {MAX_ARGUMENTS_CHARACTERS:,} characters. Send"
-                    " less."
+                    gettext("The arguments have more than {limit} characters. Send less.").format(
+                        limit=format_number(MAX_ARGUMENTS_CHARACTERS)
+                    )
                 )
             arguments = bounded_json.parse(arguments or "{}")
         if not isinstance(arguments, Mapping):
-            raise InvalidInput('The arguments must be a JSON object, as in {"query": "…"}.')
+            raise InvalidInput(
+                gettext('The arguments must be a JSON object, as in {"query": "…"}.')
+            )
         bounded_json.check(dict(arguments))
     except InvalidInput as error:
         place = f"{error.field[:100]}: " if error.field else ""

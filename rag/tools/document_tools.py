@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Required
 
 from django.db import connection
 from django.db.models import Count, Q
+from django.utils.translation import gettext
 from pydantic import Field, WithJsonSchema, with_config
 from typing_extensions import TypedDict
 
@@ -236,12 +237,17 @@ def named_document(context: RagContext, id: str, collection: str = "") -> Docume
     where several collections have one."""
     found = list(readable_documents(context, collection=collection, key=id)[:MAX_SAME_ID])
     if not found:
-        raise NotFound(f"Document not found: {quote_name(id)}. Look for it with hybrid_query.")
+        raise NotFound(
+            gettext("Document not found: {id}. Look for it with hybrid_query.").format(
+                id=quote_name(id)
+            )
+        )
     if len(found) > 1:
         slugs = sorted(document.collection.slug for document in found)
         raise InvalidInput(
-            f"Several collections have a document {quote_name(id)}. Name the collection: one of"
-            f" {', '.join(slugs)}."
+            gettext(
+                "Several collections have a document {id}. Name one of the collections: {slugs}."
+            ).format(id=quote_name(id), slugs=", ".join(slugs))
         )
     return found[0]
 
@@ -406,7 +412,9 @@ def search_vector(
     with np.errstate(over="ignore"):  # an overflow becomes infinite
         query_vector = np.asarray(vector, dtype=np.float32)
     if not np.isfinite(query_vector).all() or not query_vector.any():
-        raise InvalidInput("A vector has finite numbers, one of them not 0.", field="vector")
+        raise InvalidInput(
+            gettext("A vector needs finite numbers, at least one of them not 0."), field="vector"
+        )
     result = search(
         "", scope=where, mode="vector", k=int(top_k), vector=query_vector, snippets=False
     )
@@ -486,8 +494,10 @@ def index_document(
     forms = [bool(id or content), bool(documents), bool(texts)]
     if sum(forms) != 1 or bool(id) != bool(content) or bool(texts) != bool(id_prefix):
         raise InvalidInput(
-            "Give id and content, or documents with an id and content each, or texts and an"
-            " id_prefix."
+            gettext(
+                "Give id and content, or documents with an id and content each, or texts and"
+                " an id_prefix."
+            )
         )
     if documents:
         items = [
@@ -528,8 +538,9 @@ def remove_document(
     store = _writable_store(scope, collection)
     if not store.remove(id):
         raise NotFound(
-            f"There is no document {quote_name(id)} in collection"
-            f" {quote_name(store.collection.slug)}."
+            gettext("The collection {slug} has no document {id}.").format(
+                id=quote_name(id), slug=quote_name(store.collection.slug)
+            )
         )
     return f"Removed: {quote_name(id)} from collection {quote_name(store.collection.slug)}."
 
@@ -545,13 +556,19 @@ def _writable_store(scope: RagContext, slug: str) -> Store:
     collections = list(there.select_related("space", "workspace").order_by("slug"))
     slugs = ", ".join(collection.slug for collection in collections[:20])
     if not collections:
-        raise NotFound("There is no collection yet. Ask the user to make one.")
+        raise NotFound(gettext("There is no collection yet. Ask the user to create one."))
     if slug:
         collections = [collection for collection in collections if collection.slug == slug]
         if not collections:
-            raise NotFound(f"There is no collection {quote_name(slug)}. There are: {slugs}.")
+            raise NotFound(
+                gettext("There is no collection {slug}. Choose one of: {slugs}.").format(
+                    slug=quote_name(slug), slugs=slugs
+                )
+            )
     if len(collections) > 1:
-        raise InvalidInput(f"There are several collections. Name one of {slugs}.")
+        raise InvalidInput(
+            gettext("There are several collections. Name one of them: {slugs}.").format(slugs=slugs)
+        )
     return Store(collections[0], user=scope.user)
 
 

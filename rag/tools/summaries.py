@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from django.db import connection
+from django.utils.translation import gettext
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -93,7 +94,7 @@ def find_document(context: RagContext, pk: int) -> Document:
         documents = documents.visible_to(context.user)
     document = documents.select_related("collection").first()
     if document is None:
-        raise NotFound("There is no such document. It may have been deleted.")
+        raise NotFound(gettext("This document does not exist. It may have been deleted."))
     return document
 
 
@@ -171,11 +172,14 @@ def check_kind(text: TextToSummarize, kind: str) -> None:
     """Raise InvalidInput for an unknown kind, and where there is no text."""
     if kind not in SENTENCES:
         raise InvalidInput(
-            f"There is no kind of summary “{kind}”. Use {', '.join(SENTENCES)}.", field="kind"
+            gettext("The kind of summary “{kind}” does not exist. Use {kinds}.").format(
+                kind=kind, kinds=", ".join(SENTENCES)
+            ),
+            field="kind",
         )
     if not text.passages:
         raise InvalidInput(
-            "There is no text to summarise: nothing is here, or it has not been read yet."
+            gettext("There is no text to summarize. The selection is empty, or not processed yet.")
         )
 
 

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from common.errors import InvalidInput
+from common.translation import gettext
 from sources.connectors.base import Connector
 
 #: By kind: the module's class.
@@ -35,7 +36,9 @@ def connector_class(kind: str) -> type[Connector]:
     path = connector_paths().get(kind)
     if path is None:
         raise InvalidInput(
-            f"There is no kind “{kind}” of source. There are: {', '.join(kinds())}.",
+            gettext("“{kind}” is not a kind of source. Choose one of: {kinds}.").format(
+                kind=kind, kinds=", ".join(kinds())
+            ),
             field="connector",
         )
     return _imported(path)

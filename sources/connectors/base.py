@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from common.translation import gettext_noop
+from common.translation import format_number, gettext, gettext_noop
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,10 @@ class Unfinished(SourceError):
 
     def __init__(self, count: int) -> None:
         super().__init__(
-            f"It is large: {count:,} items are listed so far. Let the workers read it, which takes"
-            " as long as it takes."
+            gettext(
+                "This source is large: {count} items are listed so far. Save it, and the workers"
+                " continue in the background."
+            ).format(count=format_number(count))
         )
         self.count = count
 
@@ -65,7 +67,7 @@ class ItemError(Exception):
 
 
 class ItemGone(ItemError):
-    """It is certainly there no more."""
+    """The source no longer has the item."""
 
 
 def check_size(size: int | None, max_bytes: int) -> None:
@@ -89,7 +91,7 @@ Glob = Annotated[
     str,
     Field(
         title=gettext_noop("Files"),
-        description=gettext_noop("* stays within a folder, **/ goes below."),
+        description=gettext_noop("* matches within one folder, **/ includes subfolders."),
     ),
 ]
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from lxml.html import HTMLParser, document_fromstring
 from pydantic import Field
 
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from documents.ingestion.sources import storable_name
 from reading.parsers.registry import is_html
 from sources.connectors.base import (
@@ -43,12 +43,12 @@ _NOT_MODIFIED = 304
 class FeedOptions(ConnectorOptions):
     url: WebAddress = Field(
         title=gettext_noop("Address"),
-        description=gettext_noop("Of the feed (RSS or Atom), or of a page that names it."),
+        description=gettext_noop("Of the RSS or Atom feed, or of a page that links to it."),
     )
     full_pages: bool = Field(
         default=False,
         title=gettext_noop("Read the page behind each entry"),
-        description=gettext_noop("For feeds that hold only the beginning of each text."),
+        description=gettext_noop("For feeds with only the beginning of each text."),
     )
 
 
@@ -131,7 +131,7 @@ class Feed(Connector):
             self._entries = self._read_entries()
         entry = self._entries.get(item.key)
         if entry is None:
-            raise ItemError("It has left the feed before it was fetched.")
+            raise ItemError("The entry left the feed before it was fetched.")
         page = self._linked_page(entry, max_bytes) if self._options.full_pages else None
         data = page or entry.page()
         if len(data) > max_bytes:
@@ -157,14 +157,19 @@ class Feed(Connector):
                 named = _named_feed(data, url)
                 if not named:
                     raise SourceError(
-                        f"{url} is a page that names no feed. Look on the site for its address.",
+                        gettext(
+                            "The page {url} does not link to a feed. Look for the address of the"
+                            " feed on that site."
+                        ).format(url=url),
                         is_permanent=True,
                     )
                 data, url = self._download(named)
         feed = feedparser.parse(data, response_headers={"content-location": url})
         entries = [_entry(each, url) for each in feed.entries[:MAX_ENTRIES]]
         if not entries and not feed.version:
-            raise SourceError(f"{url} is no feed (RSS or Atom). Check the address.")
+            raise SourceError(
+                gettext("{url} is not an RSS or Atom feed. Check the address.").format(url=url)
+            )
         return {entry.key: entry for entry in reversed(entries)}
 
     def _download(self, url: str) -> tuple[bytes, str]:
@@ -181,7 +186,9 @@ class Feed(Connector):
             return kept, known.moved or url
         if not answer.is_success:
             raise SourceError(
-                f"{url} answers {answer.status_code}. Check the address, if that stays so."
+                gettext("{url} answers {status}. If this continues, check the address.").format(
+                    url=url, status=answer.status_code
+                )
             )
         known = Known(
             version="kept",
@@ -203,7 +210,7 @@ class Feed(Connector):
             return None
         answer = self._client.get(entry.link, max_bytes=max_bytes)
         if is_missing(answer):
-            raise ItemGone(f"The page of {entry.name} is there no more.")
+            raise ItemGone(f"The page of {entry.name} no longer exists.")
         if not answer.is_success:
             raise ItemError(f"{entry.link} answers {answer.status_code}. It is tried again.")
         if media_type(answer) not in HTML_TYPES:

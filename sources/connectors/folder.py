@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from documents.ingestion.sources import (
     SkippedFile,
     content_from_file,
@@ -34,7 +34,7 @@ from sources.connectors.base import (
 
 class FolderOptions(ConnectorOptions):
     path: str = Field(
-        title=gettext_noop("Folder"), description=gettext_noop("Its whole path on the server.")
+        title=gettext_noop("Folder"), description=gettext_noop("The absolute path on the server.")
     )
     glob: Glob = "**/*"
 
@@ -52,7 +52,11 @@ class Folder(Connector):
 
     def list_items(self) -> Iterator[Item]:
         if not self._root.is_dir():
-            raise SourceError(f"{self._root} is no folder that can be read. Is its volume there?")
+            raise SourceError(
+                gettext(
+                    "{root} is not a readable folder. Check that its volume is mounted."
+                ).format(root=self._root)
+            )
         permissions = Permissions(self._root)
         for siblings in walk(self._root, self._glob):
             for path in siblings:

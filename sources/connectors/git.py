@@ -16,7 +16,7 @@ from dulwich.refs import Ref
 from dulwich.repo import Repo
 from pydantic import Field, SecretStr
 
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from documents.ingestion.sources import matches_glob, storable_key, storable_name
 from reading.web_fetch import DEFAULT_PORTS
 from sources.connectors.base import (
@@ -83,7 +83,7 @@ class Git(Connector):
         try:
             blob = repo[item.version.encode()]
         except KeyError:
-            raise ItemError("The branch has moved on; the next run fetches it anew.") from None
+            raise ItemError("The branch has new commits; the next run fetches them.") from None
         assert isinstance(blob, Blob)
         check_size(blob.raw_length(), max_bytes)
         with file.open("wb") as opened:
@@ -112,8 +112,14 @@ class Git(Connector):
         fetched = self._fetch_commit(repo, wanted)
         sha = fetched.refs.get(wanted)
         if sha is None:
-            what = f"branch “{branch}”" if branch else "commit"
-            raise SourceError(f"{self._options.url} has no {what}.", is_permanent=bool(branch))
+            message = (
+                gettext("{url} has no branch “{branch}”.")
+                if branch
+                else gettext("{url} has no commits.")
+            )
+            raise SourceError(
+                message.format(url=self._options.url, branch=branch), is_permanent=bool(branch)
+            )
         repo.refs[Ref(b"refs/heads/ragsite")] = sha
         commit = repo[sha]
         assert isinstance(commit, Commit)
@@ -152,8 +158,10 @@ class Git(Connector):
             )
         except (GitProtocolError, NotGitRepository, urllib3.exceptions.HTTPError, OSError) as error:
             raise SourceError(
-                f"{options.url} cannot be fetched: {error or type(error).__name__}. Check the"
-                " address, and the name and token where it is private."
+                gettext(
+                    "{url} cannot be fetched: {reason}. Check the address, and the user name and"
+                    " token of a private repository."
+                ).format(url=options.url, reason=error or type(error).__name__)
             ) from error
 
     def _check_address(self) -> None:
@@ -166,7 +174,9 @@ class Git(Connector):
             reachable_addresses(url.hostname, port)
         elif url.scheme or not Path(self._options.url).is_absolute():
             raise SourceError(
-                "Give an address that begins with https://, or a whole path of the server.",
+                gettext(
+                    "Enter an address that begins with https://, or an absolute path on the server."
+                ),
                 is_permanent=True,
             )
 

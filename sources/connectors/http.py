@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 from django.conf import settings
 
+from common.translation import format_number, gettext
 from inference.remote.client import deadline
 from reading.web_fetch import (
     Address,
@@ -54,7 +55,9 @@ def _unreachable(error: FetchError) -> SourceError:
     if error.code != "forbidden_address":
         return SourceError(str(error))
     return SourceError(
-        f"{error} Whoever runs the site can allow its network by RAGSITE_SOURCE_NETWORKS.",
+        gettext(
+            "{error} The site's operator can allow that network with RAGSITE_SOURCE_NETWORKS."
+        ).format(error=error),
         is_permanent=True,
     )
 
@@ -99,7 +102,11 @@ class HttpClient:
         def keep(piece: bytes) -> None:
             body.extend(piece)
             if len(body) > max_bytes:
-                raise SourceError(f"{url} answers with more than {max_bytes:,} bytes.")
+                raise SourceError(
+                    gettext("The answer of {url} has more than {limit} bytes.").format(
+                        url=url, limit=format_number(max_bytes)
+                    )
+                )
 
         answer = self._send(
             method, url, keep, body.clear, REQUEST_SECONDS, options, wants_body=wants_body
@@ -151,7 +158,11 @@ class HttpClient:
                 raise _unreachable(error) from error
             except (httpx2.RequestError, httpx2.InvalidURL, ValueError) as error:
                 if tried == TRIES or not isinstance(error, httpx2.NetworkError):
-                    raise SourceError(f"{url} cannot be read: {error or 'no answer'}.") from error
+                    raise SourceError(
+                        gettext("{url} cannot be read: {reason}.").format(
+                            url=url, reason=error or gettext("no answer")
+                        )
+                    ) from error
                 time.sleep(2.0 ** (tried - 1))
             else:
                 wait = _retry_seconds(answer, tried)

@@ -16,7 +16,7 @@ from imapclient import IMAPClient
 from imapclient.exceptions import LoginError
 from pydantic import Field, SecretStr
 
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from documents.ingestion.sources import matches_glob
 from reading.parsers import ParseError
 from reading.parsers.mail import MAIL, read_mail, safe_name
@@ -69,24 +69,27 @@ class ImapOptions(ConnectorOptions):
     username: str = Field(title=gettext_noop("User name"))
     password: SecretStr = Field(
         title=gettext_noop("Password"),
-        description=gettext_noop("Best one for this site alone, often called app password."),
+        description=gettext_noop(
+            "Use a separate password for this site, often called an app password."
+        ),
     )
     folders: str = Field(
         default="**",
         title=gettext_noop("Folders"),
         description=gettext_noop(
-            "With commas, such as INBOX, Projects/**. Spam, trash and drafts only if named."
+            "Separated by commas, such as INBOX, Projects/**. Spam, trash and drafts"
+            " only if listed."
         ),
     )
     since: date | None = Field(
         default=None,
         title=gettext_noop("Messages since"),
-        description=gettext_noop("A day on which they came. Empty: all."),
+        description=gettext_noop("The first day of arrival. Empty: all messages."),
     )
     security: Literal["tls", "starttls", "none"] = Field(
         default="tls",
         title=gettext_noop("Encryption"),
-        description=gettext_noop("none is for servers in your own network alone."),
+        description=gettext_noop("Choose none only for servers in your own network."),
     )
     port: int | None = Field(
         default=None,
@@ -131,7 +134,7 @@ class Imap(Connector):
         folder, validity, uid = _parsed_key(item.key)
         with self._errors(), file.open("wb") as opened:
             if self._open_folder(folder) != validity:
-                raise ItemGone("The server has numbered its messages anew.")
+                raise ItemGone("The server has renumbered its messages.")
             while True:
                 at = opened.tell()
                 what = f"BODY.PEEK[]<{at}.{FETCHED_BYTES}>".encode()
@@ -145,7 +148,7 @@ class Imap(Connector):
                     raise ItemGone(f"{item.name} is there no more.")
                 piece = found[uid].get(f"BODY[]<{at}>".encode(), b"") or b""
                 if not piece and not at:
-                    raise ItemError("The server sends nothing of it. Open it in a mail program.")
+                    raise ItemError("The server sends an empty message. Open it in a mail program.")
                 opened.write(piece)
                 check_size(opened.tell(), max_bytes)
                 if len(piece) < FETCHED_BYTES:
@@ -200,8 +203,9 @@ class Imap(Connector):
         if not wanted:
             names = ", ".join(path for _, path, _ in folders[:20]) or "none"
             raise SourceError(
-                f"No folder is called {self._options.folders}. Choose among those that are there:"
-                f" {names}."
+                gettext("No folder matches {folders}. The mailbox has: {names}.").format(
+                    folders=self._options.folders, names=names
+                )
             )
         return wanted
 
@@ -218,8 +222,10 @@ class Imap(Connector):
         validity, following = answer.get(b"UIDVALIDITY"), answer.get(b"UIDNEXT")
         if not validity:
             raise SourceError(
-                f"The server gives the messages of {folder} no lasting numbers (UIDVALIDITY): such"
-                " a mailbox cannot be followed.",
+                gettext(
+                    "The server gives the messages in {folder} no permanent ids (UIDVALIDITY)."
+                    " This mailbox cannot be synchronized."
+                ).format(folder=folder),
                 is_permanent=True,
             )
         self._folder = (folder, validity, time.monotonic())
@@ -265,8 +271,10 @@ class Imap(Connector):
                 raise error.__context__ from error
             told = str(error).lower()
             raise SourceError(
-                f"The server does not let {name} in: {_reason(error)}. Check name and password."
-                " Where one logs in with a second factor, make a password for this site alone.",
+                gettext(
+                    "The server refuses the login of {name}: {reason}. Check name and password."
+                    " If the account has a second factor, create an app password."
+                ).format(name=name, reason=_reason(error)),
                 is_permanent=not any(each in told for each in _FOR_A_TIME),
             ) from error
 
@@ -278,13 +286,21 @@ class Imap(Connector):
             yield
         except ssl.SSLCertVerificationError as error:
             raise SourceError(
-                f"The certificate of {host} is not trusted: {error.verify_message}. Is the name"
-                " right? Certificates of your own go into SSL_CERT_FILE."
+                gettext(
+                    "The certificate of {host} is not trusted: {reason}. Check the name of the"
+                    " server. Add your own certificates to SSL_CERT_FILE."
+                ).format(host=host, reason=error.verify_message)
             ) from error
         except (IMAP4.error, OSError, ValueError) as error:
             self._hang_up()
-            cure = " Is it the port for this encryption?" if isinstance(error, ssl.SSLError) else ""
-            raise SourceError(f"{host} cannot be read: {_reason(error)}.{cure}") from error
+            cure = ""
+            if isinstance(error, ssl.SSLError):
+                cure = " " + gettext("Check that the port fits the encryption.")
+            raise SourceError(
+                gettext("{host} cannot be read: {reason}.{cure}").format(
+                    host=host, cure=cure, reason=_reason(error)
+                )
+            ) from error
 
 
 def _reason(error: BaseException) -> str:
@@ -339,7 +355,9 @@ class _Connection(IMAP4):
         super().__init__(host, port)
         if security == "starttls":
             if "STARTTLS" not in self.capabilities:
-                raise SourceError("The server offers no STARTTLS. Choose tls.", is_permanent=True)
+                raise SourceError(
+                    gettext("The server does not offer STARTTLS. Choose tls."), is_permanent=True
+                )
             self.starttls(self._context)
 
     def allow(self, seconds: float | None = None) -> None:
@@ -352,8 +370,9 @@ class _Connection(IMAP4):
         addresses = reachable_addresses(host, port)
         if self._security == "none" and any(map(is_public, map(ip_address, addresses))):
             raise SourceError(
-                "The password would go through the internet for all to read. Choose tls or"
-                " starttls.",
+                gettext(
+                    "The password would cross the internet unencrypted. Choose tls or starttls."
+                ),
                 is_permanent=True,
             )
         for address in addresses:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import httpx2
 from protego import Protego
 
+from common.translation import gettext
 from sources.connectors.base import SourceError
 from sources.connectors.http import HttpClient
 
@@ -51,8 +52,10 @@ class PoliteClient:
         answer = self.http.request("GET", url, **options)
         if answer.status_code == httpx2.codes.TOO_MANY_REQUESTS:
             raise TooManyRequests(
-                f"{urlsplit(url).hostname} asks for fewer requests. It is read on later; a longer"
-                " pause between requests helps."
+                gettext(
+                    "{hostname} limits the rate of requests. The source continues later; a longer"
+                    " pause between requests helps."
+                ).format(hostname=urlsplit(url).hostname)
             )
         return answer
 
@@ -68,8 +71,10 @@ class PoliteClient:
             answer = self.get(f"{origin}/robots.txt", max_bytes=MAX_ROBOTS_BYTES)
             if answer.status_code >= 500:
                 raise SourceError(
-                    f"{origin}/robots.txt answers {answer.status_code}, so that nobody knows what"
-                    " may be read. It is tried again."
+                    gettext(
+                        "{origin}/robots.txt answers {status}, so the allowed paths are unknown."
+                        " The next run tries again."
+                    ).format(origin=origin, status=answer.status_code)
                 )
             text = answer.text if answer.is_success else ""
             self._robots[origin] = Protego.parse(text)

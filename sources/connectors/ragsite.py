@@ -13,7 +13,7 @@ import httpx2
 from pydantic import Field, SecretStr
 
 from common.options import RARE
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from documents.ingestion.sources import storable_name
 from sources.connectors.base import (
     Connector,
@@ -43,7 +43,7 @@ class RagSiteOptions(ConnectorOptions):
     )
     api_key: SecretStr = Field(
         title=gettext_noop("API key"),
-        description=gettext_noop("Made there, with the right to read."),
+        description=gettext_noop("Created on the other site, with the right to read."),
     )
     collection: str = Field(
         title=gettext_noop("Collection there"), description=gettext_noop("Its short or full name.")
@@ -51,7 +51,7 @@ class RagSiteOptions(ConnectorOptions):
     workspace: str = Field(
         default="",
         title=gettext_noop("Workspace there"),
-        description=gettext_noop("Its short name. Empty: that of the key."),
+        description=gettext_noop("Its short name. Empty: the workspace of the key."),
         json_schema_extra=RARE,
     )
 
@@ -107,7 +107,7 @@ class RagSite(Connector):
                 self._require(answer)
         text = _joined(self._rows(f"{path}/chunks/"))
         if not text:
-            raise ItemError("It has no text there yet, and its file is not kept there.")
+            raise ItemError("The other site has neither text nor file of it yet.")
         file.write_text(text)
         if file.stat().st_size > max_bytes:
             raise ItemError(
@@ -132,7 +132,9 @@ class RagSite(Connector):
             if not names:
                 there = ", ".join(list(found)[:20]) or "none that this key may see"
                 raise SourceError(
-                    f"There is no collection “{self._wanted}” there. There are: {there}.",
+                    gettext("The other site has no collection “{wanted}”. It has: {there}.").format(
+                        wanted=self._wanted, there=there
+                    ),
                     is_permanent=True,
                 )
             self._slug = self._wanted if self._wanted in names else names[0]
@@ -151,7 +153,9 @@ class RagSite(Connector):
                 following = page["next"]
             except (ValueError, KeyError, TypeError) as error:
                 raise SourceError(
-                    f"{self._api} does not answer as a ragsite. Is the address right?",
+                    gettext("{api} does not answer as a ragsite. Check the address.").format(
+                        api=self._api
+                    ),
                     is_permanent=True,
                 ) from error
             # The query of the next page, at the address that is known to work: behind a proxy the
@@ -165,15 +169,21 @@ class RagSite(Connector):
             return
         if status in {401, 403}:
             raise SourceError(
-                "The other site does not accept the API key, or it may not read. Make one there"
-                " with the right to read.",
+                gettext(
+                    "The other site refuses the API key, or the key lacks the right to read."
+                    " Create a key with the right to read there."
+                ),
                 is_permanent=True,
             )
         with suppress(ValueError, KeyError, TypeError, IndexError):
             said = json.loads(answer.content)["errors"][0]["detail"]
-            raise SourceError(f"The other site answers {status}: {said}")
+            raise SourceError(
+                gettext("The other site answers {status}: {said}").format(status=status, said=said)
+            )
         raise SourceError(
-            f"{urlsplit(self._api).hostname} answers {status}. Is it a ragsite, and running?"
+            gettext(
+                "{hostname} answers {status}. Check that it is a ragsite and is running."
+            ).format(hostname=urlsplit(self._api).hostname, status=status)
         )
 
 

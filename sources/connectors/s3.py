@@ -19,7 +19,7 @@ from botocore.loaders import Loader, create_loader
 from botocore.session import Session
 from pydantic import Field, SecretStr
 
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from documents.ingestion.sources import matches_glob
 from documents.ingestion.web_pages import SUFFIX_BY_MEDIA_TYPE
 from sources.connectors.base import (
@@ -70,19 +70,20 @@ class S3Options(ConnectorOptions):
     region: str = Field(
         default="",
         title=gettext_noop("Region"),
-        description=gettext_noop("Such as eu-central-1. Empty where the store has none."),
+        description=gettext_noop("Such as eu-central-1. Empty if the store has no regions."),
     )
     addressing: Literal["auto", "path", "virtual"] = Field(
         default="auto",
         title=gettext_noop("Bucket in the address"),
         description=gettext_noop(
-            "auto fits Amazon and most stores. path: behind the address; virtual: before its host."
+            "auto works for Amazon and most stores. path: after the address; virtual:"
+            " before the host name."
         ),
     )
     access_key: str = Field(
         default="",
         title=gettext_noop("Access key"),
-        description=gettext_noop("Best one that may only list and read. Empty: a public bucket."),
+        description=gettext_noop("Use a key that can only list and read. Empty: a public bucket."),
     )
     secret_key: SecretStr = Field(default=SecretStr(""), title=gettext_noop("Secret key"))
 
@@ -178,8 +179,9 @@ class S3(Connector):
         secret = options.secret_key.get_secret_value()
         if bool(options.access_key) != bool(secret):
             raise SourceError(
-                "An access key and its secret key belong together: give both, or none for a public"
-                " bucket.",
+                gettext(
+                    "Give both the access key and the secret key, or neither for a public bucket."
+                ),
                 is_permanent=True,
             )
         # Nothing of this server's own environment, files or role: its rights are not the source's.
@@ -232,7 +234,9 @@ class S3(Connector):
         if answer.is_redirect and "x-amz-bucket-region" not in answer.headers:
             # Botocore would ask where to go, again and again.
             raise SourceError(
-                f"The store sends us from {self._place} to elsewhere. Set its address and region.",
+                gettext(
+                    "The store redirects {place} to another address. Set its address and region."
+                ).format(place=self._place),
                 is_permanent=True,
             )
         return AWSResponse(request.url, answer.status_code, answer.headers, _Body(body))
@@ -257,25 +261,34 @@ class S3(Connector):
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
         is_permanent = True
         if code == "RequestTimeTooSkewed":
-            reason = "The clocks of the store and of this server differ too much. Set them right."
+            reason = gettext("The clocks of the store and this server differ too much. Set them.")
             is_permanent = False
         elif code == "NoSuchBucket":
-            reason = f"There is no {self._place}. Check its name, the address and the region."
+            reason = gettext(
+                "{place} does not exist. Check its name, the address and the region."
+            ).format(place=self._place)
         elif code in _WRONG_KEYS:
-            reason = f"The store refuses the keys ({code}). Check access key and secret key."
+            reason = gettext(
+                "The store refuses the keys ({code}). Check access key and secret key."
+            ).format(code=code)
         elif code in _OTHER_REGION or status in {301, 302, 307, 308}:
             headers = error.response["ResponseMetadata"]["HTTPHeaders"]
             region = told.get("Region") or headers.get("x-amz-bucket-region")
-            cure = f"Set the region to {region}." if region else "Set its region and address."
-            reason = f"The {self._place} is in another region. {cure}"
+            reason = (
+                gettext("{place} is in another region. Set the region to {region}.")
+                if region
+                else gettext("{place} is in another region. Set its region and address.")
+            ).format(place=self._place, region=region)
         elif status == 429 or status >= 500:
-            reason = f"The store answers {code or status}: {message}. It is tried again."
+            reason = gettext(
+                "The store answers {status}: {message}. The next run tries again."
+            ).format(status=code or status, message=message)
             is_permanent = False
         elif item is None:
-            reason = (
-                f"The store answers {code or status} for {self._place}: {message}. The keys must be"
-                " allowed to list it and to read what is in it."
-            )
+            reason = gettext(
+                "{place}: the store answers {status} ({message}). The keys need the rights to list"
+                " and to read it."
+            ).format(place=self._place, status=code or status, message=message)
             is_permanent = status in {400, 401, 403}
         else:
             return _item_error(item, code or str(status), message)
@@ -283,20 +296,19 @@ class S3(Connector):
 
     @property
     def _place(self) -> str:
-        return f"bucket “{self._options.bucket}” at {self._options.endpoint or 'Amazon S3'}"
+        return gettext("Bucket “{bucket}” at {endpoint}").format(
+            bucket=self._options.bucket, endpoint=self._options.endpoint or "Amazon S3"
+        )
 
 
 def _item_error(item: Item, code: str, message: str) -> ItemError:
     if code in _NOT_FOUND:
-        return ItemGone(f"{item.name} is there no more.")
+        return ItemGone(f"{item.name} no longer exists.")
     if code == "InvalidObjectState":
-        return ItemError(
-            "It is archived, and cannot be read before it is restored in the store. Restore it,"
-            " then retry."
-        )
+        return ItemError("It is archived. Restore it in the store, then retry.")
     return ItemError(
-        f"The store answers {code} for it: {message}. The keys must be allowed to read it, and to"
-        " decrypt it where it is encrypted."
+        f"The store answers {code}: {message}. The keys need the right to read it, and to decrypt"
+        " it if it is encrypted."
     )
 
 
@@ -314,7 +326,7 @@ def _unpack(file: Path, encoding: str, *, max_bytes: int) -> None:
     if not packed:
         return
     if packed != {"gzip"}:
-        raise ItemError(f"It is stored packed as {encoding[:40]}. Store it as it is, or by gzip.")
+        raise ItemError(f"It is compressed with {encoding[:40]}. Use gzip or no compression.")
     unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     plain = file.with_name(f"{file.name}.plain")
     with file.open("rb") as opened, plain.open("wb") as target:
@@ -323,5 +335,5 @@ def _unpack(file: Path, encoding: str, *, max_bytes: int) -> None:
                 target.write(unpacking.decompress(piece, 1024 * 1024))
                 check_size(target.tell(), max_bytes)
         except zlib.error as error:
-            raise ItemError("It is said to be packed by gzip and is not. Store it anew.") from error
+            raise ItemError("It is marked as gzip and is not. Store it again.") from error
     plain.replace(file)

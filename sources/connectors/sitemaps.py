@@ -10,6 +10,7 @@ from io import BytesIO
 
 from lxml import etree
 
+from common.translation import format_number, gettext
 from reading.parsers.registry import is_html
 from sources.connectors.base import SourceError
 from sources.connectors.polite import PoliteClient, is_missing, needs_login
@@ -73,18 +74,34 @@ def _download(client: PoliteClient, url: str) -> bytes | None:
     if is_missing(answer) or needs_login(answer):
         return None
     if not answer.is_success:
-        raise SourceError(f"The sitemap {url} answers {answer.status_code}. It is tried again.")
+        raise SourceError(
+            gettext("The sitemap {url} answers {status}. The next run tries again.").format(
+                url=url, status=answer.status_code
+            )
+        )
     data = answer.content
     if data.startswith(_GZIP):
         unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         try:
             data = unpacker.decompress(data, MAX_SITEMAP_BYTES)
         except zlib.error as error:
-            raise SourceError(f"The sitemap {url} cannot be unpacked: {error}.") from error
+            raise SourceError(
+                gettext("The sitemap {url} cannot be decompressed: {error}.").format(
+                    url=url, error=error
+                )
+            ) from error
         if unpacker.unconsumed_tail:
-            raise SourceError(f"The sitemap {url} has more than {MAX_SITEMAP_BYTES:,} bytes.")
+            raise SourceError(
+                gettext("The sitemap {url} has more than {limit} bytes.").format(
+                    url=url, limit=format_number(MAX_SITEMAP_BYTES)
+                )
+            )
         if not unpacker.eof:
-            raise SourceError(f"Only a part of the sitemap {url} came. It is tried again.")
+            raise SourceError(
+                gettext("The sitemap {url} arrived incomplete. The next run tries again.").format(
+                    url=url
+                )
+            )
     # Some sites answer every address with their first page.
     return None if is_html(data) else data
 
@@ -108,6 +125,8 @@ def _entries(data: bytes, url: str) -> Iterator[tuple[bool, str, str]]:
             element.clear()
     except etree.XMLSyntaxError as error:
         raise SourceError(
-            f"The sitemap {url} cannot be read whole: {error}. Write “none” as the sitemap to"
-            " follow links instead."
+            gettext(
+                "The sitemap {url} is malformed: {error}. Enter “none” as the sitemap to follow"
+                " links instead."
+            ).format(url=url, error=error)
         ) from error

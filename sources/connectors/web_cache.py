@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from common.translation import gettext
 from sources.connectors.base import SourceError, Unfinished
 
 #: A crawl that nobody went on with for so long begins anew.
@@ -198,8 +199,10 @@ class WebCache:
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise SourceError(
-                f"What is known of the site cannot be kept in {self._folder}: {error}. Is the disk"
-                " full? The folder may be deleted."
+                gettext(
+                    "The cache of the web site cannot be written to {folder}: {error}. Check the"
+                    " free disk space. The folder can be deleted."
+                ).format(folder=self._folder, error=error)
             ) from error
 
     def _opened(self) -> sqlite3.Connection:

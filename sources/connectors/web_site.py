@@ -14,7 +14,7 @@ from django.conf import settings
 from pydantic import Field
 
 from common.options import RARE
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from documents.ingestion.web_pages import TEXT_MEDIA_TYPES, as_utf8
 from sources.connectors.base import (
     Connector,
@@ -60,14 +60,15 @@ class WebSiteOptions(ConnectorOptions):
     url: WebAddress = Field(
         title=gettext_noop("Address"),
         description=gettext_noop(
-            "Where it begins, such as https://example.org/handbook/. What lies below is read."
+            "The start page, such as https://example.org/handbook/. Pages below it are read."
         ),
     )
     sitemap: str = Field(
         default="",
         title=gettext_noop("Sitemap"),
         description=gettext_noop(
-            "Empty: the site's own if it has one, else links are followed. none: always links."
+            "Empty: the sitemap of the site, or its links if it has none. none: always"
+            " follow links."
         ),
         json_schema_extra=RARE,
     )
@@ -75,34 +76,36 @@ class WebSiteOptions(ConnectorOptions):
         default=5,
         ge=0,
         le=100,
-        title=gettext_noop("Links deep"),
-        description=gettext_noop("How many links away from the first page. Without a sitemap."),
+        title=gettext_noop("Link depth"),
+        description=gettext_noop(
+            "The number of links from the first page. Used without a sitemap."
+        ),
         json_schema_extra=RARE,
     )
     max_pages: int = Field(
         default=1000,
         ge=1,
         le=100_000,
-        title=gettext_noop("Pages at most"),
-        description=gettext_noop("Files among them."),
+        title=gettext_noop("Maximum number of pages"),
+        description=gettext_noop("Including files."),
         json_schema_extra=RARE,
     )
     include: str = Field(
         default="",
-        title=gettext_noop("Only paths"),
+        title=gettext_noop("Included paths"),
         description=gettext_noop(
-            "Such as handbook/** blog/**, in place of what lies below the address."
+            "Such as handbook/** blog/**. Empty: all paths below the address."
         ),
         json_schema_extra=RARE,
     )
     exclude: str = Field(
         default="",
-        title=gettext_noop("Not the paths"),
+        title=gettext_noop("Excluded paths"),
         description=gettext_noop("Such as **/tag/** archive/**."),
         json_schema_extra=RARE,
     )
     files: bool = Field(
-        default=True, title=gettext_noop("With PDFs, Office files and texts that it links to")
+        default=True, title=gettext_noop("Include linked PDFs, Office files and text files")
     )
     delay: float = Field(
         default=0.5,
@@ -173,14 +176,18 @@ class WebSite(Connector):
                 self._add(normalised(entry.url), depth=self._options.depth, lastmod=entry.lastmod)
         if not self._queued:
             if page is None:
-                raise SourceError(f"There is no page at {start}. Check the address.")
+                raise SourceError(
+                    gettext("There is no page at {start}. Check the address.").format(start=start)
+                )
             self._cache.enqueue(start, depth=0)
         self._cache.set_state("start", start)
         missing = self._missing_page_digest()
         if missing and page is not None and missing == page.digest:
             raise SourceError(
-                f"{start} answers every address with the same page. Is it being mended, or made by"
-                " scripts? Then its pages cannot be read."
+                gettext(
+                    "{start} answers every address with the same page. It may be under"
+                    " maintenance, or built by scripts, in which case its pages cannot be read."
+                ).format(start=start)
             )
         self._cache.set_state("missing_page", missing)
         self._cache.set_state("touched_at", repr(time.time()))
@@ -192,8 +199,10 @@ class WebSite(Connector):
         for _ in range(MAX_REDIRECTS + 1):
             if not self._client.may_read(url):
                 raise SourceError(
-                    f"robots.txt of {urlsplit(url).hostname} forbids robots to read {url}. Ask"
-                    " whoever runs that site to allow “ragsite”.",
+                    gettext(
+                        "robots.txt of {hostname} forbids robots to read {url}. Ask the operator"
+                        " of that site to allow “ragsite”."
+                    ).format(hostname=urlsplit(url).hostname, url=url),
                     is_permanent=True,
                 )
             answer = self._get(url)
@@ -201,17 +210,31 @@ class WebSite(Connector):
                 break
             url = normalised(answer.headers["location"], base=url)
             if not url:
-                raise SourceError(f"{self._options.url} leads to no address. Check it.")
+                raise SourceError(
+                    gettext("{url} redirects to no address. Check it.").format(
+                        url=self._options.url
+                    )
+                )
         else:
-            raise SourceError(f"{self._options.url} redirects in a circle. Check it.")
+            raise SourceError(
+                gettext("{url} redirects in a circle. Check the address.").format(
+                    url=self._options.url
+                )
+            )
         if needs_login(answer):
             raise SourceError(
-                f"{url} is not for everybody (it answers {answer.status_code}). Pages behind a"
-                " login cannot be read.",
+                gettext(
+                    "{url} is not public (it answers {status}). Pages behind a login cannot be"
+                    " read."
+                ).format(url=url, status=answer.status_code),
                 is_permanent=True,
             )
         if answer.status_code >= 500:
-            raise SourceError(f"{url} answers {answer.status_code}. It is tried again.")
+            raise SourceError(
+                gettext("{url} answers {status}. The next run tries again.").format(
+                    url=url, status=answer.status_code
+                )
+            )
         is_page = answer.is_success and media_type(answer) in HTML_TYPES
         if answer.is_success and not is_page:
             return url, Page((), "", "", is_indexed=True, is_login=False)
@@ -229,7 +252,11 @@ class WebSite(Connector):
         bound = 20 * self._options.max_pages  # of which some are of other folders
         entries = read_sitemaps(self._client, addresses, max_pages=bound)
         if chosen and entries is None:
-            raise SourceError(f"There is no sitemap at {addresses[0]}. Check the address.")
+            raise SourceError(
+                gettext("There is no sitemap at {address}. Check the address.").format(
+                    address=addresses[0]
+                )
+            )
         self._cache.set_state("sitemap", addresses[0] if entries else "")
         return entries or []
 
@@ -279,7 +306,7 @@ class WebSite(Connector):
                 " Allow more, or choose paths."
             )
         elif not named:
-            self.note = "No page has text that can be read without scripts and a login."
+            self.note = "No page has text without running scripts or logging in."
 
     # --- one page --------------------------------------------------------------------------------
 
@@ -327,7 +354,7 @@ class WebSite(Connector):
         known.modified = headers.get("last-modified", "")
         kind = media_type(answer)
         if headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
-            known.error = "The server sends it packed, unasked, so that it cannot be read."
+            known.error = "The server sends it compressed without being asked."
             return None
         if kind in HTML_TYPES:
             robots = headers.get("x-robots-tag", "")
@@ -384,7 +411,11 @@ class WebSite(Connector):
         down."""
         self._failures += 1
         if self._failures >= MAX_FAILURES:
-            raise SourceError(f"{MAX_FAILURES} pages in a row could not be read. {reason}")
+            raise SourceError(
+                gettext("{failures} pages in a row failed. {reason}").format(
+                    failures=MAX_FAILURES, reason=reason
+                )
+            )
         if before.version:
             self._follow(before.links, depth)
         else:
@@ -432,15 +463,19 @@ class WebSite(Connector):
                 raise
             raise ItemError(str(error)) from error
         if answer.status_code == httpx2.codes.TOO_MANY_REQUESTS:
-            raise SourceError("The site asks for fewer requests. It is read on later.")
+            raise SourceError(
+                gettext("The site limits the rate of requests. The source continues later.")
+            )
         if is_missing(answer):
             raise ItemGone(f"{item.name} is there no more.")
         if answer.has_redirect_location:
-            raise ItemError("It has moved since it was listed. The next run finds it.")
+            raise ItemError("It moved after it was listed. The next run finds it.")
         if needs_login(answer):
-            raise ItemError("It is not for everybody any more. Exclude its path.")
+            raise ItemError("It is no longer public. Exclude its path.")
         if answer.status_code != httpx2.codes.OK:
-            raise ItemError(f"The server answers {answer.status_code} for it. It is tried again.")
+            raise ItemError(
+                f"The server answers {answer.status_code} for it. The next run tries again."
+            )
         kind = media_type(answer)
         if kind in HTML_TYPES:
             page = read_page(
@@ -449,7 +484,7 @@ class WebSite(Connector):
                 robots_header=answer.headers.get("x-robots-tag", ""),
             )
             if not page.is_content:
-                raise ItemError("It has no text that can be read without scripts and a login.")
+                raise ItemError("It has no text without running scripts or logging in.")
         elif kind in TEXT_MEDIA_TYPES:
             charset = answer.charset_encoding or ""
             file.write_bytes(as_utf8(file.read_bytes(), media_type=kind, charset=charset))

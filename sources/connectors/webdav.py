@@ -9,7 +9,7 @@ import httpx2
 from lxml import etree
 from pydantic import Field, SecretStr
 
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from documents.ingestion.sources import matches_glob
 from sources.connectors.base import (
     Connector,
@@ -40,7 +40,7 @@ class WebDavOptions(ConnectorOptions):
     password: SecretStr = Field(
         default=SecretStr(""),
         title=gettext_noop("Password"),
-        description=gettext_noop("Best one for this site alone."),
+        description=gettext_noop("Use a separate password for this site."),
     )
     glob: Glob = "**/*"
 
@@ -122,8 +122,10 @@ class WebDav(Connector):
             tree = etree.fromstring(answer.content, _parser())
         except etree.XMLSyntaxError as error:
             raise SourceError(
-                f"{self._root} does not answer as a WebDAV server. Is the address that of the"
-                " WebDAV folder?",
+                gettext(
+                    "{root} does not answer as a WebDAV server. Check that the address is that of"
+                    " the WebDAV folder."
+                ).format(root=self._root),
                 is_permanent=True,
             ) from error
         return list(tree.findall(f"{_NAMESPACE}response"))
@@ -134,14 +136,21 @@ class WebDav(Connector):
             return
         if status in {401, 403}:
             raise SourceError(
-                f"The server does not let this name read “{folder or '/'}”. Check name and"
-                " password.",
+                gettext(
+                    "The server does not let this user read “{folder}”. Check name and password."
+                ).format(folder=folder or "/"),
                 is_permanent=True,
             )
         if status == httpx2.codes.NOT_FOUND and not folder:
-            raise SourceError(f"There is no folder at {self._root}. Check the address.")
+            raise SourceError(
+                gettext("There is no folder at {root}. Check the address.").format(root=self._root)
+            )
         # Also a folder that vanished while it was listed: the next run sees it right.
-        raise SourceError(f"The server answers {status} for the folder “{folder or '/'}”.")
+        raise SourceError(
+            gettext("The server answers {status} for the folder “{folder}”.").format(
+                status=status, folder=folder or "/"
+            )
+        )
 
 
 def _parser() -> etree.XMLParser:

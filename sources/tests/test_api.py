@@ -97,7 +97,10 @@ def test_a_run_that_would_stop_is_allowed_and_one_is_cancelled(
     client.post(f"{V1}{source.pk}/runs/")
     runs.work_on(source.pk)
     (folder / "rail.md").unlink()
-    assert "It lists nothing" in client.post(f"{V1}{source.pk}/preview/").json()["would_stop"]
+    assert (
+        "The source lists no files, but"
+        in client.post(f"{V1}{source.pk}/preview/").json()["would_stop"]
+    )
     client.post(f"{V1}{source.pk}/runs/")
     runs.work_on(source.pk)
     answer = client.get(f"{V1}{source.pk}/").json()

@@ -58,7 +58,7 @@ def test_every_action_of_a_source(folder: Path) -> None:
 
     DataSource.objects.update(state=DataSource.State.DEAD, problem="stopped")
     assert "stopped" in sources("list")
-    assert "until somebody looks at it" in sources("show", "Office")
+    assert "It needs attention before the next run" in sources("show", "Office")
     made = data("webhook", "Office")
     source = DataSource.objects.get()
     assert made["address"].endswith(f"/hooks/sources/{source.pk}/")

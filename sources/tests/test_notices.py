@@ -179,7 +179,7 @@ def test_a_source_that_fails_is_told_once_and_when_it_is_well(
     client = Client()
     client.force_login(owner.user)
     assert f'href="/sources/{source.pk}/"' in client.get("/dashboard/").content.decode()
-    assert "several times in a row" in client.get(f"/sources/{source.pk}/").content.decode()
+    assert "Several runs in a row failed" in client.get(f"/sources/{source.pk}/").content.decode()
 
     assert read(source) == "succeeded"
     assert tasks.send_notices() == 3

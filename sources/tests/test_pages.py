@@ -45,7 +45,7 @@ def test_a_source_is_tried_kept_read_and_removed(
     assert refused.status_code == 400
     assert "RAGSITE_INGEST_ROOTS" in refused.content.decode()
     kept = client.post("/sources/new/folder/", form, follow=True).content.decode()
-    assert "among others: rail.md" in kept
+    assert "files include: rail.md" in kept
 
     source = DataSource.objects.get()
     assert "1 new" in client.get(f"/sources/{source.pk}/preview/").content.decode()
@@ -76,8 +76,11 @@ def test_what_was_stopped_is_done_once_it_is_confirmed(
     (folder / "rail.md").unlink()
     client.post(f"/sources/{source.pk}/run/")
     runs.work_on(source.pk)
-    assert "It lists nothing" in client.get(f"/sources/{source.pk}/").content.decode()
-    assert "That is meant: do it" in client.get(f"/sources/{source.pk}/preview/").content.decode()
+    assert "The source lists no files, but" in client.get(f"/sources/{source.pk}/").content.decode()
+    assert (
+        "Confirm the deletions and run"
+        in client.get(f"/sources/{source.pk}/preview/").content.decode()
+    )
     client.post(f"/sources/{source.pk}/run/", {"deletions": "any"})
     runs.work_on(source.pk)
     assert not Document.objects.exists()
@@ -102,7 +105,7 @@ def test_a_web_site_is_added_by_its_address_and_few_options(
         assert refused.status_code == 400
         assert '<details class="more" open>' in refused.content.decode()
         kept = client.post("/sources/new/web/", form | {"option_depth": "2"}, follow=True)
-        assert "among others: index.html" in kept.content.decode()  # and no file, unticked
+        assert "files include: index.html" in kept.content.decode()  # and no file, unticked
     source = DataSource.objects.get()
     assert source.options["files"] is False
     page = client.get(f"/sources/{source.pk}/change/").content.decode()

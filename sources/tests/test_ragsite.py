@@ -101,9 +101,11 @@ def test_documents_come_with_their_files_or_texts_and_go_when_they_go_there(site
 
 
 def test_a_refusal_says_what_to_do(sites: Sites) -> None:
-    with pytest.raises(SourceError, match="There are: handbook"):
+    with pytest.raises(SourceError, match="It has: handbook"):
         services.first_items("ragsite", {**sites.options, "collection": "none"})
-    with pytest.raises(SourceError, match="does not accept the API key") as refused:
+    with pytest.raises(
+        SourceError, match="The other site refuses the API key, or the key lacks the right to read"
+    ) as refused:
         services.first_items("ragsite", {**sites.options, "api_key": "rs_wrong"})
     assert refused.value.is_permanent
     with pytest.raises(SourceError, match=r"(ragsite|answers 404)"):

@@ -122,7 +122,7 @@ def test_what_changes_at_the_source_changes_who_sees_it_though_the_text_does_not
 
 
 def test_a_kind_that_tells_no_readers_cannot_map_them(owner: Membership) -> None:
-    with pytest.raises(InvalidInput, match="does not tell"):
+    with pytest.raises(InvalidInput, match="do not report"):
         services.create_source(
             collection=CollectionFactory(workspace=owner.workspace),
             name="Cloud",
@@ -144,7 +144,7 @@ def test_rules_of_folders_are_written_with_names_in_the_form(
     form = {"name": "Share", "option_path": str(place), "option_glob": "**/*", "schedule": ""}
     form |= {"collection": "team", "access": [board.principal]}
     wrong = client.post("/sources/new/folder/", form | {"access_rules": "closed/**: Nobody"})
-    assert "no group and no member" in wrong.text
+    assert "is not a group or member of this workspace" in wrong.text
     assert client.post("/sources/new/folder/", form | {"access_rules": "all"}).status_code == 400
     client.post(
         "/sources/new/folder/",

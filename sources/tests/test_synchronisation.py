@@ -150,7 +150,7 @@ def test_a_source_that_is_away_or_empty_deletes_nothing(
     place.tell()
     run = read(source)
     assert (run.state, source.state) == (State.STOPPED, DataSource.State.DEAD)
-    assert "It lists nothing" in run.error
+    assert "The source lists no files, but" in run.error
     assert len(texts(collection)) == 3
     assert counts(read(source, may_delete_any=True)) == {"deleted": 3}
     assert texts(collection) == {}
@@ -320,7 +320,7 @@ def test_a_password_is_kept_encrypted_and_a_wrong_one_stops_the_source(
         assert "password" not in source.options
         assert password.encode() not in bytes(source.credentials)
         elsewhere = {"url": "https://dav.example.org/team", "username": "ann"}
-        with pytest.raises(InvalidInput, match="Give the password again"):
+        with pytest.raises(InvalidInput, match="Enter the password again"):
             services.update_source(source=source, options=elsewhere)
         services.update_source(source=source, options=source.options | {"glob": "*.md"})
         settings.CREDENTIALS_KEYS = ["another key"]

@@ -155,7 +155,7 @@ def test_calls_are_limited_and_start_nothing_that_has_stopped(
     DataSource.objects.update(state=DataSource.State.DEAD)
     answers = [call(source.pk, signed(secret)) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [409, 409, 429]
-    assert "Somebody must look at it" in answers[0].json()["detail"]
+    assert "Open its page and resolve the problem first" in answers[0].json()["detail"]
     answer = call(source.pk, signed(secret))
     assert int(answer.headers["Retry-After"]) > 0
     address = {"REMOTE_ADDR": "203.0.113.7"}

@@ -50,7 +50,7 @@ STATES = [
     State(
         "form-out-of-date",
         lambda world: "/keys/",
-        "text=That form is out of date",
+        "text=The form has expired",
         act=_without_token,
         expected=("status of 403",),
     ),

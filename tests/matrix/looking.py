@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Error, Page, Response
 from tests.browser import SCHEMES, SCREENSHOTS, SIZES, Visit
 from tests.matrix.states import State, World
 
-MAX_PAGE_BYTES = 100 * 1024
+MAX_PAGE_BYTES = 100_000
 #: The states of an area take turns, a layout for the thumb in one theme and one for the mouse in
 #: the other: all are made of the same colours and parts, and axe takes longer than everything else.
 AXE_LOOKS = ((390, "dark"), (1440, "light"))

@@ -56,7 +56,7 @@ def _hostile(page: Page) -> None:
 
 
 STATES = [
-    State("empty", lambda world: "/memory/", "text=Nothing is remembered yet"),
+    State("empty", lambda world: "/memory/", "text=The memory is empty"),
     State("contexts-empty", lambda world: "/memory/contexts/", ".blank"),
     State("facts", lambda world: "/memory/", ".fact", prepare=_memory, act=_open_all),
     State("facts-ended", lambda world: "/memory/?shown=ended", ".fact"),

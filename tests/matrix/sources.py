@@ -54,7 +54,7 @@ def _wrong(page: Page) -> None:
     page.get_by_label("Address").fill("ftp://example.org/")
     page.get_by_text("More options").click()
     page.get_by_label("Collection").select_option(index=1)
-    page.get_by_role("button", name="Try it and keep it").click()
+    page.get_by_role("button", name="Test and save").click()
 
 
 def _new(kind: str) -> Any:
@@ -68,5 +68,5 @@ STATES = [
     State("ragsite", _new("ragsite"), "text=API key"),
     State("one", _address, "text=more than 1,000 pages", prepare=_source),
     State("some", lambda world: "/sources/", "text=Handbook of"),
-    State("change", lambda world: _address(world) + "change/", "text=Keep the changes", act=_more),
+    State("change", lambda world: _address(world) + "change/", "text=Save changes", act=_more),
 ]

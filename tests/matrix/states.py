@@ -125,7 +125,7 @@ class State:
     prepare: Callable[[World], None] | None = None
     act: Callable[[Page], None] | None = None
     status: int = 200  # what the server answers the page with
-    light: bool = True  # weighs less than 100 KiB with all it loads; False only where a drawing is
+    light: bool = True  # weighs less than 100 kB with all it loads; False only where a drawing is
     expected: tuple[str, ...] = ()  # parts of console errors that this state must provoke
 
 

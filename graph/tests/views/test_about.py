@@ -84,4 +84,4 @@ def test_long_lists_say_what_is_left_out(client: Client, harbour: Harbour) -> No
 def test_a_node_that_is_not_there_is_said_not_to_be(client: Client, harbour: Harbour) -> None:
     answer = client.get("/graph/about/", {"id": "ent:person:nobody"})
 
-    assert "There is no such thing: ent:person:nobody" in words(parse(answer))
+    assert "Not found: ent:person:nobody" in words(parse(answer))

@@ -51,7 +51,7 @@ def test_it_is_not_found_nor_counted_either(client: Client, bob: Client, secret:
 def test_another_workspace_sees_nothing(charlie: Client, harbour: Harbour) -> None:
     assert charlie.get("/graph/", {"id": harbour.mara.key}).status_code == 404
     assert "Mara" not in charlie.get("/graph/", {"find": "mara"}).text.replace("“mara”", "")
-    assert "Nothing is linked yet" in charlie.get("/graph/").text
+    assert "No links yet" in charlie.get("/graph/").text
 
 
 def test_what_is_drawn_can_be_taken_along(client: Client, harbour: Harbour) -> None:
@@ -74,7 +74,7 @@ def test_another_format_is_refused(client: Client, harbour: Harbour) -> None:
     answer = client.get("/graph/export/", {"id": harbour.mara.key, "format": "xls"})
 
     assert answer.status_code == 400
-    assert "There is no format “xls”. There are graphml and json." in answer.text
+    assert "The format “xls” does not exist. Use graphml or json." in answer.text
 
 
 def _text(client: Client, page: str, params: dict[str, object]) -> str:

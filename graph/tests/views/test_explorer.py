@@ -76,7 +76,7 @@ def test_a_filter_that_leaves_nothing_says_so(client: Client, harbour: Harbour) 
     tree = explored(client, id=TOBIAS, rel="PAINTS")
 
     told = tree.find(".//*[@id='told']")
-    assert "Nothing is linked here with this filter" in words(told)
+    assert "No links match this filter" in words(told)
     assert set(listed(parse(client.get(href(told, "Show all links"))))) >= {"Lighthouse"}
 
 
@@ -120,7 +120,7 @@ def test_what_is_not_there_is_said_to_be_missing(client: Client, harbour: Harbou
 
     both = client.get("/graph/", {"id": [TOBIAS, "ent:person:nobody"]})
     assert both.status_code == 200
-    assert "Not found, and left out: ent:person:nobody" in words(parse(both))
+    assert "Not found and left out: ent:person:nobody" in words(parse(both))
     nothing = {"elements": {"nodes": [], "edges": []}}
     assert client.get("/graph/elements/?id=ent:person:nobody").json() == nothing
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 def test_an_empty_graph_says_where_it_comes_from(client: Client) -> None:
     tree = parse(client.get("/graph/"))
 
-    assert "Nothing is linked yet" in words(tree)
+    assert "No links yet" in words(tree)
     assert href(tree, "To the collections") == "/documents/"
 
 
@@ -95,8 +95,8 @@ def test_a_name_that_nothing_has_leads_on(client: Client, harbour: Harbour) -> N
     tree = parse(client.get("/graph/", {"find": "zzz & <b>qqq</b>"}))
 
     assert tree.findtext(".//h2/bdi") == "zzz & <b>qqq</b>"
-    assert words(tree.find(".//h2")).startswith("Nothing has")
-    assert href(tree, "Search in the text of documents").startswith("/?q=zzz%20%26%20%3Cb%3E")
+    assert words(tree.find(".//h2")).startswith("No name contains")
+    assert href(tree, "Search the text of documents").startswith("/?q=zzz%20%26%20%3Cb%3E")
 
 
 def test_options_are_offered_while_typing(client: Client, harbour: Harbour) -> None:

@@ -75,7 +75,7 @@ def test_an_editor_cannot_name_an_account(client: Client, alice: Membership, dis
     answer = client.get("/memory/", {"user_id": disguise.format(bob.user.pk)})
 
     assert answer.status_code == 403
-    assert "theirs alone" in answer.text
+    assert "whose memory is private" in answer.text
     assert "Tulip" not in answer.text
 
 
@@ -88,7 +88,7 @@ def test_an_editor_sees_and_changes_the_memory_of_a_programs_user(
 
     page = client.get("/memory/?user_id=ana")
     assert listed(page) == [("Plan", "enterprise")]
-    assert "This is not your memory. It is that of the user ana" in shown(page)
+    assert "This is the memory of the user ana" in shown(page)
     links = [link.get("href") for link in parse(page).iterfind(".//main//nav/a")]
     assert all("user_id=ana" in link for link in links)
 
@@ -104,7 +104,7 @@ def test_nobody_has_no_memory(client: Client, name: str) -> None:
     for path in ("/memory/", "/memory/contexts/", "/memory/storage/export/"):
         answer = client.get(path, {"user_id": name})
         assert answer.status_code == 404
-        assert "nobody" in answer.text
+        assert "have no memory" in answer.text
     client.post(f"/memory/?{urlencode({'user_id': name})}", {"key": "a", "value": "b"})
     assert not Fact.objects.exists()
 

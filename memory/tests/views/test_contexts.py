@@ -59,11 +59,11 @@ def test_a_search_shows_relevance_and_what_it_left_out(client: Client, scope: Us
     found = parse(client.get("/memory/contexts/", {"find": "Clara cello orchestra"}))
     assert turns(found) == ["My sister Clara plays the cello in an orchestra."]
     assert re.search(r"Relevance \d+ of 100", words(found))
-    assert "1 more has little to do with it" in words(found)
+    assert "1 less relevant turn is hidden" in words(found)
 
     everything = parse(client.get(href(found, "show it")))
     assert len(turns(everything)) == 2
-    assert turns(parse(client.get(href(everything, "leave them out")))) == turns(found)
+    assert turns(parse(client.get(href(everything, "hide them")))) == turns(found)
 
 
 class Down(HashingEmbedder):
@@ -89,7 +89,7 @@ def test_a_question_that_is_too_long_says_so(client: Client, scope: UserScope) -
     answer = client.get("/memory/contexts/", {"find": "a" * 4001})
 
     assert answer.status_code == 400
-    assert "Ask with the part that matters" in shown(answer)
+    assert "Shorten it to the essential part" in shown(answer)
 
 
 def test_what_an_answer_was_given_with_is_forgotten_by_its_words(
@@ -104,7 +104,7 @@ def test_what_an_answer_was_given_with_is_forgotten_by_its_words(
     for nothing in ("", "My sister Berta", "cello"):
         answer = client.get("/memory/said/", {"said": nothing})
         assert answer.status_code == 404
-        assert "not remembered any more" in answer.text
+        assert "This turn no longer exists" in answer.text
 
 
 def test_one_turn_or_all_with_its_question_are_forgotten(
@@ -115,9 +115,9 @@ def test_one_turn_or_all_with_its_question_are_forgotten(
     assert "Forget all 3 with this question" in shown(client.get(path))
     assert Context.objects.count() == 4
 
-    assert "1 turn is forgotten" in shown(client.post(path, {"which": "this"}, follow=True))
+    assert "Forgot 1 turn" in shown(client.post(path, {"which": "this"}, follow=True))
     path = f"/memory/contexts/{ids[1]}/forget/"
-    assert "2 turns are forgotten" in shown(client.post(path, {"which": "all"}, follow=True))
+    assert "Forgot 2 turns" in shown(client.post(path, {"which": "all"}, follow=True))
 
     source = f"/memory/contexts/{home.source_id}/forget/"
     assert "Home city : Berlin" in shown(client.get(source))

@@ -23,7 +23,7 @@ def test_a_fact_shows_its_value_its_source_and_what_it_was(client: Client, home:
 
     assert listed(page) == [("Home city", "Berlin")]
     assert "1 former value Munich" in words(row)
-    assert href(row, "what was said") == f"/memory/contexts/{home.source_id}/"
+    assert href(row, "this conversation") == f"/memory/contexts/{home.source_id}/"
     values = parse(client.get("/memory/facts/homeCity/")).iterfind(".//ol/li/p[@class='value']")
     assert [words(value) for value in values] == ["Berlin", "Munich"]
 
@@ -39,7 +39,7 @@ def test_as_of_a_day_it_shows_what_was_known_then(client: Client, home: Fact) ->
     assert "now Berlin" in shown(page(31))
     assert "now" not in words(parse(page(30)).find(".//li[@class='fact']"))
     assert listed(page(401)) == []
-    assert "Nothing was known then" in shown(page(401))
+    assert "No facts on that date" in shown(page(401))
     assert not parse(page(31)).findall(".//button[@form='ending']")
 
 
@@ -58,9 +58,9 @@ def test_a_fact_is_added_then_corrected_under_any_spelling(
     first = client.post("/memory/", {"key": "Favourite Color", "value": "teal"}, follow=True)
     assert "“Favourite color” is “teal”." in shown(first)
     again = client.post("/memory/", {"key": "favouriteColor", "value": "teal"}, follow=True)
-    assert "is “teal”, as it was." in shown(again)
+    assert "is still “teal”." in shown(again)
     other = client.post("/memory/", {"key": "favourite-color", "value": "red"}, follow=True)
-    assert "is “red” now; “teal” is in its history." in shown(other)
+    assert "is now “red”; “teal” is in its history." in shown(other)
 
     assert [fact.value for fact in services.history(scope=scope, key="favourite_color")] == [
         "red",
@@ -75,11 +75,11 @@ def test_a_fact_is_added_then_corrected_under_any_spelling(
         ({"key": "", "value": "a"}, "required"),
         ({"key": "a", "value": ""}, "required"),
         ({"key": "a", "value": "  "}, "required"),
-        ({"key": "!!!", "value": "a"}, "no letter and no digit"),
+        ({"key": "!!!", "value": "a"}, "needs a letter or digit"),
         ({"key": "k" * 201, "value": "a"}, "longer than 200"),
         ({"key": "a", "value": "v" * 100_001}, "Add it as a document instead"),
         ({"key": "a", "value": "b\0c"}, "Null characters"),
-        ({"key": "a", "value": "b", "since": "2999-01-01"}, "still to come"),
+        ({"key": "a", "value": "b", "since": "2999-01-01"}, "in the future"),
         ({"key": "a", "value": "b", "since": "0001-01-01"}, "after the year 1000"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_correction_may_say_since_when_or_that_it_never_was(
 
     early = timezone.localdate() - timedelta(days=200)
     late = client.post(path, {"value": "Rome", "since": early.isoformat()}, follow=True)
-    assert "“Home city” was “Rome” then. What is true now stays." in shown(late)
+    assert "“Home city” was “Rome” then. The current value stays." in shown(late)
     assert services.get_fact(scope=scope, key="home_city") == kiel
 
 
@@ -136,11 +136,11 @@ def test_what_is_true_no_longer_stays_in_the_history(client: Client, home: Fact)
     end = parse(client.get("/memory/")).find(".//button[@form='ending']").get("formaction")
     told = client.post(end, follow=True)
 
-    assert "true no longer" in shown(told)
+    assert "no longer true" in shown(told)
     assert listed(told) == []
     assert listed(client.get("/memory/?shown=ended")) == [("Home city", "Berlin")]
     assert Fact.objects.count() == 2
-    assert "was not true any more" in shown(client.post(end, follow=True))
+    assert "was already ended" in shown(client.post(end, follow=True))
     fact = parse(client.get("/memory/facts/home_city/"))
     assert fact.find(".//input[@name='never_true']") is None
 
@@ -148,11 +148,11 @@ def test_what_is_true_no_longer_stays_in_the_history(client: Client, home: Fact)
 def test_forgetting_shows_what_goes_and_removes_the_history(client: Client, home: Fact) -> None:
     path = "/memory/facts/home_city/forget/"
     asked = shown(client.get(path))
-    assert "All its 2 values go for good" in asked
+    assert "This permanently deletes all its 2 values" in asked
     assert "Munich" in asked
     assert Fact.objects.count() == 2
 
-    assert "is forgotten, with 2 values" in shown(client.post(path, follow=True))
+    assert "Forgot “Home city” with 2 values" in shown(client.post(path, follow=True))
     assert not Fact.objects.exists()
     assert client.get(path).status_code == 404
     assert client.get("/memory/facts/home_city/").status_code == 404

@@ -30,7 +30,7 @@ def test_a_conversation_that_was_given_up_is_seen_on_every_page(
     page = parse(client.get("/memory/reading/"))
     rows = [words(row) for row in page.iterfind(".//li[@class='turn']")]
     assert len(rows) == 2
-    assert rows[0].startswith("a Given up 0 messages wait")
+    assert rows[0].startswith("a Given up 0 messages waiting")
     assert "The model’s reply was no JSON." in rows[0]
     assert rows[1].startswith("b Waiting")
 
@@ -50,10 +50,10 @@ def test_a_conversation_that_was_given_up_is_read_again(
     assert bob.post(path).status_code == 404
     item.refresh_from_db()
     assert item.state == "dead"
-    assert "“chat” is read again" in shown(client.post(path, follow=True))
+    assert "“chat” is in the queue again" in shown(client.post(path, follow=True))
     item.refresh_from_db()
     assert (item.state, item.attempts, item.messages) == ("waiting", 0, waiting)
-    assert "had not been given up" in shown(client.post(path, follow=True))
+    assert "has not failed for good" in shown(client.post(path, follow=True))
 
 
 def test_storage_tells_the_quota_and_what_was_pruned(
@@ -95,5 +95,5 @@ def test_everything_is_erased_only_when_the_word_is_typed(
 
     told = shown(client.post(path, {"word": " Erase "}, follow=True))
     assert "Facts: 2; turns: 1" in told
-    assert "Nothing is remembered yet" in told
+    assert "The memory is empty" in told
     assert [fact.value for fact in Fact.objects.all()] == ["enterprise"]
