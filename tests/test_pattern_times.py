@@ -81,7 +81,6 @@ def texts() -> Iterator[str]:
         yield f"a{many}!"
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("reader", READERS)
 def test_the_worst_text_takes_as_long_as_any(reader: str) -> None:
     # Cores that are shared work at half their speed at times: what was quick once is not slow.

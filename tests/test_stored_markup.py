@@ -95,7 +95,6 @@ def view_of(path: str) -> str:
         return ""
 
 
-@pytest.mark.nightly
 @pytest.mark.django_db
 def test_no_page_makes_an_element_of_a_text(browser: Client) -> None:
     seen: Counter[str] = Counter()
