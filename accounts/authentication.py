@@ -172,9 +172,9 @@ class RateThrottle(BaseThrottle):
             if not quota.passes:
                 wait = max(1, quota.wait)
                 message = (
-                    gettext("The limit of {rate} for requests to models is reached.")
+                    gettext("Requests to models: the limit of {rate} is reached.")
                     if name == MODELS_QUOTA
-                    else gettext("The limit of {rate} for requests is reached.")
+                    else gettext("The limit of {rate} is reached.")
                 )
                 again = ngettext(
                     "Try again in {number} second.", "Try again in {number} seconds.", wait

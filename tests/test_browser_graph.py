@@ -186,8 +186,8 @@ def test_the_address_holds_the_drawing_and_the_way_back(visit: Visit, harbour: s
     drawn(page, 3)
     page.get_by_role("link", name="keeps").click()
     drawn(page, 2)
-    page.locator("#tools").get_by_role("link", name="And theirs").click()
-    expect(page.locator("#tools [aria-current]").last).to_have_text("And theirs")
+    page.locator("#tools").get_by_role("link", name="Two steps").click()
+    expect(page.locator("#tools [aria-current]").last).to_have_text("Two steps")
     address = page.url
     assert "rel=KEEPS" in address
     assert "hops=2" in address

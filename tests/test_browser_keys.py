@@ -34,12 +34,12 @@ def make_one(visit: Visit) -> None:
     page = visit.page
     page.goto("/keys/")
     if not page.get_by_label("Name").is_visible():
-        page.get_by_text("Make a key").click()
+        page.get_by_text("Create a key").click()
     page.get_by_label("Name").fill("nightly import")
     page.get_by_label("read:").check()
     page.get_by_label("chat:").check()
-    page.get_by_role("button", name="Make it").click()
-    expect(page.get_by_role("heading", name="“nightly import” is made")).to_be_visible()
+    page.get_by_role("button", name="Create", exact=True).click()
+    expect(page.get_by_role("heading", name="“nightly import” is created")).to_be_visible()
 
 
 def test_a_key_is_found_made_copied_and_revoked(visit: Visit, alice: Membership) -> None:
@@ -60,8 +60,8 @@ def test_a_key_is_found_made_copied_and_revoked(visit: Visit, alice: Membership)
     assert command.startswith(f"curl -H 'Authorization: Bearer {secret}' '{visit.site}/api/v1/")
 
     page.get_by_role("link", name="Revoke nightly import").click()
-    page.get_by_role("button", name="Revoke it").click()
-    expect(page.get_by_role("status")).to_contain_text("opens nothing any more")
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_role("status")).to_contain_text("is revoked")
     assert authenticate_key(secret) is None
     assert not visit.errors
     assert not visit.outside

@@ -123,7 +123,7 @@ def test_an_app_is_set_up_and_asked_for(visit: Visit, alice: Membership) -> None
     secret = b32decode(re.sub(r"\s", "", page.locator(".typed-secret").inner_text()))
     code = TOTP(secret, 6, SHA1(), 30).generate(int(time())).decode()
     page.get_by_label("Code").fill(code)
-    page.get_by_role("button", name="Set it up").click()
+    page.get_by_role("button", name="Set up").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     check(visit)
     codes = page.locator(".codes li").all_inner_texts()
@@ -163,7 +163,7 @@ def test_a_passkey_is_made_and_takes_the_place_of_the_password(
     page.goto("/account/passkeys/new/")
     check(visit)
     page.get_by_label("Name").fill("laptop")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     assert SecondFactor.objects.get(kind="passkey").name == "laptop"
     log_out(visit)

@@ -116,7 +116,7 @@ def test_a_stranger_finds_pages_by_their_words(client: Client) -> None:
 def test_what_is_asked_cannot_become_markup(client: Client) -> None:
     page = client.get("/docs/search/", {"q": "<script>alert(1)</script>\x00"}).content.decode()
     assert "<script>alert" not in page
-    assert "No page holds all of these words" in page
+    assert "No page contains all of these words" in page
 
 
 def test_with_the_demo_corpus_the_sites_own_search_answers(client: Client) -> None:

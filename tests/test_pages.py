@@ -117,8 +117,8 @@ def test_a_database_that_is_away_is_no_mistake_of_the_site() -> None:
 
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert answer["Refresh"] == "5"  # the browser loads the page again by itself
-    assert "Its database does not answer" in answer.text
-    assert "loads itself again every 5 seconds" in answer.text
+    assert "The database does not respond" in answer.text
+    assert "reloads every 5 seconds" in answer.text
     assert "An error occurred" not in answer.text
 
 

@@ -241,7 +241,7 @@ def test_make_a_key_and_call_the_api_with_the_line_that_is_shown(page: Page) -> 
     page.get_by_role("link", name="API keys").click()
     page.get_by_label("Name").fill("my script")
     page.get_by_label("read:").check()
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create", exact=True).click()
     page.get_by_role("button", name="Copy the command").click()
     command = page.evaluate("navigator.clipboard.readText()")
 

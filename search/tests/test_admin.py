@@ -105,7 +105,7 @@ def test_a_judged_document_that_is_not_found_is_listed_too(
     document = DocumentFactory(collection=collection, title="Never found")
     press(client, collection, document, 1)
     page = client.get(asked(collection)).content.decode()
-    assert "Judged, and not among the first 2" in page
+    assert "Rated, but not among the first 2" in page
     assert "Never found" in page
 
 

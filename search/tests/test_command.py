@@ -98,7 +98,7 @@ def test_some_failures_are_listed_and_exit_with_1(folder: Path, capsys: Any) -> 
         (["ingest", "/nowhere", "--collection", "notes"], "does not exist"),
         (["ingest", ".", "--collection", "No Slug!"], "lower-case letters"),
         (["search", "x", "--collection", "nowhere"], "There are: notes|none"),
-        (["search", "", "--collection", "notes"], "Type a question"),
+        (["search", "", "--collection", "notes"], "Enter a question"),
         (["search", "x " * 3000, "--collection", "notes"], "4,000 are allowed"),
         (["search", "x", "-k", "0"], "k may be"),
     ],

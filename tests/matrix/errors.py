@@ -29,7 +29,7 @@ def _running(world: World) -> None:
 def _without_token(page: Page) -> None:
     page.get_by_label("Name").fill("nightly import")
     page.context.clear_cookies(name="csrftoken")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create", exact=True).click()
 
 
 def _unreachable(page: Page) -> None:

@@ -27,16 +27,16 @@ def _keys(world: World) -> None:
 def _make(page: Page) -> None:
     page.get_by_label("Name").fill("nightly import")
     page.get_by_label("read:").check()
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create", exact=True).click()
 
 
 def _make_without_name(page: Page) -> None:
     page.get_by_label("Name").fill(" ")
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create", exact=True).click()
 
 
 def _form(page: Page) -> None:
-    page.get_by_text("Make a key").click()
+    page.get_by_text("Create a key").click()
 
 
 STATES = [

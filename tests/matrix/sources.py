@@ -27,7 +27,7 @@ def _source(world: World) -> None:
         name="handbook/plan.pdf",
         version="unread",
         failures=1,
-        error="The server answers 500 for it. It is tried again.",
+        error="The server answers 500. The next run tries again.",
     )
     DataSourceRun.objects.create(
         workspace=world.workspace,
