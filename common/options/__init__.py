@@ -108,6 +108,7 @@ class OptionField:
     least: float | None = None
     most: float | None = None
     max_length: int | None = None
+    min_length: int | None = None
     item: "OptionField | None" = None
 
     @property
@@ -188,7 +189,7 @@ _KIND_ERRORS = {
     list: gettext_noop("{name} must be a list."),
     dict: gettext_noop("{name} must be an object."),
 }
-_BOUNDS = {"least": "ge", "most": "le", "max_length": "max_length"}
+_BOUNDS = {"least": "ge", "most": "le", "max_length": "max_length", "min_length": "min_length"}
 
 
 def _option_field(name: str, info: FieldInfo) -> OptionField:
@@ -239,11 +240,18 @@ def invalid_input(error: ValidationError, model: type[BaseModel]) -> InvalidInpu
     """pydantic's first error in our words, with the path of the value as `field`."""
     first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"]]
-    fields = option_fields(model)
-    name = path[0] if path else ""
-    info = model.model_fields.get(name)
-    name = (info.alias or name) if info else name
-    option = fields.get(name)
+    before: list[str] = []
+    fields, option, name = option_fields(model), None, ""
+    while path:
+        info = model.model_fields.get(path[0])
+        name = (info.alias or path[0]) if info else path[0]
+        option = fields.get(name)
+        path = path[1:]
+        if not path or option is None or not issubclass(option.kind, Options):
+            break
+        before, model = [*before, name], option.kind
+        fields = option_fields(model)
+    name_path = ".".join([name, *path])
     given, kind = first["input"], first["type"]
     message = str(first["msg"])
     if kind == "extra_forbidden":
@@ -252,18 +260,16 @@ def invalid_input(error: ValidationError, model: type[BaseModel]) -> InvalidInpu
         )
     elif kind == "model_type":
         message = gettext("These options are an object of {names}.").format(names=", ".join(fields))
-    elif kind == "missing":
+    elif kind in ("missing", "string_too_short"):
         message = gettext("{name} is missing.").format(name=name)
     elif option is not None:
-        at = option.item if len(path) > 1 and option.item else option
+        at = option.item if path and option.item else option
         if at.choices:
             message = gettext("There is no {field} “{value}”. Use {names}.").format(
                 field=name, value=given, names=", ".join(map(str, at.choices))
             )
         elif at.kind in (int, float):
-            message = OptionField(
-                ".".join([name, *path[1:]]), at.kind, least=at.least, most=at.most
-            ).number_error()
+            message = OptionField(name_path, at.kind, least=at.least, most=at.most).number_error()
         elif kind == "string_too_long":
             message = gettext(
                 "{name} has {length} characters; {limit} are allowed. Shorten it."
@@ -274,4 +280,4 @@ def invalid_input(error: ValidationError, model: type[BaseModel]) -> InvalidInpu
             )
         elif kind.endswith("_type") and at.kind in _KIND_ERRORS:
             message = gettext(_KIND_ERRORS[at.kind]).format(name=name)
-    return InvalidInput(message, field=".".join([name, *path[1:]]))
+    return InvalidInput(message, field=".".join(filter(None, [*before, name_path])))

@@ -4,17 +4,20 @@ metadata fields may be counted as facets of their search results."""
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 from django.utils.translation import gettext
+from pydantic import Field, field_validator
 
 from accounts.audit import Action, Kind, record_change
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
 from common.fusion_options import FusionOptions
-from documents.chunkers import check_options
+from common.options import Options
+from common.translation import gettext_noop
+from documents.chunkers import CHUNKERS, check_options
 from documents.chunkers.base import ChunkerError
 from documents.ingestion import jobs, listeners
 from documents.ingestion.concurrency import lock_collection
@@ -78,24 +81,118 @@ def get_collection(*, workspace: Workspace, slug: str) -> Collection:
     return collection
 
 
+class CollectionOptions(Options):
+    """What can be set of a collection, besides its name, when it is made and later."""
+
+    description: str = Field(default="", max_length=10_000)
+    language: str = Field(
+        default="",
+        max_length=20,
+        description="ISO code, such as `de`. Empty: each document's language is detected.",
+    )
+    chunker: str = Field(
+        default="auto",
+        min_length=1,
+        max_length=20,
+        description=f"How documents are cut: {', '.join(f'`{name}`' for name in CHUNKERS)}. Default"
+        " `auto`. A change holds for documents when they are next ingested.",
+    )
+    chunker_options: Mapping[str, Any] = {}
+    graph: Literal["off", "rules", "llm"] = Field(
+        default="rules",
+        description="How documents are read for the graph: `rules` needs no model, `llm` asks the"
+        " chat model, `off` reads nothing. Default `rules`. After a change all documents are read"
+        " again; `off` forgets what was read.",
+    )
+    facets: Sequence[Annotated[str, Field(min_length=1, max_length=MAX_FACET_CHARACTERS)]] = Field(
+        default=(),
+        max_length=MAX_FACETS,
+        description="Fields of the metadata, such as `author` or `topic.area`, that searches with"
+        " `facet=*` count. Empty: those that tell the found passages apart best.",
+    )
+    automatic_model: bool = Field(
+        default=True,
+        description="Whether the languages of its documents choose the model that they are embedded"
+        " with. Default true; false: it keeps the one that it has.",
+    )
+    reranker: str = Field(
+        default="",
+        max_length=63,
+        title=gettext_noop("Reranker"),
+        description="The entry of `RERANKERS` that reads its best hits again; empty: the site's"
+        " own.",
+    )
+    rerank_instruction: str = Field(
+        default="",
+        max_length=1000,
+        title=gettext_noop("Instruction of the reranker"),
+        description=gettext_noop(
+            "What the reranker is to look for, for models that heed it. Empty: what it was trained"
+            " on."
+        ),
+    )
+    fusion: FusionOptions = Field(
+        default=FusionOptions(),
+        description="How searches join words and meaning; `{}`: as the site does.",
+    )
+
+    @field_validator("facets", mode="before")
+    @classmethod
+    def _check_facets(cls, given: Any) -> Any:
+        return checked_facets(given) if isinstance(given, list | tuple) else given
+
+    @field_validator("rerank_instruction")
+    @classmethod
+    def _strip(cls, given: str) -> str:
+        return given.strip()
+
+    @field_validator("language")
+    @classmethod
+    def _check_language(cls, given: str) -> str:
+        if given and given not in CONFIGURATIONS and given not in DETECTED_ONLY:
+            known = ", ".join(sorted(CONFIGURATIONS))
+            raise InvalidInput(
+                gettext(
+                    "“{language}” is no language code known here. Use one of {known}, or"
+                    " leave it empty to detect each document's language."
+                ).format(language=given, known=known),
+                field="language",
+            )
+        return given
+
+    @field_validator("reranker")
+    @classmethod
+    def _check_reranker(cls, given: str) -> str:
+        if given and given not in rerankers:
+            known = ", ".join(rerankers) or "none"
+            raise InvalidInput(
+                gettext("There is no reranker “{reranker}”. RERANKERS has: {known}.").format(
+                    reranker=given, known=known
+                ),
+                field="reranker",
+            )
+        return given
+
+    def columns(self) -> dict[str, Any]:
+        """What was given, by the columns of a collection."""
+        given = self.given()
+        if "language" in given:
+            given["default_language"] = given.pop("language")
+        return given
+
+
 def create_collection(
     *,
     workspace: Workspace,
     name: str,
     slug: str = "",
-    description: str = "",
-    language: str = "",
-    chunker: str = "auto",
-    chunker_options: dict[str, Any] | None = None,
-    graph: str = Collection.Graph.RULES,
-    facets: Sequence[str] = (),
     languages: Sequence[str] = (),
-    automatic_model: bool = True,
+    **options: Any,
 ) -> Collection:
-    """A new, empty collection in the site's default embedding space, or in that of a model which
-    was made for `language` and the further `languages` of its documents, where the default was
-    not. With `automatic_model` its first documents may choose another one
-    (`documents.ingestion.space_choice`)."""
+    """A new, empty collection with `options` of CollectionOptions, in the site's default embedding
+    space, or in that of a model which was made for its language and the further `languages` of its
+    documents, where the default was not. With `automatic_model` its first documents may choose
+    another one (`documents.ingestion.space_choice`). Raises InvalidInput and Conflict."""
     name = name.strip()
     slug = slug or slugify(name.casefold())[:MAX_SLUG_CHARACTERS].strip("-_")
     if not name:
@@ -117,21 +214,16 @@ def create_collection(
             ).format(limit=MAX_SLUG_CHARACTERS),
             field="slug",
         )
-    _check_values(language=language, chunker=chunker, chunker_options=chunker_options, graph=graph)
+    chosen = CollectionOptions(**options)
+    _check_chunker(chosen.chunker, chosen.chunker_options)
     try:
         with transaction.atomic():
             made = Collection.objects.create(
                 workspace=workspace,
                 name=name[:200],
                 slug=slug,
-                description=description,
-                default_language=language,
-                chunker=chunker,
-                chunker_options=chunker_options or {},
-                graph=graph,
-                facets=checked_facets(facets),
-                space=space_for_languages(list(filter(None, (language, *languages)))),
-                automatic_model=automatic_model,
+                space=space_for_languages(list(filter(None, (chosen.language, *languages)))),
+                **chosen.columns(),
             )
             record(Action.MADE, made)
             return made
@@ -154,104 +246,39 @@ def get_or_create_collection(
         return create_collection(workspace=workspace, name=name, slug=slug, languages=languages)
 
 
-def _check_values(
-    *,
-    language: str | None = None,
-    chunker: str | None = None,
-    chunker_options: Mapping[str, Any] | None = None,
-    graph: str | None = None,
-    reranker: str | None = None,
-) -> None:
-    """Raise InvalidInput for a value that a collection cannot have; None is not checked."""
-    if language and language not in CONFIGURATIONS and language not in DETECTED_ONLY:
-        known = ", ".join(sorted(CONFIGURATIONS))
-        raise InvalidInput(
-            gettext(
-                "“{language}” is no language code known here. Use one of {known}, or"
-                " leave it empty to detect each document's language."
-            ).format(language=language, known=known),
-            field="language",
-        )
-    if chunker is not None:
-        try:
-            check_options(chunker, chunker_options or {})
-        except ChunkerError as error:
-            field = f"chunker_options.{error.option}" if error.option else "chunker"
-            raise InvalidInput(str(error), field=field) from error
-    if graph is not None and graph not in Collection.Graph.values:
-        known = ", ".join(Collection.Graph.values)
-        raise InvalidInput(
-            gettext("graph is one of {known}, not “{graph}”.").format(known=known, graph=graph),
-            field="graph",
-        )
-    if reranker and reranker not in rerankers:
-        known = ", ".join(rerankers) or "none"
-        raise InvalidInput(
-            gettext("There is no reranker “{reranker}”. RERANKERS has: {known}.").format(
-                reranker=reranker, known=known
-            ),
-            field="reranker",
-        )
+def _check_chunker(chunker: str, chunker_options: Mapping[str, Any]) -> None:
+    try:
+        check_options(chunker, chunker_options)
+    except ChunkerError as error:
+        field = f"chunker_options.{error.option}" if error.option else "chunker"
+        raise InvalidInput(str(error), field=field) from error
 
 
 def update_collection(
-    *,
-    collection: Collection,
-    name: str | None = None,
-    description: str | None = None,
-    language: str | None = None,
-    chunker: str | None = None,
-    chunker_options: dict[str, Any] | None = None,
-    reranker: str | None = None,
-    rerank_instruction: str | None = None,
-    fusion: Mapping[str, Any] | None = None,
-    graph: str | None = None,
-    facets: Sequence[str] | None = None,
-    automatic_model: bool | None = None,
+    *, collection: Collection, name: str | None = None, **options: Any
 ) -> Collection:
-    """Change what is given.
+    """Change what is given: the name, and `options` of CollectionOptions.
 
     A new language or chunker applies to documents ingested from now on; existing ones are chunked
     again when they are ingested again, even with the same bytes. A new chunker starts with its own
     defaults, unless options are given with it. A reranker (an entry of RERANKERS, or empty for the
-    site's default) and `fusion` (plain FusionOptions, empty for the site's default) apply to the
-    next search. If `graph` changes (off, rules or llm), the graph is extracted again from all
-    documents. `facets` are the metadata fields that searches count; empty for automatic ones.
-    Without `automatic_model` it keeps its model whatever language its documents are in. Raises
-    InvalidInput.
+    site's default) and `fusion` (empty for the site's default) apply to the next search. If `graph`
+    changes (off, rules or llm), the graph is extracted again from all documents. `facets` are the
+    metadata fields that searches count; empty for automatic ones. Without `automatic_model` it
+    keeps its model whatever language its documents are in. Raises InvalidInput.
     """
-    if chunker is not None or chunker_options is not None:
-        if chunker_options is None:
-            same = chunker in (None, collection.chunker)
-            chunker_options = collection.chunker_options if same else {}
-        chunker = chunker or collection.chunker
+    given = CollectionOptions(**options).columns()
+    if not given.keys().isdisjoint({"chunker", "chunker_options"}):
+        same = given.get("chunker", collection.chunker) == collection.chunker
+        given.setdefault("chunker_options", collection.chunker_options if same else {})
+        given.setdefault("chunker", collection.chunker)
+        _check_chunker(given["chunker"], given["chunker_options"])
     if name is not None and not name.strip():
         raise InvalidInput(gettext("A collection needs a name."), field="name")
-    _check_values(
-        language=language,
-        chunker=chunker,
-        chunker_options=chunker_options,
-        graph=graph,
-        reranker=reranker,
-    )
-    if fusion is not None:
-        FusionOptions.from_data(fusion, at="fusion")
-    given = {
-        "name": name and name.strip()[:200],
-        "description": description,
-        "default_language": language,
-        "chunker": chunker,
-        "chunker_options": chunker_options,
-        "reranker": reranker,
-        "rerank_instruction": rerank_instruction and rerank_instruction.strip(),
-        "fusion": None if fusion is None else dict(fusion),
-        "graph": graph,
-        "facets": None if facets is None else checked_facets(facets),
-        "automatic_model": automatic_model,
-    }
+    if name is not None:
+        given["name"] = name.strip()[:200]
     for field, value in given.items():
-        if value is not None:
-            setattr(collection, field, value)
+        setattr(collection, field, value)
     with transaction.atomic():
         rows = Collection.objects.select_for_update().filter(pk=collection.pk)
         before = rows.values(*given).first()
