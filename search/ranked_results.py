@@ -238,6 +238,9 @@ def rank_results(
         )
     ranking = rank(parsed, retrieved, weights, options, texts, passages)
     hits: Sequence[Candidate] = ranking.hits
+    if query.min_relevance is not None:
+        relevance = ranking.relevance()
+        hits = [hit for hit in hits if relevance(hit) >= query.min_relevance]
     if query.expand == "parent" and max(retrieved.candidates.parents, default=-1) >= 0:
         hits = best_of_each_parent(hits)
     if query.group:
