@@ -250,3 +250,15 @@ def test_options_are_written_in_one_line() -> None:
         field.parse("minutes:3")
     with pytest.raises(InvalidInput, match="minutes must be a whole number"):
         field.parse("minutes=x owner=Alice")
+
+
+class Tray(Options):
+    tea: Tea
+
+
+def test_errors_of_options_within_options_name_both() -> None:
+    with pytest.raises(InvalidInput, match=r"^minutes must be a whole number") as caught:
+        Tray.from_data({"tea": {"owner": "Alice", "minutes": 0}}, at="trays.0")
+    assert caught.value.field == "trays.0.tea.minutes"
+    with pytest.raises(InvalidInput, match=r"^There is no option “minuets”. There are: kind,"):
+        Tray.from_data({"tea": {"owner": "Alice", "minuets": 3}})
