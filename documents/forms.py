@@ -19,10 +19,10 @@ from common.fusion_options import FusionOptions
 from common.options import option_fields
 from common.options.forms import OptionsField, WrittenField, form_field
 from documents.chunkers import CHUNKERS
+from documents.collection_options import CollectionOptions, checked_facets
 from documents.models import Collection, Document, IngestionRun
 from documents.services import Upload
 from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
-from documents.services.collections import CollectionOptions, checked_facets
 from documents.services.document_update import MAX_TITLE_CHARACTERS
 from inference.model_registry import rerankers
 

@@ -17,6 +17,7 @@ from common.serializers import MetadataField, ReadOnlyModelSerializer, StrictSer
 from common.text import pluralized
 from documents.chunkers import CHUNKERS
 from documents.chunkers.base import Option
+from documents.collection_options import CollectionOptions
 from documents.models import (
     Chunk,
     Collection,
@@ -28,7 +29,6 @@ from documents.models import (
 from documents.page_images import DEFAULT_WIDTH, WIDTHS
 from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
-from documents.services.collections import CollectionOptions
 from documents.services.model_languages import run_notes
 
 

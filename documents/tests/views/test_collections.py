@@ -8,9 +8,9 @@ from common.options import option_fields
 from documents.admin.documents import CollectionAdmin
 from documents.api.serializers import CollectionInput, NewCollectionInput
 from documents.chunkers import CHUNKERS
+from documents.collection_options import CollectionOptions
 from documents.forms import CollectionForm
 from documents.models import Chunk, Collection, Document
-from documents.services.collections import CollectionOptions
 from documents.tests.factories import DocumentFactory, RunFactory
 from documents.tests.views.reading import href, parse, rows, words
 
