@@ -40,7 +40,7 @@ class OptionsSerializer(StrictSerializer):
             name: own.pop(name, None) or serializer_field(option, has_default=self.has_defaults)
             for name, option in nested_options(self.options, skip=self.skip).items()
         }
-        return {**made, **own}
+        return self.list_choices({**made, **own})
 
 
 def serializer_field(option: OptionField, *, has_default: bool = True, **changes: Any) -> Field:

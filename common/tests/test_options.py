@@ -150,6 +150,7 @@ def test_the_api_refuses_in_the_same_words() -> None:
     assert not wrong.is_valid()
     assert wrong.errors["minutes"][0] == "minutes must be a whole number from 1 to 1,000."
     assert wrong.errors["minutes"][0].code == "min_value"
+    assert wrong.errors["kind"][0] == "There is no “red” here. There are: green, black."
     assert wrong.errors["kind"][0].code == "invalid_choice"
     assert "mint" in wrong.errors["shares"]
     assert not TeaInput(data={"owner": "Alice", "label": "x"}).is_valid()
