@@ -620,6 +620,7 @@ def test_twenty_rows_cost_as_many_queries_as_one(
         return len(captured)
 
     grow()
+    queries()  # the first request of a process reads what it keeps
     before = queries()
     for _ in range(20):
         grow()
