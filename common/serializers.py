@@ -89,7 +89,10 @@ class HelpfulSerializer(serializers.Serializer[Any]):
     """Input whose errors list the valid choices."""
 
     def get_fields(self) -> dict[str, Any]:
-        fields = super().get_fields()
+        return self.list_choices(super().get_fields())
+
+    def list_choices(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields, whose errors list their choices from now on."""
         for field in fields.values():
             choice = getattr(field, "child", field)
             if isinstance(choice, serializers.ChoiceField):

@@ -16,12 +16,14 @@ from django.utils.translation import gettext, gettext_lazy
 from accounts.models import Membership, WorkspaceGroup
 from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import FusionOptions
-from common.options.forms import OptionsField, WrittenField
+from common.options import option_fields
+from common.options.forms import OptionsField, WrittenField, form_field
+from documents.collection_options import CollectionOptions, checked_facets
 from documents.models import Collection, Document, IngestionRun
 from documents.services import Upload
 from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
-from documents.services.collections import checked_facets
 from documents.services.document_update import MAX_TITLE_CHARACTERS
+from inference.model_registry import rerankers
 from reading.chunkers import CHUNKERS
 
 ACCESS_HELP = gettext_lazy("Nobody ticked: everybody in the workspace.")
@@ -138,6 +140,11 @@ def fusion_field(**given: Any) -> OptionsField:
     )
 
 
+def reranker_choices() -> list[tuple[str, Any]]:
+    """The site's own, and the entries of RERANKERS."""
+    return [("", gettext_lazy("The site's own")), *((name, name) for name in rerankers)]
+
+
 class CollectionChangeForm(forms.Form):
     """Fields of a collection that can be changed."""
 
@@ -193,6 +200,15 @@ class CollectionChangeForm(forms.Form):
             " empty, those that tell the found passages apart best."
         ),
     )
+
+    reranker = forms.ChoiceField(
+        label=gettext_lazy("Reranker"),
+        choices=reranker_choices,
+        required=False,
+        help_text=Collection._meta.get_field("reranker").help_text,
+    )
+    rerank_instruction = form_field(option_fields(CollectionOptions)["rerank_instruction"])
+    fusion = fusion_field()
 
     def clean_graph(self) -> str:
         """Unchanged if not chosen; “rules” for a new collection."""

@@ -1,5 +1,6 @@
 """System checks of monitoring and fusion settings, and when Django's own checks of pages run."""
 
+import os
 from typing import Any
 
 from django.conf import settings
@@ -10,7 +11,6 @@ from django.urls import get_resolver
 
 from common.checks import SETTINGS
 from common.errors import InvalidInput
-from common.fusion_options import FusionOptions
 
 _FORMATS = ("line", "json")
 #: Fewer characters can be tried one after another.
@@ -43,14 +43,20 @@ def check_monitoring(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return messages
 
 
+_FUSION = ("RAGSITE_FUSION", "RAGSITE_RRF_K", "RAGSITE_FUSION_WEIGHTS", "RAGSITE_SEARCH_DEPTH")
+
+
 @register(SETTINGS)
 def check_fusion(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """The default options of fusion are valid."""
+    """The options of fusion are valid, if some were set."""
+    if os.environ.keys().isdisjoint(_FUSION):
+        return []
+    from common.fusion_options import FusionOptions  # noqa: PLC0415 (loads pydantic)
+
     try:
         FusionOptions.of_site(settings)
     except InvalidInput as error:
-        hint = "See RAGSITE_FUSION, RAGSITE_RRF_K, RAGSITE_FUSION_WEIGHTS, RAGSITE_SEARCH_DEPTH."
-        return [Error(str(error), hint=hint, id="ragsite.E003")]
+        return [Error(str(error), hint=f"See {', '.join(_FUSION)}.", id="ragsite.E003")]
     return []
 
 

@@ -121,6 +121,12 @@ class SearchQuery(RetrievalOptions):
     min_rerank: float | None = Field(
         default=None, ge=0, le=1, description="Only hits that the reranker scores at least so high."
     )
+    min_relevance: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Only hits with at least this share of the best one's score (`relevance`).",
+    )
     diversify: bool = Field(
         default=False, description="Further hits of one document or source come later."
     )

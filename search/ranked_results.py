@@ -262,6 +262,9 @@ def _rank_found(
         )
     ranking = rank(parsed, retrieved, weights, options, texts, passages)
     hits: Sequence[Candidate] = ranking.hits
+    if query.min_relevance is not None:
+        relevance = ranking.relevance()
+        hits = [hit for hit in hits if relevance(hit) >= query.min_relevance]
     if query.expand == "parent" and max(retrieved.candidates.parents, default=-1) >= 0:
         hits = best_of_each_parent(hits)
     if query.group:

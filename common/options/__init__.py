@@ -6,7 +6,7 @@ declare options too.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import UnionType
 from typing import Any, Literal, Self, Union, get_args, get_origin
@@ -108,6 +108,7 @@ class OptionField:
     least: float | None = None
     most: float | None = None
     max_length: int | None = None
+    min_length: int | None = None
     item: "OptionField | None" = None
 
     @property
@@ -146,11 +147,21 @@ class OptionField:
 @cache
 def option_fields(model: type[BaseModel]) -> Mapping[str, OptionField]:
     """All options of the model by their names at the doors, in the order declared."""
-    return {
-        info.alias or name: _option_field(info.alias or name, info)
-        for name, info in model.model_fields.items()
-        if info.json_schema_extra is not INTERNAL
-    }
+    found = {}
+    for field, info in model.model_fields.items():
+        if info.json_schema_extra is INTERNAL:
+            continue
+        name, is_required = info.alias or field, info.is_required()
+        found[name] = OptionField(
+            name=name,
+            title=info.title or "",
+            description=info.description or "",
+            default=None if is_required or info.default is PydanticUndefined else info.default,
+            is_required=is_required,
+            is_rare=info.json_schema_extra is RARE,
+            **_read_type(name, info.annotation, info.metadata),
+        )
+    return found
 
 
 def nested_options(
@@ -188,21 +199,7 @@ _KIND_ERRORS = {
     list: gettext_noop("{name} must be a list."),
     dict: gettext_noop("{name} must be an object."),
 }
-_BOUNDS = {"least": "ge", "most": "le", "max_length": "max_length"}
-
-
-def _option_field(name: str, info: FieldInfo) -> OptionField:
-    extra = info.json_schema_extra
-    is_required = info.is_required()
-    return OptionField(
-        name=name,
-        title=info.title or "",
-        description=info.description or "",
-        default=None if is_required or info.default is PydanticUndefined else info.default,
-        is_required=is_required,
-        is_rare=extra is RARE,
-        **_read_type(name, info.annotation, info.metadata),
-    )
+_BOUNDS = {"least": "ge", "most": "le", "max_length": "max_length", "min_length": "min_length"}
 
 
 def _read_type(name: str, hint: Any, metadata: Sequence[Any]) -> dict[str, Any]:
@@ -238,40 +235,49 @@ def _read_type(name: str, hint: Any, metadata: Sequence[Any]) -> dict[str, Any]:
 def invalid_input(error: ValidationError, model: type[BaseModel]) -> InvalidInput:
     """pydantic's first error in our words, with the path of the value as `field`."""
     first = error.errors(include_url=False)[0]
-    path = [str(part) for part in first["loc"]]
-    fields = option_fields(model)
-    name = path[0] if path else ""
-    info = model.model_fields.get(name)
-    name = (info.alias or name) if info else name
-    option = fields.get(name)
-    given, kind = first["input"], first["type"]
-    message = str(first["msg"])
-    if kind == "extra_forbidden":
-        message = gettext("There is no option “{name}”. There are: {names}.").format(
-            name=name, names=", ".join(fields)
+    path: list[str] = []
+    option: OptionField | None = None
+    for part in map(str, first["loc"]):
+        if option is not None and issubclass(option.kind, Options):
+            model, option = option.kind, None
+        if option is not None:
+            option = replace(option.item or option, name=f"{option.name}.{part}")
+            path.append(part)
+            continue
+        info = model.model_fields.get(part)
+        path.append((info and info.alias) or part)
+        option = option_fields(model).get(path[-1])
+    names = ", ".join(option_fields(model))
+    match first["type"]:
+        case "extra_forbidden":
+            message = gettext("There is no option “{name}”. There are: {names}.")
+        case "model_type":
+            message = gettext("These options are an object of {names}.")
+        case "missing" | "string_too_short":
+            message = gettext("{name} is missing.")
+        case kind if option is not None:
+            return InvalidInput(_value_error(option, kind, first), field=".".join(path))
+        case _:
+            message = str(first["msg"]).replace("{", "{{").replace("}", "}}")
+    name = path[-1] if path else ""
+    return InvalidInput(message.format(name=name, names=names), field=".".join(path))
+
+
+def _value_error(option: OptionField, kind: str, error: Mapping[str, Any]) -> str:
+    """What the value of an option must be, for one that pydantic refused so."""
+    given = error["input"]
+    if option.choices:
+        return gettext("There is no {field} “{value}”. Use {names}.").format(
+            field=option.name, value=given, names=", ".join(map(str, option.choices))
         )
-    elif kind == "model_type":
-        message = gettext("These options are an object of {names}.").format(names=", ".join(fields))
-    elif kind == "missing":
-        message = gettext("{name} is missing.").format(name=name)
-    elif option is not None:
-        at = option.item if len(path) > 1 and option.item else option
-        if at.choices:
-            message = gettext("There is no {field} “{value}”. Use {names}.").format(
-                field=name, value=given, names=", ".join(map(str, at.choices))
-            )
-        elif at.kind in (int, float):
-            message = OptionField(
-                ".".join([name, *path[1:]]), at.kind, least=at.least, most=at.most
-            ).number_error()
-        elif kind == "string_too_long":
-            message = gettext(
-                "{name} has {length} characters; {limit} are allowed. Shorten it."
-            ).format(
-                name=name,
-                length=format_number(len(given)),
-                limit=format_number(at.max_length or 0),
-            )
-        elif kind.endswith("_type") and at.kind in _KIND_ERRORS:
-            message = gettext(_KIND_ERRORS[at.kind]).format(name=name)
-    return InvalidInput(message, field=".".join([name, *path[1:]]))
+    if option.kind in (int, float):
+        return option.number_error()
+    if kind == "string_too_long":
+        return gettext("{name} has {length} characters; {limit} are allowed. Shorten it.").format(
+            name=option.name,
+            length=format_number(len(given)),
+            limit=format_number(option.max_length or 0),
+        )
+    if kind.endswith("_type") and option.kind in _KIND_ERRORS:
+        return gettext(_KIND_ERRORS[option.kind]).format(name=option.name)
+    return str(error["msg"])

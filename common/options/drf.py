@@ -31,22 +31,26 @@ class OptionsSerializer(StrictSerializer):
     options: ClassVar[type[Options]]
     #: Options that this input does not have.
     skip: ClassVar[frozenset[str]] = frozenset()
+    #: Whether an option that is not given has its default, or stays as it is.
+    has_defaults: ClassVar[bool] = True
 
     def get_fields(self) -> dict[str, Any]:
         own = super().get_fields()
         made = {
-            name: own.pop(name, None) or serializer_field(option)
+            name: own.pop(name, None) or serializer_field(option, has_default=self.has_defaults)
             for name, option in nested_options(self.options, skip=self.skip).items()
         }
-        return {**made, **own}
+        return self.list_choices({**made, **own})
 
 
-def serializer_field(option: OptionField, **changes: Any) -> Field:
+def serializer_field(option: OptionField, *, has_default: bool = True, **changes: Any) -> Field:
     """The field of an option; `changes` replace some of its arguments."""
     given: dict[str, Any] = {}
     if option.description:
         given["help_text"] = option.description
-    if option.kind is bool and option.default is None and not option.is_required:
+    if not has_default:
+        given["required"] = option.is_required
+    elif option.kind is bool and option.default is None and not option.is_required:
         given |= {"default": None, "allow_null": True}
     elif option.default not in (None, (), {}):
         given["default"] = option.default
@@ -57,7 +61,7 @@ def serializer_field(option: OptionField, **changes: Any) -> Field:
 
 def _field(option: OptionField, given: dict[str, Any]) -> Field:
     if option.choices:
-        return serializers.ChoiceField(choices=option.choices, **given)
+        return serializers.ChoiceField(**{"choices": option.choices, **given})
     if option.kind is bool:
         return serializers.BooleanField(**given)
     if option.kind in (int, float):
@@ -74,5 +78,5 @@ def _field(option: OptionField, given: dict[str, Any]) -> Field:
         if option.kind is dict:
             return MappingField(**given)
         return serializers.ListField(max_length=option.max_length, **given)
-    given.setdefault("allow_blank", not option.is_required)
+    given["allow_blank"] = not (option.is_required or option.min_length)
     return serializers.CharField(max_length=option.max_length, **given)

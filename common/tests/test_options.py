@@ -150,6 +150,7 @@ def test_the_api_refuses_in_the_same_words() -> None:
     assert not wrong.is_valid()
     assert wrong.errors["minutes"][0] == "minutes must be a whole number from 1 to 1,000."
     assert wrong.errors["minutes"][0].code == "min_value"
+    assert wrong.errors["kind"][0] == "There is no “red” here. There are: green, black."
     assert wrong.errors["kind"][0].code == "invalid_choice"
     assert "mint" in wrong.errors["shares"]
     assert not TeaInput(data={"owner": "Alice", "label": "x"}).is_valid()
@@ -250,3 +251,15 @@ def test_options_are_written_in_one_line() -> None:
         field.parse("minutes:3")
     with pytest.raises(InvalidInput, match="minutes must be a whole number"):
         field.parse("minutes=x owner=Alice")
+
+
+class Tray(Options):
+    tea: Tea
+
+
+def test_errors_of_options_within_options_name_both() -> None:
+    with pytest.raises(InvalidInput, match=r"^minutes must be a whole number") as caught:
+        Tray.from_data({"tea": {"owner": "Alice", "minutes": 0}}, at="trays.0")
+    assert caught.value.field == "trays.0.tea.minutes"
+    with pytest.raises(InvalidInput, match=r"^There is no option “minuets”. There are: kind,"):
+        Tray.from_data({"tea": {"owner": "Alice", "minuets": 3}})

@@ -26,6 +26,7 @@ from documents.forms import (
     ChunkerOptionsField,
     FacetsField,
     fusion_field,
+    reranker_choices,
 )
 from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import (
@@ -34,7 +35,6 @@ from documents.models import (
     Document,
     IngestionRun,
 )
-from inference.model_registry import rerankers
 from reading.chunkers import check_options
 from reading.chunkers.base import ChunkerError
 
@@ -81,10 +81,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         help_text=Collection._meta.get_field("facets").help_text,
     )
     reranker = forms.ChoiceField(
-        choices=lambda: [
-            ("", gettext_lazy("The site's own")),
-            *((name, name) for name in rerankers),
-        ],
+        choices=reranker_choices,
         required=False,
         widget=UnfoldAdminSelectWidget,
         help_text=Collection._meta.get_field("reranker").help_text,
@@ -140,7 +137,7 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
     actions = ["read_again", "embed_again", "export"]
     reading = ("default_language", "automatic_model", "chunker", "chunker_options", "graph")
     searching = ("reranker", "rerank_instruction", "fusion", "facets")
-    fields = ["workspace", "name", "slug", "description", *reading]
+    fields = ["workspace", "name", "slug", "description", *reading, *searching]
     fixed_fields = [
         "workspace",
         "slug",
@@ -166,11 +163,11 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         given = form.cleaned_data
-        shared = {name: given[name] for name in ("name", "description", *self.reading)}
+        names = ("name", "description", *self.reading, *self.searching)
+        shared = {name: given[name] for name in names}
         shared["language"] = shared.pop("default_language")
         if change:
-            searching = {name: given[name] for name in self.searching}
-            services.update_collection(collection=obj, **shared, **searching)
+            services.update_collection(collection=obj, **shared)
             return
         made = services.create_collection(
             workspace=given["workspace"],

@@ -11,9 +11,11 @@ from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
 from common.fusion_options import FusionOptions
-from common.options.drf import OptionsSerializer
+from common.options import option_fields
+from common.options.drf import OptionsSerializer, serializer_field
 from common.serializers import MetadataField, ReadOnlyModelSerializer, StrictSerializer
 from common.text import pluralized
+from documents.collection_options import CollectionOptions
 from documents.models import (
     Chunk,
     Collection,
@@ -25,7 +27,6 @@ from documents.models import (
 from documents.page_images import DEFAULT_WIDTH, WIDTHS
 from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
-from documents.services.collections import MAX_FACET_CHARACTERS, MAX_FACETS
 from documents.services.model_languages import run_notes
 from reading.chunkers import CHUNKERS
 from reading.chunkers.base import Option
@@ -397,68 +398,25 @@ def _option_field(users: dict[str, Option]) -> serializers.IntegerField:
 
 
 @extend_schema_serializer(component_name="CollectionChange")
-class CollectionFields(StrictSerializer):
-    """Fields that are set at creation and can be changed later."""
+class CollectionInput(OptionsSerializer):
+    """Fields of a collection that are set at creation and can be changed later."""
 
+    options = CollectionOptions
+    has_defaults = False
     name = serializers.CharField(max_length=200)
-    description = serializers.CharField(required=False, allow_blank=True, max_length=10_000)
-    language = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=20,
-        help_text="ISO code, such as `de`. Empty: each document's language is detected.",
-    )
-    chunker = serializers.CharField(
-        required=False,
-        max_length=20,
-        help_text=f"How documents are cut: {', '.join(f'`{name}`' for name in CHUNKERS)}. Default"
-        " `auto`. A change holds for documents when they are next ingested.",
-    )
     chunker_options = ChunkerOptionsInput(required=False)
-    graph = serializers.ChoiceField(
+    graph = serializer_field(
+        option_fields(CollectionOptions)["graph"],
+        has_default=False,
         choices=Collection.Graph.choices,
-        required=False,
-        help_text="How documents are read for the graph: `rules` needs no model, `llm` asks the"
-        " chat model, `off` reads nothing. Default `rules`. After a change all documents are read"
-        " again; `off` forgets what was read.",
-    )
-    facets = serializers.ListField(
-        child=serializers.CharField(max_length=MAX_FACET_CHARACTERS),
-        required=False,
-        max_length=MAX_FACETS,
-        help_text="Fields of the metadata, such as `author` or `topic.area`, that searches with"
-        " `facet=*` count. Empty: those that tell the found passages apart best.",
-    )
-    automatic_model = serializers.BooleanField(
-        required=False,
-        help_text="Whether the languages of its documents choose the model that they are embedded"
-        " with. Default true; false: it keeps the one that it has.",
-    )
-
-
-@extend_schema_serializer(component_name="CollectionChange")
-class CollectionInput(CollectionFields):
-    """Fields of a collection that a PATCH may change."""
-
-    reranker = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=63,
-        help_text="The entry of `RERANKERS` that reads its best hits again; empty: the site's own.",
-    )
-    rerank_instruction = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=1000,
-        help_text="What the reranker is to look for, for models that heed it.",
     )
     fusion = FusionSerializer(
-        required=False, help_text="How searches join words and meaning; `{}`: as the site does."
+        required=False, help_text=option_fields(CollectionOptions)["fusion"].description
     )
 
 
 @extend_schema_serializer(component_name="NewCollection")
-class NewCollectionInput(CollectionFields):
+class NewCollectionInput(CollectionInput):
     """Fields of a new collection, with its slug."""
 
     slug = serializers.SlugField(

@@ -1,8 +1,6 @@
-"""Collections: found, created, changed, deleted, exported and imported. `checked_facets` says which
-metadata fields may be counted as facets of their search results."""
+"""Collections: found, created, changed, deleted, exported and imported."""
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -13,11 +11,9 @@ from django.utils.translation import gettext
 from accounts.audit import Action, Kind, record_change
 from accounts.models import Workspace
 from common.errors import Conflict, InvalidInput, NotFound
-from common.fusion_options import FusionOptions
 from documents.ingestion import jobs, listeners
 from documents.ingestion.concurrency import lock_collection
 from documents.ingestion.stored_files import delete_files
-from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import Chunk, Collection, EmbeddingSpace, IngestionRun
 from documents.page_cache import page_cache
 from documents.page_images import PAGED_MEDIA_TYPES
@@ -26,39 +22,8 @@ from documents.services.documents import create_run
 from documents.services.model_languages import space_for_languages
 from documents.transfer.exporter import ExportResult, write_export
 from documents.transfer.importer import ExportReader, Importer
-from inference.model_registry import rerankers
 from reading.chunkers import check_options
 from reading.chunkers.base import ChunkerError
-
-MAX_FACETS = 10
-MAX_FACET_CHARACTERS = 128
-
-#: Keys with single dots between them; a dot or backslash within a key has a backslash before it.
-_PATH = re.compile(r"(?:[^.\\\x00]|\\[.\\])+(?:\.(?:[^.\\\x00]|\\[.\\])+)*", re.DOTALL)
-
-
-def checked_facets(paths: Iterable[str]) -> list[str]:
-    """Unique paths into the metadata, in their order; raises InvalidInput."""
-    checked = list(dict.fromkeys(path.strip() for path in paths if path.strip()))
-    if len(checked) > MAX_FACETS:
-        raise InvalidInput(
-            gettext("A collection may choose {limit} facets. Leave some out.").format(
-                limit=MAX_FACETS
-            ),
-            field="facets",
-        )
-    for path in checked:
-        if len(path) > MAX_FACET_CHARACTERS or not _PATH.fullmatch(path):
-            raise InvalidInput(
-                gettext(
-                    "“{path}” is no field of the metadata. Write names with single dots"
-                    " between them, as in “author” or “topic.area”; a dot that belongs to a"
-                    " name has a backslash before it."
-                ).format(path=path[:MAX_FACET_CHARACTERS]),
-                field="facets",
-            )
-    return checked
-
 
 MAX_SLUG_CHARACTERS = 63
 
@@ -83,19 +48,15 @@ def create_collection(
     workspace: Workspace,
     name: str,
     slug: str = "",
-    description: str = "",
-    language: str = "",
-    chunker: str = "auto",
-    chunker_options: dict[str, Any] | None = None,
-    graph: str = Collection.Graph.RULES,
-    facets: Sequence[str] = (),
     languages: Sequence[str] = (),
-    automatic_model: bool = True,
+    **options: Any,
 ) -> Collection:
-    """A new, empty collection in the site's default embedding space, or in that of a model which
-    was made for `language` and the further `languages` of its documents, where the default was
-    not. With `automatic_model` its first documents may choose another one
-    (`documents.ingestion.space_choice`)."""
+    """A new, empty collection with `options` of CollectionOptions, in the site's default embedding
+    space, or in that of a model which was made for its language and the further `languages` of its
+    documents, where the default was not. With `automatic_model` its first documents may choose
+    another one (`documents.ingestion.space_choice`). Raises InvalidInput and Conflict."""
+    from documents.collection_options import CollectionOptions  # noqa: PLC0415 (loads pydantic)
+
     name = name.strip()
     slug = slug or slugify(name.casefold())[:MAX_SLUG_CHARACTERS].strip("-_")
     if not name:
@@ -110,21 +71,16 @@ def create_collection(
             field="slug",
         )
     check_slug(slug)
-    _check_values(language=language, chunker=chunker, chunker_options=chunker_options, graph=graph)
+    chosen = CollectionOptions(**options)
+    _check_chunker(chosen.chunker, chosen.chunker_options)
     try:
         with transaction.atomic():
             made = Collection.objects.create(
                 workspace=workspace,
                 name=name[:200],
                 slug=slug,
-                description=description,
-                default_language=language,
-                chunker=chunker,
-                chunker_options=chunker_options or {},
-                graph=graph,
-                facets=checked_facets(facets),
-                space=space_for_languages(list(filter(None, (language, *languages)))),
-                automatic_model=automatic_model,
+                space=space_for_languages(list(filter(None, (chosen.language, *languages)))),
+                **chosen.columns(),
             )
             record(Action.MADE, made)
             return made
@@ -159,104 +115,41 @@ def get_or_create_collection(
         return create_collection(workspace=workspace, name=name, slug=slug, languages=languages)
 
 
-def _check_values(
-    *,
-    language: str | None = None,
-    chunker: str | None = None,
-    chunker_options: Mapping[str, Any] | None = None,
-    graph: str | None = None,
-    reranker: str | None = None,
-) -> None:
-    """Raise InvalidInput for a value that a collection cannot have; None is not checked."""
-    if language and language not in CONFIGURATIONS and language not in DETECTED_ONLY:
-        known = ", ".join(sorted(CONFIGURATIONS))
-        raise InvalidInput(
-            gettext(
-                "“{language}” is no language code known here. Use one of {known}, or"
-                " leave it empty to detect each document's language."
-            ).format(language=language, known=known),
-            field="language",
-        )
-    if chunker is not None:
-        try:
-            check_options(chunker, chunker_options or {})
-        except ChunkerError as error:
-            field = f"chunker_options.{error.option}" if error.option else "chunker"
-            raise InvalidInput(str(error), field=field) from error
-    if graph is not None and graph not in Collection.Graph.values:
-        known = ", ".join(Collection.Graph.values)
-        raise InvalidInput(
-            gettext("graph is one of {known}, not “{graph}”.").format(known=known, graph=graph),
-            field="graph",
-        )
-    if reranker and reranker not in rerankers:
-        known = ", ".join(rerankers) or "none"
-        raise InvalidInput(
-            gettext("There is no reranker “{reranker}”. RERANKERS has: {known}.").format(
-                reranker=reranker, known=known
-            ),
-            field="reranker",
-        )
+def _check_chunker(chunker: str, chunker_options: Mapping[str, Any]) -> None:
+    try:
+        check_options(chunker, chunker_options)
+    except ChunkerError as error:
+        field = f"chunker_options.{error.option}" if error.option else "chunker"
+        raise InvalidInput(str(error), field=field) from error
 
 
 def update_collection(
-    *,
-    collection: Collection,
-    name: str | None = None,
-    description: str | None = None,
-    language: str | None = None,
-    chunker: str | None = None,
-    chunker_options: dict[str, Any] | None = None,
-    reranker: str | None = None,
-    rerank_instruction: str | None = None,
-    fusion: Mapping[str, Any] | None = None,
-    graph: str | None = None,
-    facets: Sequence[str] | None = None,
-    automatic_model: bool | None = None,
+    *, collection: Collection, name: str | None = None, **options: Any
 ) -> Collection:
-    """Change what is given.
+    """Change what is given: the name, and `options` of CollectionOptions.
 
     A new language or chunker applies to documents ingested from now on; existing ones are chunked
     again when they are ingested again, even with the same bytes. A new chunker starts with its own
     defaults, unless options are given with it. A reranker (an entry of RERANKERS, or empty for the
-    site's default) and `fusion` (plain FusionOptions, empty for the site's default) apply to the
-    next search. If `graph` changes (off, rules or llm), the graph is extracted again from all
-    documents. `facets` are the metadata fields that searches count; empty for automatic ones.
-    Without `automatic_model` it keeps its model whatever language its documents are in. Raises
-    InvalidInput.
+    site's default) and `fusion` (empty for the site's default) apply to the next search. If `graph`
+    changes (off, rules or llm), the graph is extracted again from all documents. `facets` are the
+    metadata fields that searches count; empty for automatic ones. Without `automatic_model` it
+    keeps its model whatever language its documents are in. Raises InvalidInput.
     """
-    if chunker is not None or chunker_options is not None:
-        if chunker_options is None:
-            same = chunker in (None, collection.chunker)
-            chunker_options = collection.chunker_options if same else {}
-        chunker = chunker or collection.chunker
+    from documents.collection_options import CollectionOptions  # noqa: PLC0415 (loads pydantic)
+
+    given = CollectionOptions(**options).columns()
+    if not given.keys().isdisjoint({"chunker", "chunker_options"}):
+        same = given.get("chunker", collection.chunker) == collection.chunker
+        given.setdefault("chunker_options", collection.chunker_options if same else {})
+        given.setdefault("chunker", collection.chunker)
+        _check_chunker(given["chunker"], given["chunker_options"])
     if name is not None and not name.strip():
         raise InvalidInput(gettext("A collection needs a name."), field="name")
-    _check_values(
-        language=language,
-        chunker=chunker,
-        chunker_options=chunker_options,
-        graph=graph,
-        reranker=reranker,
-    )
-    if fusion is not None:
-        FusionOptions.from_data(fusion, at="fusion")
-    given = {
-        "name": name and name.strip()[:200],
-        "description": description,
-        "default_language": language,
-        "chunker": chunker,
-        "chunker_options": chunker_options,
-        "reranker": reranker,
-        "rerank_instruction": rerank_instruction and rerank_instruction.strip(),
-        "fusion": None if fusion is None else dict(fusion),
-        "graph": graph,
-        "facets": None if facets is None else checked_facets(facets),
-        "automatic_model": automatic_model,
-    }
+    if name is not None:
+        given["name"] = name.strip()[:200]
     for field, value in given.items():
-        if value is not None:
-            setattr(collection, field, value)
+        setattr(collection, field, value)
     with transaction.atomic():
         rows = Collection.objects.select_for_update().filter(pk=collection.pk)
         before = rows.values(*given).first()

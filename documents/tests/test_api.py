@@ -200,10 +200,16 @@ def test_a_collection_is_made_changed_and_deleted(client: APIClient) -> None:
             "language": "de",
             "chunker": "recursive",
             "chunker_options": {"max_tokens": 200},
+            "reranker": "none",
+            "rerank_instruction": "Prefer doses.",
+            "fusion": {"method": "rrf", "rrf_k": 9},
         },
+        format="json",
     )
     assert made.status_code == 201
     body = made.json()
+    assert (body["reranker"], body["rerank_instruction"]) == ("none", "Prefer doses.")
+    assert body["fusion"] == {"method": "rrf", "rrf_k": 9}
     assert body["slug"] == "package-leaflets"
     assert body["chunker_options"] == {"max_tokens": 200}
     assert body["space"]["dimensions"] == 384
@@ -614,6 +620,7 @@ def test_twenty_rows_cost_as_many_queries_as_one(
         return len(captured)
 
     grow()
+    queries()  # the first request of a process reads what it keeps
     before = queries()
     for _ in range(20):
         grow()

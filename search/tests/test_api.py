@@ -200,7 +200,6 @@ def test_strangers_are_asked_to_log_in() -> None:
         ("get", {"q": "a", "offset": -1}, "offset"),
         ("get", {"q": "a", "offset": 10**9}, "offset"),
         ("get", {"q": "a", "mode": "magic"}, "mode"),
-        ("get", {"q": "a", "fusion": "magic"}, "fusion"),
         ("get", {"q": "a", "explain": "perhaps"}, "explain"),
         ("get", {"q": "a", "group": "perhaps"}, "group"),
         ("get", {"q": "a", "collection": "no/slug"}, "collection.0"),

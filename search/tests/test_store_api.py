@@ -239,7 +239,6 @@ def test_batches_that_cannot_be_are_refused_by_name(
         ({"query": "cats", "filter": {"n": {"$near": 1}}}, "filter"),
         ({"vector": [1.0] * 384, "filter": "n>>3"}, "filter"),
         ({"vector": [1.0] * 384, "filter": [1]}, "filter"),
-        ({"query": "cats", "fusion": "best"}, "fusion"),
         ({"query": "cats", "mode": "lexical", "fusion": "rrf"}, "fusion"),
         ({"query": "cats", "text": "dogs", "vector": [1.0] * 384}, "text"),
     ],

@@ -4,6 +4,11 @@ import pytest
 from django.test import Client
 
 from accounts.models import Membership
+from common.options import option_fields
+from documents.admin.collections import CollectionAdmin
+from documents.api.serializers import CollectionInput, NewCollectionInput
+from documents.collection_options import CollectionOptions
+from documents.forms import CollectionForm
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import DocumentFactory, RunFactory
 from documents.tests.views.reading import href, parse, rows, words
@@ -216,3 +221,48 @@ def test_deleting_a_collection_shows_what_goes_and_takes_its_name(
     assert client.post("/documents/notes/delete/", {"name": "Notes"}).url == "/documents/"
     assert not Collection.objects.exists()
     assert not Chunk.objects.exists()
+
+
+def test_a_new_collection_says_how_it_is_searched(client: Client) -> None:
+    fields = {
+        "name": "Case law",
+        "reranker": "none",
+        "rerank_instruction": " Prefer statutes. ",
+        "fusion": "method=weighted vector=0.7 lexical=0.3",
+    }
+    assert client.post("/documents/", fields).status_code == 302
+
+    made = Collection.objects.get()
+    assert (made.reranker, made.rerank_instruction) == ("none", "Prefer statutes.")
+    assert made.fusion == {"method": "weighted", "weights": {"vector": 0.7, "lexical": 0.3}}
+    page = parse(client.get(f"/documents/{made.slug}/change/"))
+    assert page.find(".//input[@name='fusion']").get("value") == fields["fusion"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("fusion", "magic", "Write name=value"),
+        ("fusion", "rrf_k=0", "rrf_k must be a whole number from 1 to 1,000."),
+        ("fusion", "method=magic", "There is no method “magic”. Use score, rrf, weighted."),
+        ("rerank_instruction", "x" * 1001, "1,001 characters; 1,000 are allowed"),
+    ],
+)
+def test_what_cannot_be_searched_so_is_refused_beside_the_field(
+    client: Client, notes: Collection, field: str, value: str, message: str
+) -> None:
+    answer = client.post(f"/documents/{notes.slug}/change/", {"name": "Notes", field: value})
+    assert answer.status_code == 400
+    errors = parse(answer).find(".//*[@class='errorlist']").text_content()
+    assert message in errors
+
+
+def test_every_door_has_all_options_of_a_collection() -> None:
+    options = option_fields(CollectionOptions).keys()
+    assert NewCollectionInput().fields.keys() >= options
+    assert CollectionInput().fields.keys() >= options
+    # Languages choose the model unless somebody chose one, which no page offers.
+    assert CollectionForm.base_fields.keys() >= options - {"automatic_model"}
+    in_admin = CollectionAdmin.form.base_fields.keys()
+    assert {*in_admin, "language"} >= options
+    assert in_admin <= {*CollectionAdmin.fields}
