@@ -185,7 +185,7 @@ def test_ask_and_check_a_citation(page: Page) -> None:
 
 def test_forget_a_fact(page: Page) -> None:
     page.get_by_role("link", name="Memory").first.click()
-    page.get_by_label("What").first.fill("Favourite bird")
+    page.get_by_label("Topic").first.fill("Favourite bird")
     page.get_by_label("Value").first.fill("cormorant")
     page.get_by_role("button", name="Remember it").click()
     expect(page.get_by_role("main")).to_contain_text("cormorant")

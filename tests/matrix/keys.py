@@ -47,11 +47,11 @@ STATES = [
         act=_make_without_name,
         expected=("status of 400",),
     ),
-    State("made", lambda world: "/keys/", "text=is made", act=_make),
+    State("made", lambda world: "/keys/", "text=is created", act=_make),
     State("some", lambda world: "/keys/", "text=of Bob", prepare=_keys, act=_form),
     State(
         "revoke",
         lambda world: f"/keys/{ApiKey.objects.get(name='of Bob').pk}/revoke/",
-        "text=Revoke it",
+        "text=Revoke",
     ),
 ]

@@ -63,7 +63,7 @@ def _new(kind: str) -> Any:
 
 STATES = [
     State("none", lambda world: "/sources/", "text=No sources yet"),
-    State("web", _new("web"), "text=Links deep", act=_more),
+    State("web", _new("web"), "text=Link depth", act=_more),
     State("refused", _new("web"), ".errorlist", act=_wrong, expected=("status of 400",)),
     State("ragsite", _new("ragsite"), "text=API key"),
     State("one", _address, "text=more than 1,000 pages", prepare=_source),
