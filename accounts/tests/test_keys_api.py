@@ -5,21 +5,15 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from rest_framework.test import APIClient
 
 from accounts.models import ApiKey, IdempotencyRecord, Role
 from accounts.tests.keys import client_of_key, client_with, make_key
 from documents.tests.factories import MembershipFactory
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 KEYS = "/api/v1/keys/"
 COLLECTIONS = "/api/v1/collections/"
-
-
-def client_of(member: Any) -> APIClient:
-    client = APIClient()
-    client.force_login(member.user)
-    return client
 
 
 def test_the_answer_that_makes_a_key_is_the_only_one_with_its_secret() -> None:

@@ -21,6 +21,7 @@ from documents.tests.factories import (
     RunFactory,
     WorkspaceFactory,
 )
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
@@ -29,37 +30,25 @@ RUNS = "/api/v1/runs/"
 
 
 @pytest.fixture
-def alice() -> Membership:
-    """The owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
 def notes(alice: Membership) -> Collection:
     return CollectionFactory(workspace=alice.workspace, slug="notes", name="Notes")
 
 
-def logged_in(member: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(member.user)
-    return client
-
-
 @pytest.fixture
 def client(alice: Membership) -> APIClient:
-    return logged_in(alice)
+    return client_of(alice)
 
 
 @pytest.fixture
 def viewer(alice: Membership) -> APIClient:
     """Bob may read."""
-    return logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
+    return client_of(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
 
 
 @pytest.fixture
 def outsider() -> APIClient:
     """Charlie works elsewhere."""
-    return logged_in(MembershipFactory())
+    return client_of(MembershipFactory())
 
 
 # --- who may what ------------------------------------------------------------------------------
@@ -182,7 +171,7 @@ def test_an_id_needs_no_workspace_but_obeys_a_named_one(
 
 def test_who_belongs_nowhere_is_told_so() -> None:
     member = MembershipFactory()
-    client = logged_in(member)
+    client = client_of(member)
     member.delete()
     answer = client.get(COLLECTIONS)
     assert answer.status_code == 404

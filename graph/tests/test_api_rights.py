@@ -17,8 +17,9 @@ from documents.tests.factories import (
 )
 from graph.api.urls import urlpatterns
 from graph.models import Edge, Node
-from graph.tests.clients import BULK, EDGES, GRAPH, NODES, asked, client_of, colleague, ids
+from graph.tests.clients import BULK, EDGES, GRAPH, NODES, asked, colleague, ids
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 

@@ -12,18 +12,9 @@ from accounts.models import Membership, Role
 from documents.tests.factories import MembershipFactory
 from memory.api.urls import urlpatterns
 from memory.models import Context, ExtractionItem, Fact
-from memory.tests.clients import (
-    CONTEXTS,
-    FACTS,
-    MEMORY,
-    SEARCH,
-    archive,
-    client_of,
-    colleague,
-    put_fact,
-    said,
-)
+from memory.tests.clients import CONTEXTS, FACTS, MEMORY, SEARCH, archive, colleague, put_fact, said
 from memory.tests.factories import make_scope, remember
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 

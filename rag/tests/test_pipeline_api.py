@@ -27,11 +27,6 @@ def client_of(user: Any) -> APIClient:
 
 
 @pytest.fixture
-def alice() -> Any:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def client(alice: Any) -> APIClient:
     return client_of(alice.user)
 

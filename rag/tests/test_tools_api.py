@@ -15,8 +15,8 @@ from documents.tests.factories import (
     MembershipFactory,
 )
 from memory.models import Fact
-from memory.tests.clients import client_of
 from rag.tools import TOOLS, required_scope
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope, account_id
 from memory.templatetags.memory import visible
 from memory.tests.factories import make_scope, remember
-from memory.tests.views.conftest import logged_in
 from memory.tests.views.reading import body, listed, paths, shown
+from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db
 
