@@ -116,11 +116,6 @@ def test_viewers_learn_how_many_and_not_what(alice: Membership) -> None:
     assert "a secret of alice" not in text(logged_in(MembershipFactory()), PAGE)
 
 
-def test_strangers_log_in_first() -> None:
-    for path in (PAGE, QUALITY, f"{QUALITY}leaflets/"):
-        assert Client().get(path).status_code == 302
-
-
 def test_a_strange_range_is_the_default(alice: Membership) -> None:
     for name in ("1y", "", "24h\x00"):
         assert "7 days" in text(logged_in(alice), PAGE, data={"range": name})
@@ -179,14 +174,9 @@ def test_the_page_lists_questions_worst_change_first(
     assert "Leaflets" in text(client, QUALITY)
 
 
-def test_editors_have_it_measured_and_viewers_do_not(
-    alice: Membership, collection: Collection
-) -> None:
+def test_editors_have_it_measured(alice: Membership, collection: Collection) -> None:
     judged(collection, "what eases pain")
     path = f"{QUALITY}leaflets/measure/"
-    bob = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
-    assert logged_in(bob).post(path).status_code == 403
-    assert logged_in(MembershipFactory()).post(path).status_code == 404
     assert logged_in(alice).get(path).status_code == 405
     answer = logged_in(alice).post(path, follow=True)
     assert "is being measured" in answer.content.decode()

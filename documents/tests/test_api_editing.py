@@ -6,7 +6,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.test import Client
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from documents.models import Chunk, ChunkEdit, Collection, Document
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory
@@ -86,25 +86,6 @@ def test_a_passage_is_given_a_text_and_nothing_else(
     answer = patch(logged_in(alice), address_of(note), body)
     assert (answer.status_code, answer.json()["type"]) == (400, "validation_error")
     assert Chunk.objects.get(document=note).text == NOTE.decode()
-
-
-def test_viewers_read_and_do_not_change_and_outsiders_see_nothing(
-    alice: Membership, note: Document
-) -> None:
-    patch(logged_in(alice), address_of(note), {"text": "We move in April."})
-    edit = f"/api/v1/edits/{ChunkEdit.objects.get().pk}/"
-    document = f"/api/v1/documents/{note.pk}/"
-    bob = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-    charlie = logged_in(MembershipFactory())
-    for address in (address_of(note), edit, f"{document}edits/", f"{document}file/"):
-        assert bob.get(address).status_code == 200
-        assert charlie.get(address).status_code == 404
-    for address, body in ((address_of(note), {"text": "x"}), (document, {"title": "x"})):
-        assert patch(bob, address, body).status_code == 403
-        assert patch(charlie, address, body).status_code == 404
-    for act in ("undo", "dismiss"):
-        assert bob.post(f"{edit}{act}/").status_code == 403
-        assert charlie.post(f"{edit}{act}/").status_code == 404
 
 
 def test_title_metadata_and_access_are_set(alice: Membership, note: Document) -> None:

@@ -159,10 +159,6 @@ def test_outsiders_find_no_such_workspace(alice: Membership, charlie: Membership
     assert rows() == (1, 0, 0)
 
 
-def test_strangers_are_asked_to_log_in() -> None:
-    assert statuses(ask_everything(APIClient())) == all_of_them(401)
-
-
 def test_editors_work_on_the_memory_of_users_they_name(alice: Membership, bea: Membership) -> None:
     client = client_of(bea)
     archive(client, "tea", address="?user_id=ada")

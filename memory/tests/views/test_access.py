@@ -31,13 +31,6 @@ HOSTILE = [
 ]
 
 
-def test_a_stranger_is_sent_to_the_login(home: Fact) -> None:
-    for path in paths(home):
-        answer = Client().get(path)
-        assert answer.status_code == 302, path
-        assert answer.url.startswith("/login/"), path
-
-
 def test_nobody_but_alice_sees_any_of_her_memory(
     client: Client, bob: Client, charlie: Client, alice: Membership, home: Fact
 ) -> None:
