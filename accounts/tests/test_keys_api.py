@@ -1,7 +1,6 @@
 """Keys made, listed and revoked by the API."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -58,21 +57,12 @@ def test_a_revoked_key_opens_nothing_and_stays_in_the_list() -> None:
     assert [each["id"] for each in client.get(KEYS).json()["results"]] == [made["id"]]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field"),
-    [
-        ({"name": ""}, "name"),
-        ({"scopes": []}, "scopes"),
-        ({"scopes": ["root"]}, "scopes.0"),
-        ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
-        ({"user": 1}, "user"),
-    ],
-)
-def test_a_wrong_request_is_told_where(wrong: dict[str, Any], field: str) -> None:
-    answer = client_of(MembershipFactory()).post(KEYS, {"name": "n", "scopes": ["read"], **wrong})
+def test_a_key_does_not_expire_in_the_past() -> None:
+    body = {"name": "n", "scopes": ["read"], "expires_at": "2020-01-01T00:00:00Z"}
+    answer = client_of(MembershipFactory()).post(KEYS, body)
 
     assert answer.status_code == 400
-    assert [each["attr"] for each in answer.json()["errors"]] == [field]
+    assert [each["attr"] for each in answer.json()["errors"]] == ["expires_at"]
     assert not ApiKey.objects.exists()
 
 

@@ -221,17 +221,12 @@ def test_a_slug_that_is_taken_is_a_conflict(client: APIClient, notes: Collection
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({}, "name"),
         ({"name": " "}, "name"),
-        ({"name": "x" * 201}, "name"),
         ({"name": "a\x00b"}, "name"),
-        ({"name": ["a"]}, "name"),
-        ({"name": "a", "slug": "No Slug"}, "slug"),
         ({"name": "a", "slug": "UPPER"}, "slug"),
         ({"name": "!!!"}, "slug"),
         ({"name": "a", "language": "klingon"}, "language"),
         ({"name": "a", "chunker": "magic"}, "chunker"),
-        ({"name": "a", "graph": "both"}, "graph"),
         ({"name": "a", "chunker_options": {"size": 1}}, "chunker_options.size"),
         ({"name": "a", "chunker_options": {"max_tokens": 0}}, "chunker_options.max_tokens"),
         ({"name": "a", "chunker_options": {"max_tokens": 20}}, "chunker_options.overlap"),
@@ -240,8 +235,6 @@ def test_a_slug_that_is_taken_is_a_conflict(client: APIClient, notes: Collection
             "chunker_options.overlap",
         ),
         ({"name": "a", "chunker_options": {"clever": 1}}, "chunker_options.clever"),
-        ({"name": "a", "chunker_options": 7}, "chunker_options.non_field_errors"),
-        ({"name": "a", "space": 1}, "space"),
     ],
 )
 def test_a_collection_that_cannot_be_is_refused_by_name(
@@ -528,7 +521,6 @@ def test_pages_are_stable_while_rows_are_added(client: APIClient, notes: Collect
         ("status=magic", "status"),
         ("collection=no/slug", "collection"),
         ("key=%00", "key"),
-        ("key=" + "k" * 1025, "key"),
         ("media_type=%00", "media_type"),
         ("workspace=%00", "workspace"),
         ("colection=notes", "colection"),
