@@ -8,6 +8,8 @@ from time import time
 import pytest
 from playwright.sync_api import Browser
 
+from accounts.models import Membership
+from documents.tests.factories import MembershipFactory
 from tests.access.report import SUMMARY
 from tests.browser import chromium
 
@@ -29,6 +31,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         terminalreporter.section("who was let in: doors of each group that were open")
         terminalreporter.write(told.read_text())
         terminalreporter.write_line(f"each door: {told.with_name('access-matrix.md')}")
+
+
+@pytest.fixture
+def alice() -> Membership:
+    """The owner of a workspace, who logs in as “alice”."""
+    return MembershipFactory(user__username="alice")
 
 
 @pytest.fixture(scope="module")

@@ -135,11 +135,6 @@ THINGS = {
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def client(alice: Membership) -> APIClient:
     client = APIClient()
     client.force_login(alice.user)

@@ -12,8 +12,6 @@ from documents.models import Collection
 from documents.services import delete_document
 from documents.tests.factories import (
     CollectionFactory,
-    MembershipFactory,
-    UserFactory,
 )
 from inference.tests.stub_server import Reply, Stream, StubServer, chat_stream, delta, event
 from memory import services as memory
@@ -35,11 +33,6 @@ ATTACK = (
     "<script>alert(1)</script><img src=x onerror=alert(2)> [click](javascript:alert(3)) "
     "![x](https://evil.example/leak) [out](https://evil.example/) [1](javascript:alert(4)) [1]."
 )
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory(user=UserFactory(username="alice"))
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
-    UserFactory,
 )
 from graph.models import Edge, Node
 from graph.querysets import Origin
@@ -34,11 +32,6 @@ MAX_LIBRARY_BYTES = 140_000
 LIBRARY = "cytoscape.min.js"
 TOBIAS = "ent:person:tobias"
 HOSTILE = "<img src=x onerror=alert(1)> \"'&\u202egnp.exe אבג 🦆"
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory(user=UserFactory(username="alice"))
 
 
 @pytest.fixture

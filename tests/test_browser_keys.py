@@ -9,15 +9,9 @@ from playwright.sync_api import Browser, expect
 from accounts.api_keys import authenticate_key
 from accounts.models import ApiKey, Membership
 from accounts.tests.keys import client_with
-from documents.tests.factories import MembershipFactory, UserFactory
 from tests.browser import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory(user=UserFactory(username="alice"))
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from django.utils import timezone
 from playwright.sync_api import Browser, expect
 
 from accounts.models import Membership
-from documents.tests.factories import MembershipFactory, UserFactory
 from memory import services
 from memory.models import Context, ExtractionItem, Pruning
 from memory.scopes import UserScope, account_id
@@ -24,11 +23,6 @@ pytestmark = [
 
 LONG = "w" * 200
 HOSTILE = f"a/b\"'><img src=x onerror=alert(1)> \u202egnp.exe אבג {LONG}"[:255]
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory(user=UserFactory(username="alice"))
 
 
 @pytest.fixture

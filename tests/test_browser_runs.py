@@ -13,7 +13,7 @@ from common import sse
 from documents.ingestion import pipeline
 from documents.models import Document, IngestionRun
 from documents.services import Upload, ingest_uploads
-from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
+from documents.tests.factories import CollectionFactory
 from tests.browser import SIZES, Visit
 
 pytestmark = [
@@ -22,11 +22,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("media_root"),
 ]
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory(user=UserFactory(username="alice"))
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ from documents.services import ingest_inline
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
-    MembershipFactory,
-    UserFactory,
 )
 from search.models import Judgement, SavedSearch
 from tests.browser import Visit
@@ -24,11 +22,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("media_root"),
 ]
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory(user=UserFactory(username="alice"))
 
 
 @pytest.fixture

@@ -21,11 +21,6 @@ TEXT = "Ibuprofen eases pain and lowers a fever within an hour or two. "
 LONG = "\n\n".join(f"Paragraph {n} speaks of topic{n} at some length. " * 25 for n in range(6))
 
 
-@pytest.fixture
-def collection() -> Collection:
-    return CollectionFactory()
-
-
 def ingest(collection: Collection, texts: dict[str, str], **options: Any) -> IngestionRun:
     sources = [text_source(key, text) for key, text in texts.items()]
     return ingest_inline(collection=collection, sources=sources, **options)

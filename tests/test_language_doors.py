@@ -14,16 +14,15 @@ from rest_framework.test import APIClient
 
 from accounts.models import Membership
 from documents import services
-from documents.ingestion import pipeline
 from documents.ingestion.items import Item
-from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
-from documents.tests.factories import MembershipFactory
+from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
 from inference.backends.hashing import HashingEmbedder
 from search.evaluation.datasets import Dataset, Entry
 from search.evaluation.evaluate import ingested_collection
 from search.stores import Store
 from sources import runs
 from sources import services as sources
+from tests.kit import process_documents
 from tests.plugin import WorkerProcess, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -64,11 +63,6 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def harbour(alice: Membership) -> Collection:
     """Made without a word on languages."""
     collection = services.create_collection(workspace=alice.workspace, name="Harbour")
@@ -83,12 +77,6 @@ def folder(tmp_path: Path) -> Path:
     for name, text in TEXTS.items():
         (folder / f"{name}.txt").write_text(text)
     return folder
-
-
-def work_through() -> None:
-    """What the workers do."""
-    ids = list(Document.objects.exclude(status="ready").values_list("pk", flat=True))
-    pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
 def uploads() -> list[SimpleUploadedFile]:
@@ -108,7 +96,7 @@ def by_page(collection: Collection, alice: Membership, folder: Path) -> None:
     client.force_login(alice.user)
     address = reverse("upload", args=[collection.slug])
     assert client.post(address, {"files": uploads()}).status_code == 302
-    work_through()
+    process_documents()
 
 
 def api_client(alice: Membership) -> APIClient:
@@ -121,7 +109,7 @@ def by_api(collection: Collection, alice: Membership, folder: Path) -> None:
     given = {"collection": collection.slug, "files": uploads()}
     answer = api_client(alice).post("/api/v1/documents/", given, format="multipart")
     assert answer.status_code == 202, answer.json()
-    work_through()
+    process_documents()
 
 
 def by_items_of_the_api(collection: Collection, alice: Membership, folder: Path) -> None:
@@ -141,7 +129,7 @@ def by_source(collection: Collection, alice: Membership, folder: Path) -> None:
     )
     sources.start_run(source=source, enqueue=False)
     assert runs.work_on(source.pk, seconds=None) is not None
-    work_through()
+    process_documents()
 
 
 def by_import(collection: Collection, alice: Membership, folder: Path) -> None:

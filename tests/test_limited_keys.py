@@ -13,18 +13,11 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 API = "/api/v1"
-
-
-@pytest.fixture
-def alice() -> Membership:
-    member: Membership = MembershipFactory(role="owner")
-    return member
 
 
 @pytest.fixture

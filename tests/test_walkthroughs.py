@@ -18,8 +18,6 @@ from documents.models import Collection
 from documents.tests.factories import (
     PASSWORD,
     CollectionFactory,
-    MembershipFactory,
-    UserFactory,
 )
 from rag.tests.asking import document
 from tests.browser import Visit
@@ -47,11 +45,6 @@ LOGS = [
     ("Vögel am Hafen", "de", 2023, "Der Leuchtturm stand im Nebel, und man sah drei Kormorane."),
     ("Schiffe am Hafen", "de", 2022, "Am Leuchtturm lagen zwei Kutter, und Kormorane sah man nie."),
 ]
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory(user=UserFactory(username="alice"))
 
 
 @pytest.fixture

@@ -18,11 +18,6 @@ pytestmark = pytest.mark.django_db
 DONE = {"status": 201, "body": '{"slug": "notes"}', "location": "/notes/"}
 
 
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
 def begin(member: Membership, key: str = "key", fingerprint: str = "one") -> IdempotencyRecord:
     return idempotency.claim_or_replay(
         user=member.user, workspace=member.workspace, key=key, fingerprint=fingerprint

@@ -29,11 +29,6 @@ def page(client: Client, member: Any) -> Client:
     return client
 
 
-def test_strangers_are_asked_to_log_in(client: Client) -> None:
-    assert client.get(PAGE).url == f"/login/?next={PAGE}"
-    assert client.post(PAGE, FORM).url == f"/login/?next={PAGE}"
-
-
 def test_every_page_leads_here(page: Client) -> None:
     assert f'href="{PAGE}"' in page.get("/").text
 

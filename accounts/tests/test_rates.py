@@ -15,7 +15,6 @@ from accounts.models import Membership
 from accounts.rate_limits import Rate, consume, parse_rate
 from accounts.tests.keys import client_of_key
 from common.checks import SETTINGS
-from documents.tests.factories import MembershipFactory
 
 COLLECTIONS = "/api/v1/collections/"
 #: The least that can be said in whole seconds, and more than any test takes to ask thrice.
@@ -25,11 +24,6 @@ TWO_A_DAY = Rate(2, 86_400)
 @pytest.fixture(autouse=True)
 def _counts() -> None:
     rate_limits._Outage.asleep_until = 0.0
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
 
 
 def test_so_many_pass_and_no_more() -> None:

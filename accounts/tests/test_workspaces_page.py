@@ -82,7 +82,3 @@ def test_who_was_removed_from_the_chosen_one_is_back_in_the_first(
 
 def test_there_is_nothing_to_choose_from_one(member: Client) -> None:
     assert CHOOSE not in member.get("/keys/").text
-
-
-def test_a_stranger_is_asked_to_log_in(client: Client) -> None:
-    assert client.post(CHOOSE, {"workspace": "lab"}).url.startswith("/login/")

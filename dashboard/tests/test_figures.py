@@ -30,11 +30,6 @@ from search.models import Evaluation, SearchLog
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory(role=Role.OWNER)
-
-
 def asked(member: Membership, query: str, *, hours: float = 0, **fields: Any) -> SearchLog:
     row = SearchLog.objects.create(
         **{

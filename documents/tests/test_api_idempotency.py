@@ -15,16 +15,12 @@ from accounts import idempotency
 from accounts.models import IdempotencyRecord, Membership, Role
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
 DOCUMENTS = "/api/v1/documents/"
 TEXT = {"collection": "notes", "key": "k", "text": "Some words."}
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
 
 
 @pytest.fixture
@@ -34,13 +30,7 @@ def notes(alice: Membership) -> Collection:
 
 @pytest.fixture
 def client(alice: Membership) -> APIClient:
-    return logged_in(alice)
-
-
-def logged_in(member: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(member.user)
-    return client
+    return client_of(alice)
 
 
 def post(client: APIClient, url: str, body: Any, key: str = "one", **options: Any) -> Any:
@@ -126,7 +116,7 @@ def test_a_failure_of_the_site_is_not_kept(
 
 def test_who_becomes_an_editor_is_not_told_the_old_refusal(alice: Membership) -> None:
     bob = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
-    client = logged_in(bob)
+    client = client_of(bob)
     assert post(client, COLLECTIONS, {"name": "New"}).status_code == 403
     Membership.objects.filter(pk=bob.pk).update(role=Role.EDITOR)
     assert post(client, COLLECTIONS, {"name": "New"}).status_code == 201
@@ -187,7 +177,7 @@ def test_of_uploads_at_once_with_one_key_one_is_done(alice: Membership, notes: C
 
     def send() -> None:
         try:
-            client = logged_in(alice)
+            client = client_of(alice)
             barrier.wait()
             statuses.append(post(client, DOCUMENTS, form(), format="multipart").status_code)
         finally:

@@ -6,23 +6,19 @@ import pytest
 from django.core.files.base import ContentFile
 from rest_framework.test import APIClient
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from documents.ingestion import pipeline
 from documents.models import Document, IngestionItem, IngestionRun
 from documents.services import Upload, ingest_uploads
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import CollectionFactory
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def client(alice: Membership) -> APIClient:
-    return logged_in(alice)
+    return client_of(alice)
 
 
 @pytest.fixture
@@ -35,12 +31,6 @@ def run(alice: Membership) -> IngestionRun:
     worked = Document.objects.exclude(key="waiting.txt").values_list("id", flat=True)
     pipeline.embed_documents(pipeline.parse_documents(list(worked)))
     return run
-
-
-def logged_in(member: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(member.user)
-    return client
 
 
 def act(client: APIClient, run: IngestionRun, what: str, **options: Any) -> Any:
@@ -85,14 +75,3 @@ def test_a_retry_with_a_key_is_one_retry(client: APIClient, run: IngestionRun) -
     assert (first.status_code, again.status_code) == (202, 202)
     assert again.json() == first.json()
     assert run.retries.count() == 1
-
-
-def test_viewers_may_not_and_outsiders_find_nothing(alice: Membership, run: IngestionRun) -> None:
-    viewer = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-    outsider = logged_in(MembershipFactory())
-    for what in ("cancel", "retry"):
-        assert act(viewer, run, what).status_code == 403
-        assert act(outsider, run, what).status_code == 404
-        assert act(APIClient(), run, what).status_code == 401
-    run.refresh_from_db()
-    assert (run.state, run.retries.count()) == ("running", 0)

@@ -16,11 +16,6 @@ DOCUMENTS = "/api/v1/documents/"
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def client(alice: Membership) -> APIClient:
     client = APIClient()
     client.force_login(alice.user)

@@ -5,15 +5,10 @@ from rest_framework.test import APIClient
 
 from accounts.models import Change, Membership
 from documents.models import EmbeddingSpace, Reembedding
-from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
+from documents.tests.factories import CollectionFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 SPACES = "/api/v1/spaces/"
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
 
 
 @pytest.fixture

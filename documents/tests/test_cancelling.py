@@ -30,11 +30,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 OnCommit = Any
 
 
-@pytest.fixture
-def collection() -> Collection:
-    return CollectionFactory()
-
-
 def upload(collection: Collection, **files: str) -> IngestionRun:
     """Queue files by name, without any worker."""
     uploads = [

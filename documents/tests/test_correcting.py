@@ -26,11 +26,6 @@ def embedder(settings: Any) -> None:
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def collection(alice: Membership) -> Collection:
     return CollectionFactory(workspace=alice.workspace, default_language="en")
 

@@ -27,7 +27,7 @@ from documents.models import (
     StagedDocument,
 )
 from documents.services import Upload, ingest_inline, ingest_uploads
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import MembershipFactory
 from documents.tests.words import chunk_counts, counted_chunks
 from inference.backends.hashing import HashingEmbedder
 from inference.model_registry import embedders
@@ -35,11 +35,6 @@ from inference.model_registry import embedders
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 PARAGRAPHS = [f"Paragraph {n} speaks of topic{n} at some length. " * 25 for n in range(12)]
-
-
-@pytest.fixture
-def collection() -> Collection:
-    return CollectionFactory()
 
 
 def ingest(collection: Collection, *sources: Source, **options: Any) -> IngestionRun:

@@ -46,11 +46,6 @@ def _embedders(settings: Any) -> None:
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def harbour(alice: Membership) -> Collection:
     """An English and a German document, embedded by the English model, which somebody chose."""
     collection = services.create_collection(

@@ -19,16 +19,10 @@ from documents import tasks
 from documents.ingestion import stored_files
 from documents.models import Collection, Document
 from documents.services import Upload, delete_document, ingest_uploads
-from documents.tests.factories import CollectionFactory
 from documents.validation import validate
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 MINUTE = 60.0
-
-
-@pytest.fixture
-def collection() -> Collection:
-    return CollectionFactory()
 
 
 def bring(collection: Collection, *names: str, text: str = "It waits.") -> None:

@@ -20,7 +20,6 @@ from documents.models import (
     IngestionRun,
 )
 from documents.services import Upload, ingest_inline, ingest_uploads
-from documents.tests.factories import CollectionFactory
 from documents.tests.words import chunk_counts, counted_chunks
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -28,11 +27,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 NEW_VERSION = IngestionRun.Policy.NEW_VERSION
 VOCABULARY = [first + second for first in ascii_lowercase for second in ascii_lowercase]
 PARAGRAPHS = [f"Paragraph {n} speaks of topic{n} at some length. " * 25 for n in range(12)]
-
-
-@pytest.fixture
-def collection() -> Collection:
-    return CollectionFactory()
 
 
 def ingest(

@@ -17,6 +17,7 @@ from documents import run_progress
 from documents.models import IngestionItem, IngestionRun
 from documents.run_progress import stream_progress
 from documents.tests.factories import CollectionFactory, ItemFactory, MembershipFactory, RunFactory
+from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db
 State = IngestionItem.State
@@ -25,11 +26,6 @@ State = IngestionItem.State
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_progress, "POLL_SECONDS", 0.0)
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
 
 
 @pytest.fixture
@@ -153,17 +149,11 @@ def paths(run: IngestionRun) -> list[str]:
     return [f"/runs/{run.pk}/events/", f"/api/v1/runs/{run.pk}/events/"]
 
 
-def client_of(member: Membership) -> Client:
-    client = Client()
-    client.force_login(member.user)
-    return client
-
-
 # Closing an answer closes the connection, which may be in no transaction of a test then.
 @pytest.mark.django_db(transaction=True)
 def test_members_follow_and_outsiders_find_nothing(alice: Membership, run: IngestionRun) -> None:
-    viewer = client_of(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-    outsider = client_of(MembershipFactory())
+    viewer = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
+    outsider = logged_in(MembershipFactory())
     for path in paths(run):
         answer = viewer.get(path, headers={"Accept": "text/event-stream"})
         assert answer.status_code == 200
@@ -180,7 +170,7 @@ def test_members_follow_and_outsiders_find_nothing(alice: Membership, run: Inges
 
 def test_the_last_event_id_is_obeyed(alice: Membership, run: IngestionRun) -> None:
     end(run)
-    client = client_of(alice)
+    client = logged_in(alice)
     for path in paths(run):
         first = [parsed(chunk) for chunk in client.get(path)]
         again = client.get(path, headers={"Last-Event-ID": first[1]["id"]})
@@ -192,7 +182,7 @@ def test_more_streams_than_there_may_be_are_told_when_to_come(
     alice: Membership, run: IngestionRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "stream_slots", sse.StreamSlots(2))
-    client = client_of(alice)
+    client = logged_in(alice)
     client.raise_request_exception = False
     for path in paths(run):
         held = [client.get(path) for _ in range(2)]
@@ -211,4 +201,4 @@ def test_streams_can_be_switched_off(
     alice: Membership, run: IngestionRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "stream_slots", sse.StreamSlots(0))
-    assert client_of(alice).get(paths(run)[0]).status_code == 503
+    assert logged_in(alice).get(paths(run)[0]).status_code == 503

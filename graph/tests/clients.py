@@ -13,13 +13,6 @@ EDGES = f"{GRAPH}edges/"
 BULK = f"{GRAPH}bulk/"
 
 
-def client_of(member: Membership) -> APIClient:
-    """Logged in."""
-    client = APIClient()
-    client.force_login(member.user)
-    return client
-
-
 def colleague(member: Membership, *, role: Role) -> Membership:
     """Another member of the same workspace."""
     return MembershipFactory(workspace=member.workspace, role=role)

@@ -9,11 +9,10 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
     WorkspaceFactory,
 )
 from graph.scopes import GraphScope
-from graph.tests.clients import client_of
+from tests.kit import client_of
 
 
 @pytest.fixture
@@ -25,12 +24,6 @@ def workspace() -> Workspace:
 def scope(workspace: Workspace) -> GraphScope:
     """The whole graph of the workspace."""
     return GraphScope(workspace.pk)
-
-
-@pytest.fixture
-def alice() -> Membership:
-    """An owner."""
-    return MembershipFactory()
 
 
 @pytest.fixture

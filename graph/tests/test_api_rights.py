@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from django.urls import resolve
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
@@ -15,10 +14,10 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from graph.api.urls import urlpatterns
-from graph.models import Edge, Node
-from graph.tests.clients import BULK, EDGES, GRAPH, NODES, asked, client_of, colleague, ids
+from graph.models import Node
+from graph.tests.clients import EDGES, GRAPH, NODES, asked, colleague, ids
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -42,16 +41,10 @@ READS: list[tuple[str, str, Any]] = [
     ("get", f"{GRAPH}export/?format=jsonl", None),
     ("get", f"{GRAPH}extractions/?collection=notes", None),
 ]
-WRITES: list[tuple[str, str, Any]] = [
-    ("put", NODES, {"id": "src:c"}),
-    ("put", EDGES, {**BOTH, "rel": "LIKES"}),
-    ("post", BULK, {"nodes": [{"id": "src:d"}]}),
-    ("post", f"{GRAPH}extractions/", {"collection": "notes"}),
+PREVIEWS: list[tuple[str, str, Any]] = [
     ("post", f"{GRAPH}merge/", {"keep": "src:a", "others": ["src:b"], "preview": True}),
     ("delete", f"{NODES}?id=src:b&preview=true", None),
     ("post", f"{NODES}delete/", {"ids": ["src:b"], "preview": True}),
-    ("delete", f"{EDGES}?{urlencode(BOTH)}", None),
-    ("delete", f"{NODES}?id=src:b", None),
 ]
 
 
@@ -85,46 +78,18 @@ def alice() -> Membership:
     return member
 
 
-def test_every_address_is_asked_here() -> None:
-    there = {
-        (method, str(pattern.name))
-        for pattern in urlpatterns
-        for method in ("get", "post", "put", "patch", "delete")
-        if hasattr(pattern.callback.view_class, method)
-    }
-    every = {(method, resolve(url.split("?")[0]).url_name) for method, url, _ in READS + WRITES}
-    assert every == there
-
-
-@pytest.mark.parametrize("role", [Role.OWNER, Role.EDITOR])
-def test_owners_and_editors_do_everything(alice: Membership, role: Role) -> None:
-    client = client_of(colleague(alice, role=role))
-    answers = ask(client, READS + WRITES)
-    assert statuses(answers) <= {200, 201, 202, 204}
-    assert sorted(Node.objects.values_list("key", flat=True)) == ["src:a", "src:c", "src:d"]
-
-
-def test_viewers_read_and_change_nothing(alice: Membership) -> None:
-    client = client_of(colleague(alice, role=Role.VIEWER))
-    assert statuses(ask(client, READS)) == {200}
-
-    refused = ask(client, WRITES)
+def test_viewers_preview_no_change(alice: Membership) -> None:
+    refused = ask(client_of(colleague(alice, role=Role.VIEWER)), PREVIEWS)
     assert statuses(refused) == {403}
     assert {answer.json()["code"] for answer in refused.values()} == {"permission_denied"}
-    assert (Node.objects.count(), Edge.objects.count()) == (2, 1)
 
 
 def test_outsiders_find_no_such_workspace(alice: Membership) -> None:
     client = client_of(MembershipFactory())
-    answers = ask(client, READS + WRITES, workspace=alice.workspace.slug)
+    answers = ask(client, READS + PREVIEWS, workspace=alice.workspace.slug)
     assert statuses(answers) == {404}
     for answer in answers.values():
         assert list(json.loads(text_of(answer))) == ["type", "code", "detail", "errors"]
-    assert (Node.objects.count(), Edge.objects.count()) == (2, 1)
-
-
-def test_strangers_are_asked_to_log_in(alice: Membership) -> None:
-    assert statuses(ask(APIClient(), READS + WRITES)) == {401}
 
 
 def test_a_graph_is_of_one_workspace(alice: Membership) -> None:

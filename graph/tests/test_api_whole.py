@@ -14,8 +14,9 @@ from documents.tests.factories import (
     MembershipFactory,
 )
 from graph.models import Edge, Extraction, Node
-from graph.tests.clients import BULK, GRAPH, asked, client_of, put_edge, put_node
+from graph.tests.clients import BULK, GRAPH, asked, put_edge, put_node
 from graph.tests.factories import make_extracted
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 MERGE = f"{GRAPH}merge/"

@@ -1,9 +1,6 @@
 """A million or one: all or none, each once, and only what is new is written."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Barrier
 
 import pytest
 from django.db import connection, transaction
@@ -29,6 +26,7 @@ from graph.services import (
 from graph.services.upsert import UpsertResult
 from graph.tests.plain_graph import PlainGraph, stored
 from graph.tests.test_keys import of_size
+from tests.kit import at_once
 
 
 def make_scope() -> GraphScope:
@@ -121,21 +119,6 @@ def test_another_workspace_has_nodes_of_its_own() -> None:
     assert stored(scope).nodes["ent:name:a"][2] == {"of": "a"}
     with pytest.raises(MissingNode):
         upsert_edge(scope=make_scope(), source="ent:name:a", rel="R", target="ent:name:b")
-
-
-def at_once(*works: Callable[[], object]) -> list[object]:
-    """Each in a thread and a connection of its own, as nearly at one moment as can be."""
-    start = Barrier(len(works))
-
-    def run(work: Callable[[], object]) -> object:
-        try:
-            start.wait(timeout=10)
-            return work()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(works)) as threads:
-        return list(threads.map(run, works))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -29,11 +29,6 @@ State = Extraction.State
 TEXT = "Ada Lovelace wrote notes on the Analytical Engine. See [setup](setup.md) and has_chat()."
 
 
-@pytest.fixture
-def collection() -> Collection:
-    return CollectionFactory()
-
-
 def ingest(collection: Collection, key: str, text: str, **declared: Any) -> IngestionRun:
     return ingest_inline(collection=collection, sources=[text_source(key, text, **declared)])
 

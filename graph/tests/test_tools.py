@@ -31,12 +31,6 @@ def scope_of(member: Membership) -> GraphScope:
 
 
 @pytest.fixture
-def alice() -> Membership:
-    """An owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
 def scope(alice: Membership) -> GraphScope:
     """Hers, with two nodes, an edge, and a note that mentions one of them."""
     ada = make_node(

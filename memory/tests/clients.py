@@ -13,13 +13,6 @@ FACTS = f"{MEMORY}facts/"
 SEARCH = f"{MEMORY}search/"
 
 
-def client_of(member: Membership) -> APIClient:
-    """Logged in."""
-    client = APIClient()
-    client.force_login(member.user)
-    return client
-
-
 def colleague(member: Membership, *, role: Role) -> Membership:
     """Another member of the same workspace."""
     return MembershipFactory(workspace=member.workspace, role=role)

@@ -4,13 +4,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from documents.tests.factories import MembershipFactory
-from memory.tests.clients import client_of
-
-
-@pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
+from tests.kit import client_of
 
 
 @pytest.fixture

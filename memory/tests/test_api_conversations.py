@@ -8,7 +8,8 @@ from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
 from memory.models import ExtractionItem
-from memory.tests.clients import MEMORY, client_of, colleague
+from memory.tests.clients import MEMORY, colleague
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 CONVERSATIONS = f"{MEMORY}conversations/"

@@ -6,7 +6,8 @@ import pytest
 from rest_framework.test import APIClient
 
 from documents.tests.factories import MembershipFactory
-from memory.tests.clients import MEMORY, archive, client_of, put_fact
+from memory.tests.clients import MEMORY, archive, put_fact
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 SYSTEM = {"role": "system", "content": "Be kind."}

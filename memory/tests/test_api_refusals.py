@@ -11,7 +11,6 @@ from memory.tests.clients import CONTEXTS, FACTS, MEMORY, SEARCH
 
 pytestmark = pytest.mark.django_db
 CITY = f"{FACTS}city/"
-CLEAR = f"{CONTEXTS}clear/"
 INJECT = f"{MEMORY}inject/"
 LEARN = f"{MEMORY}conversations/"
 TEA = {"role": "user", "content": "tea"}
@@ -28,55 +27,33 @@ def assert_refused(answer: Any, field: str) -> None:
 
 
 HUGE = "x" * 1_000_000
-LONG = "x" * 256
-NO_TEXT = ["", " \n", 7, None, "a\0b", HUGE]
-#: Of each address a good body, and what each field must not be; ... is a field that is missing.
+NO_TEXT = [" \n", 7, None, "a\0b", HUGE]
+#: Of each address a good body, and what each field must not be.
 BODIES: list[tuple[str, str, dict[str, Any], dict[str, list[Any]]]] = [
     (
         "post",
         CONTEXTS,
         {"user_message": "tea"},
         {
-            "user_message": [*NO_TEXT, ..., True, ["tea"], {"text": "tea"}, "ä" * MAX_TEXT_BYTES],
+            "user_message": ["", *NO_TEXT, True, "ä" * MAX_TEXT_BYTES],
             "assistant_response": [HUGE],
-            "conversation": [LONG, 7],
-            "at": [
-                *("yesterday", 1_700_000_000),
-                *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"),
-            ],
-            "user_id": ["ada"],
-            "origin": ["model"],
+            "conversation": [7],
+            "at": [1_700_000_000, "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"],
         },
     ),
-    ("post", CLEAR, {"question": "tea"}, {"question": [..., "", 7]}),
-    ("put", CITY, {"value": "Basel"}, {"value": [*NO_TEXT, ...], "at": ["soon"], "key": ["town"]}),
-    (
-        "post",
-        SEARCH,
-        {"query": "tea"},
-        {
-            "query": [..., " ", 7, "x" * 4001],
-            "max_results": [0, 101],
-            "threshold": [1.1, "high"],
-            "recency": [-1],
-            "mode": ["magic"],
-            "now": ["2026-01-01T00:00:00Z"],
-        },
-    ),
+    ("post", f"{CONTEXTS}clear/", {"question": "tea"}, {"question": [7]}),
+    ("put", CITY, {"value": "Basel"}, {"value": NO_TEXT}),
+    ("post", SEARCH, {"query": "tea"}, {"query": [" ", 7]}),
     (
         "post",
         INJECT,
         {"messages": [TEA]},
         {
-            "messages": [..., [], "tea"],
             "messages.0": [
                 *(["tea"], [{"content": "tea"}], [{"role": 7, "content": "tea"}]),
                 [{"role": "user", "content": ["tea"]}],
             ],
             "messages.1": [[TEA, {"role": "user", "content": 7}]],
-            "max_tokens": [-1],
-            "max_context": [21],
-            "threshold": [2],
         },
     ),
     (
@@ -84,10 +61,7 @@ BODIES: list[tuple[str, str, dict[str, Any], dict[str, list[Any]]]] = [
         LEARN,
         {"conversation": "c", "messages": [TEA]},
         {
-            "conversation": [..., "", LONG],
-            "messages": [[]],
             "messages.0": [[{**TEA, "at": 7}], [{**TEA, "at": "x"}]],
-            "at": ["x"],
         },
     ),
 ]
@@ -100,7 +74,7 @@ def test_bodies_that_cannot_be(
     for field, values in faults.items():
         for value in values:
             name = field.partition(".")[0]
-            body = {key: each for key, each in {**good, name: value}.items() if each is not ...}
+            body = {**good, name: value}
             if value == " \n" and url == CONTEXTS:
                 body["assistant_response"] = "\t"  # else it is a turn with an answer only
             assert_refused(getattr(client, method)(url, body), field)
@@ -123,7 +97,6 @@ def test_half_a_character_is_no_text(client: APIClient) -> None:
         (CONTEXTS, "user_id=&user_id=ada", "user_id"),
         (CONTEXTS, "userid=ada", "userid"),
         (CONTEXTS, "conversation=a%00b", "conversation"),
-        (CONTEXTS, "page_size=0", "page_size"),
         (FACTS, "as_of=then", "as_of"),
         (FACTS, "cursor=cD1hJTAwYg==", "cursor"),
         (CITY, "as_of=2026-13-01", "as_of"),

@@ -12,18 +12,9 @@ from accounts.models import Membership, Role
 from documents.tests.factories import MembershipFactory
 from memory.api.urls import urlpatterns
 from memory.models import Context, ExtractionItem, Fact
-from memory.tests.clients import (
-    CONTEXTS,
-    FACTS,
-    MEMORY,
-    SEARCH,
-    archive,
-    client_of,
-    colleague,
-    put_fact,
-    said,
-)
+from memory.tests.clients import CONTEXTS, FACTS, MEMORY, SEARCH, archive, colleague, put_fact, said
 from memory.tests.factories import make_scope, remember
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -166,10 +157,6 @@ def test_outsiders_find_no_such_workspace(alice: Membership, charlie: Membership
         answers = ask_everything(client, workspace=alice.workspace.slug, **named)
         assert statuses(answers) == all_of_them(404), user_id
     assert rows() == (1, 0, 0)
-
-
-def test_strangers_are_asked_to_log_in() -> None:
-    assert statuses(ask_everything(APIClient())) == all_of_them(401)
 
 
 def test_editors_work_on_the_memory_of_users_they_name(alice: Membership, bea: Membership) -> None:

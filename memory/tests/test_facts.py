@@ -1,13 +1,10 @@
 """A key has one value now, and what it was is not forgotten until it is."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from itertools import pairwise
-from threading import Barrier
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
@@ -21,6 +18,7 @@ from memory.services import (
     set_fact,
 )
 from memory.tests.factories import NOW, make_scope, remember
+from tests.kit import at_once
 
 
 def day(number: int) -> datetime:
@@ -101,21 +99,6 @@ def test_the_database_itself_allows_one_current_value() -> None:
         Fact.objects.create(
             workspace_id=scope.workspace_id, user_id=scope.user_id, key="location", value="Kiel"
         )
-
-
-def at_once(*works: Callable[[], object]) -> list[object]:
-    """Each in a thread and a connection of its own, as nearly at one moment as can be."""
-    start = Barrier(len(works))
-
-    def run(work: Callable[[], object]) -> object:
-        try:
-            start.wait(timeout=10)
-            return work()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(works)) as threads:
-        return list(threads.map(run, works))
 
 
 @pytest.mark.django_db(transaction=True)

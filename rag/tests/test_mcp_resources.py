@@ -23,11 +23,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def alice() -> Membership:
-    return MembershipFactory()
-
-
-@pytest.fixture
 def collection(alice: Membership) -> Any:
     return CollectionFactory(workspace=alice.workspace, slug="handbook", description="How we work.")
 

@@ -18,6 +18,7 @@ from rag.models import Conversation, Message
 from rag.services.answers import Question
 from rag.services.chat import chat
 from rag.tests.asking import chat_server, document, reader
+from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -32,12 +33,6 @@ def alice() -> RagContext:
 @pytest.fixture
 def client(alice: RagContext) -> Client:
     return logged_in(alice)
-
-
-def logged_in(context: RagContext) -> Client:
-    client = Client()
-    client.force_login(context.user)
-    return client
 
 
 def kept(context: RagContext, question: str = MOVE, **how: Any) -> Conversation:

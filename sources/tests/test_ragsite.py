@@ -7,7 +7,6 @@ import pytest
 from django.core.files.base import ContentFile
 
 from accounts.tests.keys import make_key
-from documents.ingestion import pipeline
 from documents.ingestion.sources import text_source
 from documents.models import Collection, Document
 from documents.services.deletion import delete_documents
@@ -16,6 +15,7 @@ from documents.tests.factories import CollectionFactory, MembershipFactory
 from sources import runs, services
 from sources.connectors.base import SourceError
 from sources.models import DataSource, DataSourceRun
+from tests.kit import process_documents
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
@@ -44,16 +44,11 @@ def sites(live_server: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> S
     return Sites(there, CollectionFactory(slug="copy", default_language="en"), options)
 
 
-def work_through() -> None:
-    ids = list(Document.objects.exclude(status="ready").values_list("pk", flat=True))
-    pipeline.embed_documents(pipeline.parse_documents(ids))
-
-
 def read(source: DataSource) -> DataSourceRun:
     services.start_run(source=source, enqueue=False)
     run = runs.work_on(source.pk, seconds=None)
     assert run is not None
-    work_through()
+    process_documents()
     return run
 
 
@@ -79,7 +74,7 @@ def test_documents_come_with_their_files_or_texts_and_go_when_they_go_there(site
     ingest_inline(
         collection=sites.there, sources=[text_source("fares.md", "# Fares\n\nTwo euros.")]
     )
-    work_through()
+    process_documents()
     source = services.create_source(
         collection=sites.here, name="There", connector="ragsite", options=sites.options
     )
@@ -94,7 +89,7 @@ def test_documents_come_with_their_files_or_texts_and_go_when_they_go_there(site
     assert read(source).fetched == 0
     ingest_text(collection=sites.there, key="note", title="A note", text="On Tuesdays.")
     delete_documents(documents=[Document.objects.get(collection=sites.there, title="Bus")])
-    work_through()
+    process_documents()
     run = read(source)
     assert (run.fetched, run.deleted) == (1, 1)
     assert texts(sites.here) == texts(sites.there)

@@ -10,7 +10,6 @@ import pytest
 from django.contrib.auth.models import Group
 
 from common.errors import Conflict, InvalidInput
-from documents.ingestion import pipeline
 from documents.models import Collection, Document
 from documents.tests.factories import CollectionFactory
 from documents.tests.web_server import serving
@@ -29,6 +28,7 @@ from sources.tests.places import (
     file_of,
     opened,
 )
+from tests.kit import process_documents
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -81,14 +81,9 @@ def read(source: DataSource, **options: Any) -> DataSourceRun:
     run = runs.work_on(source.pk, seconds=None)
     assert run is not None
     assert run.is_finished
-    work_through()
+    process_documents()
     source.refresh_from_db()
     return run
-
-
-def work_through() -> None:
-    ids = list(Document.objects.exclude(status="ready").values_list("pk", flat=True))
-    pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
 def texts(collection: Collection) -> dict[str, str]:
@@ -411,7 +406,7 @@ def test_random_changes_and_faults_lose_nothing_and_delete_nothing_that_is_there
         with suppress(KeyboardInterrupt, Conflict):
             services.start_run(source=source, enqueue=False, may_delete_any=True)
             runs.work_on(source.pk, seconds=choose.choice([0.0, None]))
-        work_through()
+        process_documents()
         assert kept & set(files) <= set(texts(collection))
         DataSource.objects.update(
             leased_until="2020-01-01T00:00Z", attempts=0, due_at="2020-01-01T00:00Z"

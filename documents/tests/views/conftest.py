@@ -1,46 +1,15 @@
 """Alice owns a workspace with a letter in it; Bob may read there, Charlie works elsewhere."""
 
 import pytest
-from django.test import Client
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from documents.models import Collection, Document
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
-
-
-def logged_in(member: Membership) -> Client:
-    client = Client()
-    client.force_login(member.user)
-    return client
-
-
-@pytest.fixture
-def alice() -> Membership:
-    """The owner."""
-    return MembershipFactory()
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    """Alice's."""
-    return logged_in(alice)
-
-
-@pytest.fixture
-def bob(alice: Membership) -> Client:
-    """A viewer's."""
-    return logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-
-
-@pytest.fixture
-def charlie() -> Client:
-    """That of the owner of another workspace."""
-    return logged_in(MembershipFactory())
+from tests.kit import bob, charlie, client  # noqa: F401
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from documents.page_cache import page_cache
 from documents.page_images import start_renderer
 from documents.services import delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from documents.tests.views.conftest import logged_in
 from documents.tests.views.reading import parse
 from reading.parsers import ParseError
 from reading.parsers.page_image import render_page
 from reading.tests.factories_pdf import finished, page
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root", "cache")]
 

@@ -96,18 +96,6 @@ def test_a_commands_failures_are_not_offered(client: Client, notes: Collection) 
     assert "The failed files are not stored here." in tree.text_content()
 
 
-def test_viewers_may_not_and_outsiders_find_nothing(
-    bob: Client, charlie: Client, run: IngestionRun
-) -> None:
-    for path in (f"/runs/{run.pk}/cancel/", f"/runs/{run.pk}/retry/"):
-        assert bob.post(path).status_code == 403
-        assert charlie.post(path).status_code == 404
-        assert Client().post(path).status_code == 302
-    assert bob.get(f"/runs/{run.pk}/cancel/").status_code == 403
-    run.refresh_from_db()
-    assert (run.state, run.retries.count()) == ("running", 0)
-
-
 def test_the_page_shows_where_the_time_went(client: Client, notes: Collection) -> None:
     run = RunFactory(collection=notes, timings={"load": 1.0, "parse": 3.0, "embed": 4.0})
     rows = [words(row) for row in page(client, run).xpath("//table[@class='timings']//tr")]

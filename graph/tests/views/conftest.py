@@ -4,24 +4,17 @@ elsewhere."""
 from dataclasses import dataclass
 
 import pytest
-from django.test import Client
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from documents.models import Document
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
 from graph.models import Node
 from graph.tests.factories import make_edge, make_extracted, make_node
-
-
-def logged_in(member: Membership) -> Client:
-    client = Client()
-    client.force_login(member.user)
-    return client
+from tests.kit import bob, charlie, client  # noqa: F401
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +27,6 @@ class Harbour:
     mara: Node
     tobias: Node
     lighthouse: Node
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    """Alice's."""
-    return logged_in(alice)
-
-
-@pytest.fixture
-def bob(alice: Membership) -> Client:
-    """A viewer's."""
-    return logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-
-
-@pytest.fixture
-def charlie() -> Client:
-    """That of the owner of another workspace."""
-    return logged_in(MembershipFactory())
 
 
 @pytest.fixture

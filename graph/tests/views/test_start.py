@@ -108,8 +108,3 @@ def test_options_are_offered_while_typing(client: Client, harbour: Harbour) -> N
     none = parse(client.get("/graph/find/", {"find": "zzzz"}))
     assert none.find(".//li").get("aria-disabled") == "true"
     assert client.get("/graph/find/").status_code == 200
-
-
-@pytest.mark.parametrize("page", ["/graph/", "/graph/elements/", "/graph/about/", "/graph/find/"])
-def test_strangers_log_in_first(page: str) -> None:
-    assert Client().get(page).url.startswith("/login/")

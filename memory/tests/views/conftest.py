@@ -3,51 +3,20 @@
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
-from accounts.models import Membership, Role
-from documents.tests.factories import MembershipFactory
+from accounts.models import Membership
 from memory import services
 from memory.models import Context, Fact
 from memory.scopes import UserScope, account_id
 from memory.tests.factories import remember
-
-
-def logged_in(member: Membership) -> Client:
-    client = Client()
-    client.force_login(member.user)
-    return client
-
-
-@pytest.fixture
-def alice() -> Membership:
-    """The owner."""
-    return MembershipFactory()
+from tests.kit import bob, charlie, client  # noqa: F401
 
 
 @pytest.fixture
 def scope(alice: Membership) -> UserScope:
     """Alice's memory."""
     return UserScope(alice.workspace.pk, account_id(alice.user))
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    """Alice's."""
-    return logged_in(alice)
-
-
-@pytest.fixture
-def bob(alice: Membership) -> Client:
-    """A viewer's."""
-    return logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-
-
-@pytest.fixture
-def charlie() -> Client:
-    """That of the owner of another workspace."""
-    return logged_in(MembershipFactory())
 
 
 @pytest.fixture

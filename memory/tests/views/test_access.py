@@ -14,8 +14,8 @@ from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope, account_id
 from memory.templatetags.memory import visible
 from memory.tests.factories import make_scope, remember
-from memory.tests.views.conftest import logged_in
 from memory.tests.views.reading import body, listed, paths, shown
+from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -29,13 +29,6 @@ HOSTILE = [
     "%2F%00\\",
     "w" * 255,
 ]
-
-
-def test_a_stranger_is_sent_to_the_login(home: Fact) -> None:
-    for path in paths(home):
-        answer = Client().get(path)
-        assert answer.status_code == 302, path
-        assert answer.url.startswith("/login/"), path
 
 
 def test_nobody_but_alice_sees_any_of_her_memory(
