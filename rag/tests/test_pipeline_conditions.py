@@ -59,9 +59,9 @@ def test_what_is_known_of_a_run_can_be_asked_for() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "ends too early"),
-        ("output ==", "ends too early"),
-        ("output == yes", "“yes” is no value"),
+        ("", "incomplete"),
+        ("output ==", "incomplete"),
+        ("output == yes", "“yes” is not a value"),
         ('output contains "yes" output', "not expected"),
         ("(output", "“)” is missing"),
         ("output @ 3", "cannot be read"),

@@ -177,8 +177,8 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
         "timeout",
     }
     assert found["nodes.2.tools"].endswith("of type worker or orchestrator.")
-    assert "There are: llm, worker, router" in found["nodes.0.type"]
-    assert "There are: similarity_search" in found["nodes.3.tools.0"]
+    assert "Choose from: llm, worker, router" in found["nodes.0.type"]
+    assert "Choose from: similarity_search" in found["nodes.3.tools.0"]
     assert "evaluator" in found["edges.2.condition"]
 
 
