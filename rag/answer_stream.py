@@ -72,9 +72,7 @@ class RightsLost(RagsiteError):
     status = 403
 
     def __init__(self) -> None:
-        super().__init__(
-            gettext("What you may see has changed meanwhile, so the answer ends here. Ask again.")
-        )
+        super().__init__(gettext("Your access has changed, so the answer ends here. Ask again."))
 
 
 class AnswerThread:

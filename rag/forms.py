@@ -29,9 +29,7 @@ class DefinitionForm(forms.Form):
     definition = forms.CharField(
         label=gettext_lazy("Definition"),
         max_length=MAX_DEFINITION_CHARACTERS,
-        help_text=gettext_lazy(
-            "JSON. It is checked as a whole when you save it: every fault is told at once."
-        ),
+        help_text=gettext_lazy("JSON. Saving checks the whole definition and lists all errors."),
         widget=forms.Textarea(
             attrs={"rows": 28, "spellcheck": "false", "autocapitalize": "off", "wrap": "off"}
         ),
@@ -44,7 +42,7 @@ class DefinitionForm(forms.Form):
             return json.loads(text)
         except json.JSONDecodeError as error:
             raise forms.ValidationError(
-                gettext("This is no JSON: line {lineno}, column {colno}: {msg}.").format(
+                gettext("This is not JSON: line {lineno}, column {colno}: {msg}.").format(
                     lineno=error.lineno, colno=error.colno, msg=error.msg
                 )
             ) from error

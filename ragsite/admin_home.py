@@ -224,7 +224,7 @@ def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
             {"state__exact": "failed"},
         ),
         (
-            gettext("Judgments"),
+            gettext("Judgements"),
             gettext("used to measure and tune the search"),
             Judgement.objects.all(),
             {},
@@ -241,7 +241,7 @@ def _attention_items(request: HttpRequest) -> Iterator[dict[str, Any]]:
             found = open_questions(days=DAYS, limit=OPEN_QUESTIONS + 1)
             unjudged = sum(not each.judged for each in found[:OPEN_QUESTIONS])
             still = (
-                gettext("; {unjudged} without a judgment").format(unjudged=unjudged)
+                gettext("; {unjudged} without a judgement").format(unjudged=unjudged)
                 if unjudged
                 else ""
             )

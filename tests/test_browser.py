@@ -70,7 +70,7 @@ def test_from_a_file_to_its_passage(visit: Visit, tmp_path: Path) -> None:
 
     page.get_by_role("link", name="Documents").first.click()
     page.get_by_label("Name").fill("Harbour log")
-    page.get_by_role("button", name="Make the collection").click()
+    page.get_by_role("button", name="Create the collection").click()
     page.locator("#id_files").set_input_files([guide, broken])
     expect(page.locator("[data-files] li")).to_have_count(2)
     page.get_by_role("button", name="Upload 2 files").click()

@@ -120,7 +120,7 @@ def test_a_question_is_answered_with_sources_that_open_beside_it(visit: Visit) -
     expect(card.locator("mark").first).to_contain_text("14 March")
     expect(card.locator("summary")).to_be_focused()
 
-    card.get_by_role("link", name="Read it in the document").click()
+    card.get_by_role("link", name="Open in the document").click()
     page.wait_for_url("**#passage")
     expect(page.locator(".passage", has_text="14 March").first).to_be_in_viewport()
 
@@ -144,7 +144,7 @@ def test_a_follow_up_stays_in_the_conversation_which_is_there_again_later(visit:
     page.get_by_role("button", name="Rename").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("onerror")
     page.get_by_role("link", name="Delete this conversation").click()
-    expect(page.get_by_role("main")).to_contain_text("2 questions go for good")
+    expect(page.get_by_role("main")).to_contain_text("permanently deletes 2 questions")
     page.get_by_role("button", name="Delete it").click()
     expect(page.get_by_role("status").first).to_contain_text("is deleted")
     expect(page.get_by_text("Your conversations")).to_have_count(0)
@@ -251,7 +251,7 @@ def test_a_model_that_is_down_is_said_in_words_and_the_question_is_kept(
     page.goto("/chat/")
     turn = asked(page, MOVE)
     expect(turn).to_have_attribute("data-state", "failed")
-    expect(turn.get_by_role("alert")).to_contain_text("The language model does not answer")
+    expect(turn.get_by_role("alert")).to_contain_text("The language model does not respond")
     turn.get_by_role("button", name="Try again").click()
     complete(page.locator(".turn"))
 
@@ -262,7 +262,7 @@ def test_a_broken_connection_keeps_what_came_and_offers_another_try(visit: Visit
     page.goto("/chat/")
     page.route("**/api/v1/chat/", lambda route: route.abort())
     turn = asked(page, MOVE)
-    expect(turn.get_by_role("alert")).to_contain_text("does not answer")
+    expect(turn.get_by_role("alert")).to_contain_text("does not respond")
     expect(page.get_by_label("Your question")).to_have_value(MOVE)
     page.unroute("**/api/v1/chat/")
     turn.get_by_role("button", name="Try again").click()
@@ -338,7 +338,7 @@ def test_an_answer_goes_with_the_document_that_it_quotes(
     delete_document(document=office.documents.get(key="move.md"))
     page.goto(f"/chat/{conversation.pk}/")
     expect(page.locator(".turn")).to_have_attribute("data-state", "removed")
-    expect(page.locator(".turn")).to_contain_text("a document that it quoted was deleted")
+    expect(page.locator(".turn")).to_contain_text("a quoted document was deleted")
     assert "14 March" not in page.content()
     assert visit.serious_findings() == []
 
@@ -415,7 +415,7 @@ def test_a_pipeline_is_tried_and_its_steps_are_looked_at(visit: Visit) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".said")).to_contain_text("14 March")
     expect(page.locator("[data-node='generator']")).to_have_attribute("data-state", "ended")
-    page.get_by_role("link", name="What each step did").click()
+    page.get_by_role("link", name="Steps").click()
     expect(page.get_by_role("heading", name="Steps")).to_be_visible()
     step = page.locator(".span", has_text="similarity_search").first
     step.locator("summary").click()
@@ -453,7 +453,7 @@ def test_a_template_is_copied_changed_and_checked(
     assert "no_such_tool" in box.input_value()
     box.fill(good[:-1])
     page.get_by_role("button", name="Check and save").click()
-    expect(page.get_by_role("main")).to_contain_text("This is no JSON: line")
+    expect(page.get_by_role("main")).to_contain_text("This is not JSON: line")
     box.fill(good)
     page.get_by_role("button", name="Check and save").click()
     expect(page.get_by_role("status").first).to_contain_text("is saved")

@@ -83,7 +83,7 @@ def test_a_run_is_cancelled_and_its_failure_retried(visit: Visit, run: Ingestion
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert visit.serious_findings() == []
     page.get_by_role("link", name="Cancel the run").click()
-    expect(page.get_by_role("main")).to_contain_text("1 that waits is left out")
+    expect(page.get_by_role("main")).to_contain_text("1 waiting file is skipped")
     assert visit.serious_findings() == []
     page.get_by_role("button", name="Cancel the run").click()
     expect(page.locator("#progress")).to_have_attribute("data-state", "cancelled")

@@ -141,7 +141,7 @@ def test_a_site_that_does_not_answer_says_so_and_can_be_asked_again(visit: Visit
     page.route("**/?q=river*", lambda route: route.abort())
     page.get_by_role("searchbox").first.fill("river")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("The site does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("The site does not respond")
     page.unroute("**/?q=river*")
     page.get_by_role("link", name="Search again").click()
     expect(page.locator("[data-hit]").first).to_be_visible()

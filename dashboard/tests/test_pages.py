@@ -122,7 +122,7 @@ def test_a_strange_range_is_the_default(alice: Membership) -> None:
 
 
 def test_without_judgements_quality_tells_how_to_begin(alice: Membership) -> None:
-    assert "No judgments yet" in text(logged_in(alice), QUALITY)
+    assert "No judgements yet" in text(logged_in(alice), QUALITY)
 
 
 def test_quality_is_compared_by_the_questions_that_both_asked(collection: Collection) -> None:

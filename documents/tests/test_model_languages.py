@@ -127,7 +127,7 @@ def test_a_collection_of_a_former_release_is_moved_with_its_next_documents_or_by
     services.update_collection(collection=harbour, automatic_model=True)
     address = reverse("collection", args=["harbour"])
     page = browser(alice).get(address).text
-    assert "The next documents like them have the collection moved to hashing-768" in page
+    assert "The next documents in these languages move the collection to hashing-768" in page
     assert "Move to hashing-768" in page
     more = [text_source("anleger", GERMAN.replace("Fähre", "Anleger"))]
     services.ingest_inline(collection=harbour, sources=more)
@@ -157,7 +157,7 @@ def test_a_page_offers_the_better_model_of_this_release(
     EmbeddingSpace.objects.filter(pk=new.pk).update(model_name="bge-small-en-v1.5", is_default=True)
     address = reverse("collection", args=["harbour"])
     page = browser(alice).get(address).text
-    assert "Its documents were prepared with all-MiniLM-L6-v2, a model of an earlier" in page
+    assert "Its documents use all-MiniLM-L6-v2, the model of an earlier" in page
     assert "Move to bge-small-en-v1.5" in page
     bob = browser(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
     assert "prepared with all-MiniLM-L6-v2" not in bob.get(address).text

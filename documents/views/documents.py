@@ -446,9 +446,7 @@ def _saved_message(embedded: int) -> str:
         return gettext("The passage is found by its new words from now on. No other was touched.")
     others = embedded - 1
     return ngettext(
-        "The passage is found by its new words from now on, with {number} neighbour that shares"
-        " them.",
-        "The passage is found by its new words from now on, with {number} neighbours that share"
-        " them.",
+        "The passage is now found by its new words, with {number} neighbor that shares them.",
+        "The passage is now found by its new words, with {number} neighbors that share them.",
         others,
     ).format(number=others)

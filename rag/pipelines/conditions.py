@@ -166,7 +166,7 @@ def _tokens(text: str) -> Iterator[_Token]:
             start = len(text) - len(text[at:].lstrip())
             raise ConditionError(
                 gettext(
-                    "At character {position}: “{text}” cannot be read. Texts stand in"
+                    "At character {position}: “{text}” is not valid. Put texts in"
                     ' quotes, as in output contains "yes".'
                 ).format(position=start + 1, text=text[start : start + 10])
             )
@@ -210,9 +210,10 @@ class _ConditionParser:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ConditionError(
-                gettext("It is nested more than {limit} deep. Split it over gates.").format(
-                    limit=MAX_DEPTH
-                )
+                gettext(
+                    "The condition is nested more than {limit} levels deep. Split it over"
+                    " several gates."
+                ).format(limit=MAX_DEPTH)
             )
         try:
             if self._take("not"):
@@ -237,7 +238,7 @@ class _ConditionParser:
     def _value(self) -> Condition:
         token = self._peek()
         if token is None:
-            raise ConditionError(gettext("It ends too early: a value is missing."))
+            raise ConditionError(gettext("The condition is incomplete: a value is missing."))
         self._next += 1
         if token.kind == "text":
             return _constant(
@@ -257,8 +258,8 @@ class _ConditionParser:
             return self._fields(token.text)
         raise ConditionError(
             gettext(
-                "At character {position}: “{text}” is no value. Known names are {names};"
-                " texts stand in quotes."
+                "At character {position}: “{text}” is not a value. Use {names}, or a"
+                " text in quotes."
             ).format(position=token.at + 1, text=token.text, names=", ".join(NAMES))
         )
 
@@ -271,7 +272,9 @@ class _ConditionParser:
                 index = self._expect_kind("number", gettext(gettext("a position such as 0")))
                 if not index.isdigit():
                     raise ConditionError(
-                        gettext("[{index}] is no position. They count from 0.").format(index=index)
+                        gettext("[{index}] is not a position. Positions count from 0.").format(
+                            index=index
+                        )
                     )
                 path.append(int(index))
                 self._expect("]")
@@ -281,7 +284,7 @@ class _ConditionParser:
             return lambda facts: facts.get(name)
         if name != "output":
             raise ConditionError(
-                gettext("Only output has fields, {name} has none.").format(name=name)
+                gettext("Only output has fields; {name} has none.").format(name=name)
             )
         return lambda facts: json_at_path(facts.get(name), path)
 
@@ -303,7 +306,7 @@ class _ConditionParser:
                     position=token.at + 1, text=text
                 )
                 if token
-                else gettext("It ends too early: “{text}” is missing.").format(text=text)
+                else gettext("The condition is incomplete: “{text}” is missing.").format(text=text)
             )
 
     def _expect_kind(self, kind: str, what: str) -> str:

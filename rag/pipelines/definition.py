@@ -126,7 +126,7 @@ _MAX_TASKS_OPTION = NodeOption("max_tasks", "integer", "Sub-tasks, at most.", 5,
 _NODE_TYPES = (
     NodeType(
         "llm",
-        gettext_noop("Asks the chat model once; its words are the output."),
+        gettext_noop("Asks the chat model once and outputs its reply."),
         "if there is one",
     ),
     NodeType(
@@ -144,7 +144,7 @@ _NODE_TYPES = (
     ),
     NodeType(
         "gate",
-        gettext_noop("Lets pass what meets its condition."),
+        gettext_noop("Passes input that meets its condition."),
         "never",
         prompt=False,
         options=(
@@ -153,16 +153,14 @@ _NODE_TYPES = (
     ),
     NodeType(
         "aggregator",
-        gettext_noop("Joins what its parents hand over."),
+        gettext_noop("Joins the outputs of its parents."),
         "never",
         prompt=False,
         options=(NodeOption("separator", "text", "Between two of them.", "\n\n", high=200),),
     ),
     NodeType(
         "orchestrator",
-        gettext_noop(
-            "Plans sub-tasks and has them done at the same time, none knowing of the others."
-        ),
+        gettext_noop("Plans independent subtasks and runs them in parallel."),
         "always",
         tools=True,
         turns=5,
@@ -170,9 +168,7 @@ _NODE_TYPES = (
     ),
     NodeType(
         "evaluator",
-        gettext_noop(
-            "Scores what it is given from 0 to 1; below `threshold` its loop edge leads back."
-        ),
+        gettext_noop("Scores its input from 0 to 1; below `threshold` its loop edge leads back."),
         "always",
         turns=DEFAULT_ROUNDS,
         options=(
@@ -195,14 +191,14 @@ _NODE_TYPES = (
     ),
     NodeType(
         "synthesizer",
-        gettext_noop("Makes one answer with citations of what its parents hand over."),
+        gettext_noop("Combines the outputs of its parents into one answer with citations."),
         "if there is one",
     ),
     NodeType(
         "coordinator",
         gettext_noop(
-            "Assigns steps to its workers and has them done one after the other, each knowing what"
-            " came of those before."
+            "Assigns steps to its workers one after the other. Each sees the results of"
+            " earlier steps."
         ),
         "always",
         turns=5,

@@ -81,9 +81,9 @@ class FieldReader:
             )
         for name in self._values:
             if name not in known:
-                message = gettext(
-                    "This field is not known here. Known are: {known}. {cure}"
-                ).format(known=", ".join(known), cure=cure(name))
+                message = gettext("This field is unknown. Use {known}. {cure}").format(
+                    known=", ".join(known), cure=cure(name)
+                )
                 self.fault(name, message.rstrip())
 
     def at(self, name: str) -> str:
@@ -114,7 +114,7 @@ class FieldReader:
         if len(value) > most:
             self.fault(
                 name,
-                gettext("At most {most} characters, and here are {length}.").format(
+                gettext("This has {length} characters; {most} are allowed.").format(
                     most=format_number(most),
                     length=format_number(len(value)),
                 ),
@@ -167,7 +167,7 @@ class FieldReader:
         if len(value) > most:
             self.fault(
                 name,
-                gettext("At most {most}, and here are {length}.").format(
+                gettext("The list has {length} entries; the limit is {most}.").format(
                     most=most, length=len(value)
                 ),
             )
@@ -199,7 +199,7 @@ def read_edges(definition: FieldReader, types: Mapping[str, str], faults: FaultL
             if (edge.source, edge.route) in routes:
                 reader.fault(
                     "name",
-                    gettext("The router has another edge called “{route}”.").format(
+                    gettext("The router has another edge named “{route}”.").format(
                         route=edge.route
                     ),
                 )
@@ -209,7 +209,9 @@ def read_edges(definition: FieldReader, types: Mapping[str, str], faults: FaultL
         if type == "router" and not any(edge.source == id for edge in edges):
             faults.add(
                 f"nodes.{at}",
-                gettext("The router “{name}” has no edge to choose. Add some.").format(name=id),
+                gettext("The router “{name}” has no edges to choose from. Add some.").format(
+                    name=id
+                ),
             )
     return edges
 
@@ -221,7 +223,7 @@ def _read_edge(reader: FieldReader, types: Mapping[str, str]) -> Edge:
             known = ", ".join(types) or "none"
             reader.fault(
                 end,
-                gettext("There is no node “{name}”. There are: {known}.").format(
+                gettext("The node “{name}” does not exist. Choose from: {known}.").format(
                     name=id, known=known
                 ),
             )
@@ -236,7 +238,7 @@ def _read_edge(reader: FieldReader, types: Mapping[str, str]) -> Edge:
     _check_edge_condition(reader, edge, types.get(edge.source, ""))
     if edge.type != "loop" and edge.max_iter is not None:
         reader.fault(
-            "max_iter", gettext("Only loops have rounds. Leave it out, or make it a loop.")
+            "max_iter", gettext("Only loops have rounds. Leave this out, or make the edge a loop.")
         )
     return edge
 
@@ -249,22 +251,23 @@ def _text_or_empty(reader: FieldReader, name: str) -> str:
 def _check_edge_condition(reader: FieldReader, edge: Edge, type: str) -> None:
     if type == "router":
         if edge.type == "loop":
-            reader.fault(
-                "type", gettext("A router does not lead back. Let a gate or an evaluator do it.")
-            )
+            reader.fault("type", gettext("A router cannot lead back. Use a gate or an evaluator."))
         elif edge.condition:
             reader.fault(
-                "condition", gettext("A router chooses by name: give the edge a name instead.")
+                "condition", gettext("A router chooses by name. Give the edge a name instead.")
             )
         return
     if edge.name:
-        reader.fault("name", gettext("Only the edges of a router have names. Leave it out."))
+        reader.fault("name", gettext("Only the edges of a router have names. Leave this out."))
     if edge.type == "conditional" and not edge.condition:
         reader.fault(
-            "condition", gettext("A conditional edge needs one, such as: output contains “yes”.")
+            "condition",
+            gettext("A conditional edge needs a condition, such as: output contains “yes”."),
         )
     if edge.type == "direct" and edge.condition:
-        reader.fault("condition", gettext("A direct edge has none. Make the edge conditional."))
+        reader.fault(
+            "condition", gettext("A direct edge has no condition. Make the edge conditional.")
+        )
     for name in sorted(_condition_names(reader, "condition", edge.condition)):
         if type not in NODE_TYPES_WITH_NAME.get(name, (type,)):
             reader.fault(
@@ -323,13 +326,13 @@ def parse_definition(value: Any, *, site: SiteCapabilities = ANY_SITE) -> Defini
         for at, node in enumerate(reader.items("nodes", most=MAX_NODES))
     ]
     if not nodes:
-        reader.fault("nodes", gettext("A pipeline has one node at least."))
+        reader.fault("nodes", gettext("A pipeline needs at least one node."))
     types: dict[str, str] = {}
     for at, node in enumerate(nodes):
         if node.id in types:
             faults.add(
                 f"nodes.{at}.id",
-                gettext("There is another node “{name}”. Name one otherwise.").format(name=node.id),
+                gettext("Another node is named “{name}”. Rename one of them.").format(name=node.id),
             )
         types.setdefault(node.id, node.type)
     edges = read_edges(reader, types, faults)
@@ -338,7 +341,7 @@ def parse_definition(value: Any, *, site: SiteCapabilities = ANY_SITE) -> Defini
         known = ", ".join(types) or "none"
         reader.fault(
             "entry_node",
-            gettext("There is no node “{entry}”. There are: {known}.").format(
+            gettext("The node “{entry}” does not exist. Choose from: {known}.").format(
                 entry=entry, known=known
             ),
         )
@@ -373,7 +376,7 @@ def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) 
         takers = [kind.name for kind in NODE_TYPES.values() if name in kind.fields]
         if not takers:
             return ""
-        return gettext("It belongs to a node of type {names}.").format(
+        return gettext("This field belongs to nodes of type {names}.").format(
             names=gettext(" or ").join(takers)
         )
 
@@ -382,7 +385,7 @@ def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) 
         known_types = ", ".join(NODE_TYPES)
         reader.fault(
             "type",
-            gettext("“{type_name}” is no type of node. There are: {known_types}.").format(
+            gettext("“{type_name}” is not a node type. Choose from: {known_types}.").format(
                 type_name=type_name, known_types=known_types
             ),
         )
@@ -434,7 +437,7 @@ def _read_tools(reader: FieldReader, site: SiteCapabilities) -> tuple[str, ...]:
             known = ", ".join(sorted(site.tools))
             reader.fault(
                 place,
-                gettext("There is no tool “{name}”. There are: {known}.").format(
+                gettext("The tool “{name}” does not exist. Choose from: {known}.").format(
                     name=name[:60], known=known
                 ),
             )
@@ -470,14 +473,14 @@ def _read_option(
                     )
                 if called in found:
                     one.fault(
-                        "name", gettext("There is another worker “{called}”.").format(called=called)
+                        "name", gettext("Another worker is named “{called}”.").format(called=called)
                     )
                 prompt = one.text("prompt", most=MAX_PROMPT_CHARACTERS)
                 found.setdefault(called, Worker(called, prompt, _read_tools(one, site)))
             if not found:
                 reader.fault(
                     name,
-                    gettext("A coordinator has one worker at least: {“name”: …, “tools”: […]}."),
+                    gettext("A coordinator needs at least one worker: {“name”: …, “tools”: […]}."),
                 )
             return tuple(found.values())
         case "condition":
@@ -485,9 +488,7 @@ def _read_option(
             for unknown in sorted(_condition_names(reader, name, text) & {"score", "passed"}):
                 reader.fault(
                     name,
-                    gettext("A gate looks at what it is given, and that has no {unknown}.").format(
-                        unknown=unknown
-                    ),
+                    gettext("The input of a gate has no {unknown}.").format(unknown=unknown),
                 )
             return text
         case _:

@@ -149,11 +149,11 @@ def validate_question(question: str, *, most: int, field: str) -> str:
     has more than `most` characters."""
     plain = question.replace("\0", " ").strip()
     if not plain:
-        raise InvalidInput(gettext("There is no question. Write one."), field=field)
+        raise InvalidInput(gettext("The question is empty. Enter one."), field=field)
     if len(plain) > most:
         raise InvalidInput(
             gettext(
-                "A question has at most {most} characters, this one has {length}. Put"
+                "A question has at most {most} characters; this one has {length}. Put"
                 " long texts into a document."
             ).format(
                 most=number_format(most, force_grouping=True),
@@ -303,7 +303,10 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
         raise InvalidInput(str(error), field="model") from error
     if question.whole and chat is None:
         raise InvalidInput(
-            gettext("Only a chat model can be given everything, and there is none. Leave it out."),
+            gettext(
+                "Only a chat model can read whole documents, and none is connected. Leave"
+                " `whole` out."
+            ),
             field="whole",
         )
     asked = replace(
@@ -474,8 +477,8 @@ def _whole(request: AnswerRequest) -> list[Passage]:
     elif request.asked.whole:
         raise InvalidInput(
             gettext(
-                "There is nothing, or more than the {most} tokens that may be put before"
-                " the model whole. Name collections or a filter, raise"
+                "The selection is empty or exceeds the limit of {most} tokens for whole"
+                " documents. Choose collections or a filter, raise"
                 " RAGSITE_RAG_WHOLE_TOKENS, or ask without `whole`."
             ).format(most=number_format(most, force_grouping=True)),
             field="whole",

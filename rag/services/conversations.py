@@ -107,7 +107,7 @@ def get_conversation(*, context: RagContext, id: int) -> Conversation:
     context.require("chat")
     found = own_conversations(context).filter(pk=id).first()
     if found is None:
-        raise NotFound(gettext("There is no such conversation. It may have been deleted."))
+        raise NotFound(gettext("This conversation does not exist. It may have been deleted."))
     return found
 
 
@@ -116,7 +116,7 @@ def question_of_last_answer(conversation: Conversation, answer: int) -> int:
     other message: later messages would lose their context."""
     last, question = [*conversation.messages.order_by("-id")[:2], None, None][:2]
     if last is None or question is None or last.pk != answer:
-        raise Conflict(gettext("Only the last answer can be replaced. Ask anew instead."))
+        raise Conflict(gettext("Only the last answer can be replaced. Ask a new question instead."))
     return int(question.pk)
 
 
@@ -386,11 +386,11 @@ def _create_messages(
     with asynchronous_commit():
         locked = own_conversations(context).select_for_update().filter(pk=conversation.pk).first()
         if locked is None:
-            raise NotFound(gettext("There is no such conversation. It may have been deleted."))
+            raise NotFound(gettext("This conversation does not exist. It may have been deleted."))
         if replaces is not None:
             locked.messages.filter(pk__gte=replaces).delete()
         if locked.messages.count() >= MAX_MESSAGES:
-            raise Conflict(gettext("This conversation is full. Begin a new one."))
+            raise Conflict(gettext("This conversation has reached its limit. Start a new one."))
         locked.title = locked.title or make_title(question)
         locked.collections = list(context.collections)
         locked.save(update_fields=["title", "collections", "updated_at"])

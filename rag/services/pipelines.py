@@ -333,7 +333,7 @@ def get_pipeline(*, context: RagContext, id: str) -> Pipeline:
         return _template(templates()[id])
     known = ", ".join(each.slug for each in list_pipelines(context=context)[:20])
     raise NotFound(
-        gettext("There is no pipeline “{name}”. There are: {known}.").format(
+        gettext("The pipeline “{name}” does not exist. Choose from: {known}.").format(
             name=id[:80], known=known
         )
     )
@@ -415,7 +415,7 @@ def create_pipeline(*, context: RagContext, definition: Any) -> Pipeline:
     except IntegrityError as error:
         raise Conflict(
             gettext(
-                "There is a pipeline “{name}” here. Change that one, or take another id."
+                "A pipeline “{name}” already exists. Change that one, or choose another id."
             ).format(name=checked.id)
         ) from error
     return row
@@ -472,15 +472,16 @@ def _lock_row(context: RagContext, id: str, version: int | None = None) -> Pipel
         if id in templates():
             raise Conflict(
                 gettext(
-                    "“{name}” is a template, which stays. Keep one of this id of your own."
+                    "“{name}” is a template and cannot be changed. Save your own"
+                    " pipeline with this id."
                 ).format(name=id)
             )
         raise NotFound(gettext("There is no pipeline “{name}” here.").format(name=id[:80]))
     if version is not None and version != row.version:
         raise PipelineChanged(
             gettext(
-                "“{name}” is at version {version} by now, not {expected}. Read it again,"
-                " and make your change to that."
+                "“{name}” is now at version {version}, not {expected}. Read it again,"
+                " and apply your change to that version."
             ).format(name=id, version=row.version, expected=version)
         )
     return row

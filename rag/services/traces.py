@@ -234,7 +234,7 @@ def get_trace(*, context: RagContext, id: int) -> Trace:
     context.require("chat")
     found: Trace | None = own_traces(context=context).filter(pk=id).first()
     if found is None:
-        raise NotFound(gettext("There is no such run. It may have been deleted, or be too old."))
+        raise NotFound(gettext("This run does not exist. It may have been deleted, or be too old."))
     return found
 
 
@@ -254,7 +254,7 @@ def delete_trace(*, context: RagContext, id: int) -> None:
     """Delete one of the user's runs. Raises NotFound, and Conflict if it is running."""
     trace = get_trace(context=context, id=id)
     if trace.state == Trace.State.RUNNING:
-        raise Conflict(gettext("The run goes on. Cancel it first."))
+        raise Conflict(gettext("The run is in progress. Cancel it first."))
     trace.delete()
 
 
@@ -264,7 +264,7 @@ def cancel_run(*, context: RagContext, id: int) -> Trace:
     trace = get_trace(context=context, id=id)
     if trace.state != Trace.State.RUNNING:
         raise NotRunning(
-            gettext("The run has ended already: {state}.").format(state=trace.get_state_display())
+            gettext("The run has already ended: {state}.").format(state=trace.get_state_display())
         )
     seconds = round(settings.RAG_ANSWER_SECONDS * 2)
     cache.set(_CANCEL_KEY.format(id=trace.pk), True, seconds)

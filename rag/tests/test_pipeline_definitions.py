@@ -177,15 +177,15 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
         "timeout",
     }
     assert found["nodes.2.tools"].endswith("of type worker or orchestrator.")
-    assert "There are: llm, worker, router" in found["nodes.0.type"]
-    assert "There are: similarity_search" in found["nodes.3.tools.0"]
+    assert "Choose from: llm, worker, router" in found["nodes.0.type"]
+    assert "Choose from: similarity_search" in found["nodes.3.tools.0"]
     assert "evaluator" in found["edges.2.condition"]
 
 
 @pytest.mark.parametrize(
     ("value", "place", "cure"),
     [
-        (whole(), "nodes", "one node at least"),
+        (whole(), "nodes", "at least one node"),
         (
             whole(node("a"), node("b"), edge("a", "b"), edge("b", "b")),
             "edges.1",
@@ -219,11 +219,11 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
             "edges.4",
             "crosses that of edges.3",
         ),
-        (whole(node("r", "router")), "nodes.0", "no edge to choose"),
+        (whole(node("r", "router")), "nodes.0", "no edges to choose from"),
         (
             whole(node("r", "router"), node("a"), edge("r", "a", "conditional", condition="true")),
             "edges.0.condition",
-            "give the edge a name",
+            "Give the edge a name",
         ),
         (
             whole(
@@ -234,18 +234,18 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
                 edge("r", "b", name="x"),
             ),
             "edges.1.name",
-            "another edge called “x”",
+            "another edge named “x”",
         ),
         (whole(node("a"), node("b"), edge("a", "b", name="x")), "edges.0.name", "router"),
         (whole(node("a"), node("b"), edge("a", "b", max_iter=2)), "edges.0.max_iter", "loops"),
         (whole(node("a", prompt="x" * (MAX_PROMPT_CHARACTERS + 1))), "nodes.0.prompt", "20,000"),
-        (whole(*(node(f"n{at}") for at in range(MAX_NODES + 1))), "nodes", "At most 50"),
+        (whole(*(node(f"n{at}") for at in range(MAX_NODES + 1))), "nodes", "the limit is 50"),
         (whole(node("g", "gate", condition="score > 0")), "nodes.0.condition", "has no score"),
-        (whole(node("c", "coordinator")), "nodes.0.workers", "one worker at least"),
+        (whole(node("c", "coordinator")), "nodes.0.workers", "at least one worker"),
         (
             whole(node("c", "coordinator", workers=[{"name": "w"}, {"name": "w"}])),
             "nodes.0.workers.1.name",
-            "another worker",
+            "Another worker",
         ),
         (whole(node("e", "evaluator", threshold=2)), "nodes.0.threshold", "from 0 to 1"),
         (whole(node("e", "evaluator", on_exhausted="cry")), "nodes.0.on_exhausted", "best, fail"),

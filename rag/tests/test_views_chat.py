@@ -93,7 +93,7 @@ def test_a_model_that_fails_is_told_with_the_question(client: Client, settings: 
         server.first(Reply({"error": {"message": "no"}}, status=503))
         answer = client.post("/chat/", {"question": MOVE}, follow=True)
     assert states(answer) == ["failed"]
-    assert "The language model does not answer just now" in answer.text
+    assert "The language model does not respond" in answer.text
     assert MOVE in words(parse(answer).find(".//main"))
 
 

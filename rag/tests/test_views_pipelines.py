@@ -80,7 +80,7 @@ def test_a_pipeline_has_a_page(client: Client, name: str) -> None:
 def test_a_pipeline_that_is_not_there_is_said(client: Client) -> None:
     answer = client.get("/pipelines/nope/")
     assert answer.status_code == 404
-    assert "There is no pipeline “nope”" in answer.text
+    assert "The pipeline “nope” does not exist" in answer.text
 
 
 def test_an_editor_keeps_changes_and_deletes_a_pipeline(client: Client, alice: RagContext) -> None:
@@ -95,7 +95,7 @@ def test_an_editor_keeps_changes_and_deletes_a_pipeline(client: Client, alice: R
     stale = client.post("/pipelines/mine/edit/", {**changed, "definition": definition()})
     assert stale.status_code == 400
     assert "Read it again" in stale.text
-    assert "go for good" in client.get("/pipelines/mine/delete/").text.replace("goes", "go")
+    assert "deletes it permanently" in client.get("/pipelines/mine/delete/").text
     client.post("/pipelines/mine/delete/")
     assert not Pipeline.objects.exists()
 
@@ -135,7 +135,7 @@ def test_a_viewer_reads_and_runs_and_is_offered_no_change(alice: RagContext) -> 
 def test_a_pipeline_that_can_be_run_no_more_says_why(client: Client, alice: RagContext) -> None:
     broken = json.loads(definition().replace("similarity_search", "gone_tool"))
     Pipeline.objects.create(workspace=alice.workspace, slug="mine", name="Mine", definition=broken)
-    assert "Cannot be run any more" in client.get("/pipelines/").text
+    assert "No longer runs" in client.get("/pipelines/").text
     assert "gone_tool" in words(parse(client.get("/pipelines/mine/")).find(".//main"))
 
 
@@ -256,7 +256,7 @@ def test_a_trace_shows_nothing_of_what_may_be_read_no_longer(
     delete_document(document=Document.objects.get(key="move.md"))
     page = client.get(f"/traces/{trace.pk}/").text
     assert "14 March" not in page
-    assert "a document that it quoted was deleted" in page
+    assert "a quoted document was deleted" in page
 
 
 # --- the waterfall -------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def turn(request: HttpRequest, pk: int, message: int) -> HttpResponse:
     conversation = _conversation(request, pk)
     rows = list(conversation.messages.filter(pk__lte=message).order_by("-pk")[:2])[::-1]
     if not rows or rows[-1].pk != message or rows[-1].role != Message.Role.ASSISTANT:
-        raise NotFound(gettext("There is no such answer in this conversation."))
+        raise NotFound(gettext("This answer is not part of this conversation."))
     last = conversation.messages.order_by("-pk").values_list("pk", flat=True).first()
     turns = _turns(request, conversation, rows, has_last=last == message)
     return no_store(render(request, "rag/part.html", {"turn": turns[-1]}))

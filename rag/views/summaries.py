@@ -108,7 +108,7 @@ def _respond(
         "here_url": f"{here}{urlencode({'kind': kind})}",
         "kinds": [
             (Summary.Kind.ABOUT, _("What is this about?"), f"{here}kind={Summary.Kind.ABOUT}"),
-            (Summary.Kind.SUMMARY, _("Summarise"), f"{here}kind={Summary.Kind.SUMMARY}"),
+            (Summary.Kind.SUMMARY, _("Summarize"), f"{here}kind={Summary.Kind.SUMMARY}"),
         ],
         "can_write": chat_model() is not None,
     }

@@ -204,38 +204,35 @@ def render_answer(
 
 DEGRADED = {
     "vector": gettext_noop(
-        "Words only. The model that compares meanings does not answer, so passages that say"
-        " the same in other words are missing."
+        "Words only. The embedding model does not respond, so passages with the same"
+        " meaning in other words are missing."
     ),
     "rerank": gettext_noop(
-        "Not reranked. The model that reads the best passages again does not answer, so"
-        " they stand in the order of words and meaning."
+        "Not reranked. The reranking model does not respond, so passages are ordered by"
+        " words and meaning."
     ),
 }
 #: Texts by error code; for some the error's own message is shown below.
 FAILURES = {
     "model_unavailable": gettext_noop(
-        "The language model does not answer just now. Try again in a moment, or"
-        " choose another model."
+        "The language model does not respond. Try again in a moment, or choose another model."
     ),
-    "model_refused": gettext_noop(
-        "The language model would not answer this. Ask it in other words."
-    ),
-    "model_empty": gettext_noop("The language model answered nothing. Try again."),
+    "model_refused": gettext_noop("The language model declined to answer. Rephrase the question."),
+    "model_empty": gettext_noop("The answer of the language model was empty. Try again."),
     "model_malformed": gettext_noop(
-        "The language model answered in a form that cannot be read. Try again; if it"
-        " happens again, tell whoever runs the site."
+        "The language model sent an invalid answer. Try again. If the problem continues,"
+        " contact the operator of the site."
     ),
     "model_error": gettext_noop(
-        "The language model could not answer. Try again; if it happens again, tell"
-        " whoever runs the site."
+        "The language model failed. Try again. If the problem continues, contact the"
+        " operator of the site."
     ),
 }
 #: Error codes whose own message is shown too.
 SHOW_ERROR_DETAIL = {"model_refused", "model_empty"}
 DEGRADED_DEFAULT = gettext_noop(
-    "Part of the search did not work ({name}), so something may be missing. Ask again in a minute,"
-    " or tell whoever runs the site."
+    "Part of the search failed ({name}), so results may be incomplete. Ask again in a"
+    " minute, or contact the operator of the site."
 )
 
 

@@ -89,9 +89,7 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
             partial(split_document, weigh=equal_worths, arrange=partial(pack_atoms, share=False)),
         ),
         "window": ChunkerKind(
-            gettext_noop(
-                "A few sentences that slide over the text, so that neighbours share some."
-            ),
+            gettext_noop("A few sentences that slide over the text, so that neighbors share some."),
             split_windows,
             (
                 Option("size", 6, 1, 100, "Sentences of a window, if they fit."),

@@ -246,7 +246,7 @@ def test_pages_hold_every_document_once(client: Client, leaflets: Collection) ->
 def test_a_page_behind_the_last_leads_back(client: Client, leaflet: Document) -> None:
     tree = page(client, q="nausea", page="7")
 
-    assert "There is no page 7" in tree.text_content()
+    assert "Page 7 does not exist" in tree.text_content()
     assert link(tree, "To the first page") == {"q": ["nausea"]}
 
 

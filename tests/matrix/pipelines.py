@@ -59,7 +59,7 @@ def _trace(state: str) -> str:
 
 
 STATES = [
-    State("not-run", lambda world: "/pipelines/research/", "text=It has not run for you yet"),
+    State("not-run", lambda world: "/pipelines/research/", "text=You have not run it yet"),
     State("traces-none", lambda world: "/traces/", ".blank"),
     State("new", lambda world: "/new-pipeline/?from=codegen", "textarea"),
     State(
@@ -73,7 +73,7 @@ STATES = [
     State("run", lambda world: "/pipelines/rag/", ".runstats", prepare=_ran, act=_open_all),
     State("trace", lambda world: _trace("done"), ".cited", act=_open_all),
     State("trace-failed", lambda world: _trace("failed"), ".note.bad", prepare=_failed),
-    State("trace-running", lambda world: _trace("running"), "text=No step has ended yet"),
+    State("trace-running", lambda world: _trace("running"), "text=No step has finished yet"),
     State("traces", lambda world: "/traces/", ".list"),
     State("own", lambda world: "/pipelines/", "#own", prepare=_own),
 ]

@@ -49,8 +49,8 @@ def test_an_editor_may_cancel_and_retry_while_it_works(
 
 def test_cancelling_is_previewed_and_then_done(client: Client, run: IngestionRun) -> None:
     preview = client.get(f"/runs/{run.pk}/cancel/")
-    assert "1 file that is done stays searchable" in " ".join(parse(preview).text_content().split())
-    assert "1 that waits is left out" in " ".join(parse(preview).text_content().split())
+    assert "1 finished file stays searchable" in " ".join(parse(preview).text_content().split())
+    assert "1 waiting file is skipped" in " ".join(parse(preview).text_content().split())
     run.refresh_from_db()
     assert run.state == "running"
     done = client.post(f"/runs/{run.pk}/cancel/", follow=True)

@@ -35,7 +35,7 @@ def test_a_superseded_version_says_so_and_leads_to_the_current_one(
     tree = parse(client.get(f"/documents/notes/{versions[1].pk}/"))
     said = words(tree)
     assert "version 2 of 3" in said
-    assert "Version 2 is superseded: it is read here, and not searched." in said
+    assert "Version 2 is superseded. It can be read here but is not searched." in said
     assert "The second text." in said
     assert href(tree, "Read the current version 3") == f"/documents/notes/{versions[2].pk}/"
     assert href(tree, "Version 1") == f"/documents/notes/{versions[0].pk}/"
