@@ -90,7 +90,7 @@ def parse_query(raw: str) -> Query:
         raise QueryError(
             gettext("The query only says what must not be found. Add a word that must.")
             if excluded
-            else gettext("The query holds no letter and no digit. Type a question or some words.")
+            else gettext("The query has no letters or digits. Enter a question or some words.")
         )
     is_sentence = (unquoted > 0 and raw.endswith(_SENTENCE_ENDS)) or unquoted > MAX_UNQUOTED_WORDS
     text = " ".join([*words, *prefixes])

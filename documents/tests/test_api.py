@@ -157,7 +157,7 @@ def test_who_belongs_nowhere_is_told_so() -> None:
     member.delete()
     answer = client.get(COLLECTIONS)
     assert answer.status_code == 404
-    assert "no workspace" in answer.json()["detail"]
+    assert "not a member of a workspace" in answer.json()["detail"]
 
 
 # --- collections -------------------------------------------------------------------------------

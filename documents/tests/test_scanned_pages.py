@@ -218,7 +218,7 @@ def test_what_is_hard_to_read_says_so_and_the_admin_lists_it(
     client = Client()
     client.force_login(member.user)
     address = reverse("document", args=[collection.slug, hard.pk])
-    assert "Hard to read" in client.get(address).content.decode()
+    assert "Low quality" in client.get(address).content.decode()
     listed = admin_client.get("/admin/documents/document/?ocr=hard").content.decode()
     assert "Hard" in listed
     assert "clear.tif" not in listed

@@ -29,7 +29,7 @@ def test_operators_are_understood(raw: str, meant: Query) -> None:
 
 @pytest.mark.parametrize("raw", ["", "   ", '""', "- * | & ! ( )", "-only -exclusions", "…", "\0"])
 def test_a_query_without_a_word_says_what_to_do(raw: str) -> None:
-    with pytest.raises(QueryError, match=r"[Tt]ype|Add"):
+    with pytest.raises(QueryError, match=r"[Tt]ype|Enter|Add"):
         parse_query(raw)
 
 

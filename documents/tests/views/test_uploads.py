@@ -93,7 +93,7 @@ def test_too_many_files_are_refused_with_the_limit(
     answer = upload(client, *[(f"{number}.txt", b"x") for number in range(3)])
 
     assert answer.status_code == 400
-    assert "More than 2 files" in answer.text
+    assert "more than 2 files" in answer.text
     assert not IngestionRun.objects.exists()
 
 

@@ -78,7 +78,7 @@ def test_a_link_shows_the_text_of_its_original(client: Client, notes: Collection
     first, second = Document.objects.order_by("pk")
     tree = parse(client.get(f"/documents/notes/{second.pk}/"))
     assert "Dear reader, all is well." in words(tree)
-    assert "stored there once" in words(tree)
+    assert "stored and found only there" in words(tree)
     assert href(tree, "First") == f"/documents/notes/{first.pk}/"
     shown = client.get(f"/api/v1/documents/{second.pk}/").json()
     assert (shown["duplicate_of"], shown["chunk_count"], shown["is_searchable"]) == (
