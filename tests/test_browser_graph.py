@@ -267,7 +267,7 @@ def test_where_nothing_can_be_drawn_it_says_so_and_tries_again(visit: Visit, har
     page.route("**/graph/elements/**", lambda route: route.fulfill(status=503, body="no"))
     page.goto(harbour)
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("The site answered 503. The list below says the same.")
+    expect(alert).to_contain_text("The site answered 503. The list below has the same content.")
     page.unroute("**/graph/elements/**")
     alert.get_by_role("button", name="Try again").click()
     drawn(page, 3)

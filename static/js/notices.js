@@ -22,7 +22,7 @@
     if (event.detail.successful) say(navigator.onLine ? "" : OFFLINE);
   });
   document.addEventListener("htmx:sendError", () =>
-    say(navigator.onLine ? gettext("The site does not answer. Wait a moment, then try again.") : OFFLINE));
+    say(navigator.onLine ? gettext("The site does not respond. Wait a moment, then try again.") : OFFLINE));
   document.addEventListener("htmx:responseError", (event) => {
     const { status } = event.detail.xhr;
     const text = status >= 500

@@ -8,7 +8,7 @@ export class Refusal extends Error {
   }
 }
 
-const AWAY = gettext("The site does not answer. Look whether you are connected, then try again.");
+const AWAY = gettext("The site does not respond. Check your connection, then try again.");
 const BROKEN = gettext("The connection broke before the answer was complete. Try again.");
 
 // Yields {name, data} until the answer is complete; throws Refusal in words for a person.
