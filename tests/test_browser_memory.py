@@ -87,7 +87,7 @@ def test_a_fact_from_its_first_value_to_forgetting(
     expect(row).to_have_count(0)
     page.get_by_role("link", name="No longer true").click()
     page.get_by_role("link", name="Forget: Home city").click()
-    expect(page.get_by_role("main")).to_contain_text("All its 2 values go for good")
+    expect(page.get_by_role("main")).to_contain_text("permanently deletes all its 2 values")
     page.get_by_role("button", name="Forget it").click()
     expect(page.get_by_role("heading", name="The memory is empty")).to_be_visible()
     visit.close()
