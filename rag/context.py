@@ -10,11 +10,12 @@ from django.utils.translation import gettext
 from accounts.api_keys import ScopeMissing, collections_of, scopes_of
 from accounts.models import Workspace
 from common.errors import NotFound
+from documents.models import Collection, Document
 from graph.scopes import GraphScope, graph_scope
 from inference.cancellation import Cancelled
 from memory.scopes import UserScope, scope_of, user_scope
 from rag.answering.evidence import passages_from_hits
-from rag.events import Passage
+from rag.events import Passage, SearchedScope
 from search.filters import all_of, read_filter
 from search.query_options import scope_for, site_scope
 from search.results import Hit, Scope
@@ -121,6 +122,23 @@ class RagContext:
         if filter is None:
             return scope
         return replace(scope, filter=all_of([scope.filter, read_filter(filter)]))
+
+    def describe_search(self, scope: Scope | None = None) -> SearchedScope:
+        """What a search in `scope`, by default all of the context, looks at."""
+        scope = self.search_scope() if scope is None else scope
+        collections = Collection.objects.filter(pk__in=scope.collection_ids).order_by("name", "pk")
+        readable = (
+            Document.objects.all() if self.user is None else Document.objects.visible_to(self.user)
+        )
+        searched = readable.current().filter(
+            collection__in=scope.collection_ids, status=Document.Status.READY
+        )
+        return SearchedScope(
+            dict(collections.values_list("slug", "name")),
+            documents=searched.count(),
+            is_filtered=scope.is_filtered,
+            is_limited=len(scope.collection_ids) < len(scope.visible_ids),
+        )
 
     @property
     def memory_scope(self) -> UserScope | None:

@@ -75,6 +75,9 @@ class Passage:
 
 GeneratorKind = Literal["extractive", "model", "pipeline"]
 FinishReason = Literal["stop", "length", "refused", "tool_calls"]
+#: How sure it is that the documents answer: `high` is quoted as the answer, `low` with the remark
+#: that it may be none, `none` is refused.
+Confidence = Literal["high", "low", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,9 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """Passages found for `query`, which may be a rewritten question. `refused` says that none of
-    them answers it, `missing` which names and numbers of it none of them mentions. `degraded` names
-    parts of the search that failed."""
+    """Passages found for `query`, which may be a rewritten question. `confidence` says how sure it
+    is that they answer it, `missing` which names and numbers of it none of them mentions.
+    `degraded` names parts of the search that failed."""
 
     name: ClassVar[str] = "retrieval"
 
@@ -129,14 +132,19 @@ class Retrieval:
     passages: tuple[Passage, ...]
     elapsed_ms: float
     degraded: tuple[str, ...] = ()
-    refused: bool = False
+    confidence: Confidence = "high"
     missing: tuple[str, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        return self.confidence == "none"
 
     def data(self) -> dict[str, Any]:
         return {
             "query": self.query,
             "passages": [passage_data(passage) for passage in self.passages],
             "degraded": list(self.degraded),
+            "confidence": self.confidence,
             "refused": self.refused,
             "missing": list(self.missing),
             "elapsed_ms": self.elapsed_ms,
@@ -196,17 +204,47 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Result of checking the answer: whether it is a refusal, sentences without support (`text`,
-    with its offsets `start` and `end` in the answer), and how many citations of unknown passages
-    were removed."""
+class SearchedScope:
+    """What was searched before a refusal: `collections` by slug, with their names, and how many
+    `documents` they have. `is_filtered` and `is_limited`: a filter or a choice of collections
+    narrowed the search."""
 
-    refused: bool = False
-    unsupported: tuple[Mapping[str, Any], ...] = ()
-    dropped_citations: int = 0
+    collections: Mapping[str, str]
+    documents: int
+    is_filtered: bool = False
+    is_limited: bool = False
 
     def data(self) -> dict[str, Any]:
-        return {**asdict(self), "unsupported": list(self.unsupported)}
+        return {
+            "collections": list(self.collections),
+            "documents": self.documents,
+            "filtered": self.is_filtered,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Result of checking the answer: how sure it is (`none` is a refusal), sentences without
+    support (`text`, with its offsets `start` and `end` in the answer), how many citations of
+    unknown passages were removed, and what was searched, where nothing was found that answers."""
+
+    confidence: Confidence = "high"
+    unsupported: tuple[Mapping[str, Any], ...] = ()
+    dropped_citations: int = 0
+    searched: SearchedScope | None = None
+
+    @property
+    def refused(self) -> bool:
+        return self.confidence == "none"
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "confidence": self.confidence,
+            "refused": self.refused,
+            "unsupported": list(self.unsupported),
+            "dropped_citations": self.dropped_citations,
+            "searched": self.searched.data() if self.searched else None,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

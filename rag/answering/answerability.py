@@ -1,5 +1,5 @@
 """Whether the passages found can answer the question at all: term coverage and a logistic
-regression, fitted in docs/decisions/0070 and 0078. Begin with `judge_answerability`. Without
+regression, fitted in docs/decisions/0070 and 0078. Begin with `judge_confidence`. Without
 Django."""
 
 import re
@@ -11,7 +11,7 @@ from math import exp, log
 from rag.answering.extractive import ExtractiveAnswer
 from rag.answering.groundedness import content_stems, names_and_numbers
 from rag.answering.phrases import QUESTION_WORDS
-from rag.events import Passage
+from rag.events import Confidence, Passage
 
 #: Document count for IDF in smaller collections, where nothing would be rare.
 MIN_CHUNKS = 100
@@ -73,11 +73,11 @@ def missing_names(question: str, passage: Passage) -> float:
     return len(missing) / len(wanted) if wanted else 0.0
 
 
-#: Below this confidence the question is refused.
-CONFIDENCE_THRESHOLD = 0.5
-#: The same for passages in another language, after a reranker found that those in the question's
-#: own do not answer it.
-SECOND_CONFIDENCE_THRESHOLD = 0.8
+#: From this confidence on an answer is sure, and below the low one the question is refused.
+HIGH_CONFIDENCE, LOW_CONFIDENCE = 0.5, 0.12
+#: The high one for passages in another language, after a reranker found that those in the
+#: question's own do not answer it.
+SECOND_HIGH_CONFIDENCE = 0.8
 
 
 #: Coefficients of the logistic regression.
@@ -168,10 +168,12 @@ def with_quotation(evidence: Evidence, quoted: ExtractiveAnswer, *, asked_in: st
     )
 
 
-def judge_answerability(evidence: Evidence) -> bool:
-    """Whether to answer: whether the passages contain an answer with enough confidence."""
-    least = SECOND_CONFIDENCE_THRESHOLD if evidence.is_second else CONFIDENCE_THRESHOLD
-    return answer_confidence(evidence) >= least
+def judge_confidence(evidence: Evidence) -> Confidence:
+    """Whether the passages contain an answer for sure, perhaps, or none."""
+    confidence = answer_confidence(evidence)
+    if confidence >= (SECOND_HIGH_CONFIDENCE if evidence.is_second else HIGH_CONFIDENCE):
+        return "high"
+    return "low" if confidence >= LOW_CONFIDENCE else "none"
 
 
 def answer_confidence(evidence: Evidence) -> float:

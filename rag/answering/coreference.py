@@ -13,6 +13,7 @@ from graph.extraction.names import names
 from graph.extraction.normalized_names import FUNCTION_WORDS
 from inference.cancellation import Cancelled
 from inference.interfaces import ChatMessage, ChatModel, InferenceError
+from rag.answering.phrases import is_refusal
 
 with (Path(__file__).parent / "coreference.toml").open("rb") as _file:
     _WORDS: dict[str, dict[str, str]] = tomllib.load(_file)
@@ -282,5 +283,8 @@ def _turns(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
             turns.append((message.content, ""))
         elif message.role == "assistant" and turns:
             question_text, answered = turns[-1]
-            turns[-1] = (question_text, f"{answered} {message.content}".strip())
+            said = message.content
+            if is_refusal(said):  # behind it stands what was searched, which nobody asks about
+                said = said.partition("\n\n")[0]
+            turns[-1] = (question_text, f"{answered} {said}".strip())
     return turns

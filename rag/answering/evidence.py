@@ -26,7 +26,7 @@ from rag.answering.answerability import (
     FOREIGN_COVERAGE,
     Evidence,
     QuestionTerm,
-    judge_answerability,
+    judge_confidence,
     missing_names,
     question_coverage,
     with_quotation,
@@ -309,9 +309,17 @@ def quote_passages(
             for passage in passages
             if evidence.is_multilingual and not reader.knows(passage.language)
         ]
-        if not others or judge_answerability(found):
+        first_confidence = judge_confidence(found)
+        if not others or first_confidence == "high":
             return quoted, found
-        passages, evidence = others, replace(evidence, around=None, is_second=bool(asked_in))
+        evidence = replace(evidence, around=None, is_second=bool(asked_in))
+        second = extract_answer(
+            question, others, similar=similar, language=language, asked_in=asked_in
+        )
+        found_second = with_quotation(evidence, second, asked_in=asked_in)
+        if first_confidence == "low" and judge_confidence(found_second) != "high":
+            return quoted, found
+        return second, found_second
     quoted = extract_answer(
         question, passages, similar=similar, language=language, asked_in=asked_in
     )

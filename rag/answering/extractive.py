@@ -179,6 +179,21 @@ class ExtractiveAnswer:
     def cited(self) -> tuple[Citation, ...]:
         return tuple(piece for piece in self.pieces if isinstance(piece, Citation))
 
+    def unsure_pieces(self, language: str) -> tuple[str | Citation, ...]:
+        """The pieces of an answer of low confidence, which begins by saying so, in `language`."""
+        if not self.pieces:
+            return ()
+        lead, *others = self.pieces
+        assert isinstance(lead, str)
+        quoted = lead.removeprefix(f"{say('quotes', language)}\n\n")
+        unsure = f"{say('unsure', language)}\n\n{quoted}"
+        shift = len(unsure) - len(lead)
+        moved = (
+            replace(piece, at=piece.at + shift) if isinstance(piece, Citation) else piece
+            for piece in others
+        )
+        return (unsure, *moved)
+
 
 def extract_answer(
     question: str,

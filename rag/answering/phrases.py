@@ -10,10 +10,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from rag.events import Confidence, SearchedScope
+
 Sentence = Literal[
     "not_found",
     "missing",
+    "searched",
+    "nothing_to_search",
+    "collections",
+    "documents",
+    "try",
+    "try_without_filter",
+    "try_everywhere",
     "quotes",
+    "unsure",
     "differ",
     "remembered",
     "greeting",
@@ -58,11 +68,56 @@ def missing_text(names: Sequence[str], language: str = "") -> str:
     return say("missing", language).format(names=", ".join(f"“{name}”" for name in names))
 
 
+#: Collections that a refusal names; of more it gives the number only.
+MAX_NAMED_COLLECTIONS = 5
+#: Between the thousands of a number; a full stop in all other languages.
+_THOUSANDS = {"en": ",", "fr": "\u202f"}
+
+
+def refusal_help(searched: SearchedScope, language: str = "") -> str:
+    """The paragraph behind a refusal: what was searched, and what to try."""
+    code = language_code(language) or FALLBACK_LANGUAGE
+
+    def counted(noun: Sentence, number: int) -> str:
+        one, many = say(noun, code).split("|")
+        grouped = f"{number:,}".replace(",", _THOUSANDS.get(code, "."))
+        return (one if number == 1 else many).format(n=grouped)
+
+    if searched.documents:
+        names = list(searched.collections.values())
+        found = say("searched", code).format(
+            collections=counted("collections", len(names)),
+            documents=counted("documents", searched.documents),
+        )
+        named = f" ({', '.join(names)})" if len(names) <= MAX_NAMED_COLLECTIONS else ""
+        sentences = [f"{found}{named}."]
+    else:
+        sentences = [say("nothing_to_search", code)]
+    sentences.append(say("try", code))
+    if searched.is_limited:
+        sentences.append(say("try_everywhere", code))
+    if searched.is_filtered:
+        sentences.append(say("try_without_filter", code))
+    return " ".join(sentences)
+
+
 def is_refusal(text: str) -> bool:
     """Whether an answer begins with a refusal sentence, which models are told to use."""
+    return _begins_with("not_found", text)
+
+
+def stated_confidence(text: str) -> Confidence:
+    """The confidence that an answer states by how it begins."""
+    if is_refusal(text):
+        return "none"
+    return "low" if _begins_with("unsure", text) else "high"
+
+
+def _begins_with(sentence: Sentence, text: str) -> bool:
+    """Whether a text begins with the sentence up to its colon, in any language."""
     normalized = " ".join(text.split()).casefold()
     return any(
-        normalized.startswith(sentences["not_found"].split(":")[0].casefold())
+        normalized.startswith(sentences[sentence].split(":")[0].casefold())
         for sentences in _SENTENCES.values()
     )
 

@@ -3,7 +3,7 @@ as one object (`ChatView`). And the conversations that it adds to: a user's own,
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
@@ -22,7 +22,7 @@ from common.options.drf import OptionsSerializer
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
 from rag.answer_stream import answer_response
 from rag.context import context_of_view
-from rag.events import Citation, Done, Event, Metadata, Retrieval, answer_text
+from rag.events import Citation, Confidence, Done, Event, Metadata, Retrieval, answer_text
 from rag.models import Conversation, Message
 from rag.pipelines.definition import MAX_PROMPT_CHARACTERS
 from rag.services import conversations
@@ -244,14 +244,36 @@ class UnsupportedSerializer(serializers.Serializer[Any]):
     text = serializers.CharField()
 
 
+CONFIDENCES = get_args(Confidence)
+CONFIDENCE_HELP = (
+    "How sure it is that the documents answer: `high`, `low` (quoted passages come closest, and the"
+    " text says so), `none` (refused)."
+)
+
+
+@extend_schema_serializer(component_name="ChatSearched")
+class SearchedSerializer(serializers.Serializer[Any]):
+    """What was searched before a refusal."""
+
+    collections = serializers.ListField(child=serializers.CharField(), help_text="Slugs.")
+    documents = serializers.IntegerField(help_text="Documents in these collections.")
+    filtered = serializers.BooleanField(help_text="A filter narrowed the search.")
+
+
 @extend_schema_serializer(component_name="ChatVerdict")
 class VerdictSerializer(serializers.Serializer[Any]):
     """Result of checking the answer."""
 
-    refused = serializers.BooleanField(help_text="The answer is that the sources have none.")
+    confidence = serializers.ChoiceField(choices=CONFIDENCES, help_text=CONFIDENCE_HELP)
+    refused = serializers.BooleanField(
+        help_text="The answer is that the sources have none: confidence `none`."
+    )
     unsupported = UnsupportedSerializer(many=True)
     dropped_citations = serializers.IntegerField(
         help_text="Citations of passages that there are not, taken out of the text."
+    )
+    searched = SearchedSerializer(
+        allow_null=True, help_text="Where the site refused: what it searched."
     )
 
 
@@ -268,6 +290,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     """An answer with its sources."""
 
     answer = serializers.CharField()
+    confidence = serializers.ChoiceField(choices=CONFIDENCES, help_text=CONFIDENCE_HELP)
     citations = CitationSerializer(many=True)
     passages = PassageSerializer(many=True)
     verdict = VerdictSerializer()
@@ -306,6 +329,7 @@ def answer_object(events: Sequence[Event]) -> dict[str, Any]:
     passages = {each["number"]: each for search in searches for each in search.data()["passages"]}
     return {
         "answer": answer_text(events),
+        "confidence": ended["verdict"]["confidence"],
         "citations": [event.data() for event in events if isinstance(event, Citation)],
         "passages": [passages[number] for number in sorted(passages)],
         "queries": [search.query for search in searches],

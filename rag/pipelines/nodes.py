@@ -20,10 +20,10 @@ from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
 from rag.answering import coreference
-from rag.answering.answerability import Evidence, judge_answerability
+from rag.answering.answerability import Evidence, judge_confidence
 from rag.answering.evidence import find_passages, quote_passages
 from rag.answering.extractive import ExtractiveAnswer
-from rag.answering.phrases import not_found_text
+from rag.answering.phrases import not_found_text, refusal_help
 from rag.answering.prompt import (
     HISTORY_SHARE,
     MARKER_BYTES,
@@ -290,15 +290,18 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
             asked_in=question_language(question),
             reader=found.reader,
         )
-    if not judge_answerability(evidence):
-        text = not_found_text(
-            node_context.resources.language or _answer_language(call.question, passages)
-        )
+    confidence = judge_confidence(evidence)
+    if confidence == "none":
+        spoken = node_context.resources.language or _answer_language(call.question, passages)
+        searched = node_context.context.describe_search()
+        text = f"{not_found_text(spoken)}\n\n{refusal_help(searched, spoken)}"
         call.emit(Verbatim(text))
         return NodeResult(text)
-    for piece in extracted.pieces:
+    pieces = extracted.unsure_pieces(language) if confidence == "low" else extracted.pieces
+    for piece in pieces:
         call.emit(piece if isinstance(piece, Citation) else Verbatim(piece))
-    return NodeResult(extracted.text, sources=node_context.sources)
+    text = "".join(piece for piece in pieces if isinstance(piece, str))
+    return NodeResult(text, sources=node_context.sources)
 
 
 def _answer_language(question: str, passages: list[Passage]) -> str:

@@ -23,17 +23,26 @@ from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
 from memory.models import Context, Fact
-from rag.answering import answerability, coreference, prompt
+from rag.answering import coreference, prompt
+from rag.answering.answerability import judge_confidence
 from rag.answering.citations import AnswerPiece, CitationScanner
 from rag.answering.evidence import find_passages, quote_passages
 from rag.answering.extractive import ExtractiveAnswer
 from rag.answering.groundedness import unsupported
-from rag.answering.phrases import is_refusal, missing_text, not_found_text, say, small_talk
+from rag.answering.phrases import (
+    is_refusal,
+    missing_text,
+    not_found_text,
+    refusal_help,
+    say,
+    small_talk,
+)
 from rag.answering.question_form import source_count, unmentioned_names
 from rag.answering.whole_document import whole_document_question
 from rag.context import RagContext
 from rag.errors import failure_event
 from rag.events import (
+    Confidence,
     Done,
     Event,
     FinishReason,
@@ -361,10 +370,13 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         return
     retrieved, language, pieces = yield from _read(request)
     if retrieved.refused:
+        searched = request.context.describe_search(request.scope)
         yield request.emit(not_found_text(language))
         yield from _name_missing(request, retrieved, language)
+        yield request.emit(f"\n\n{refusal_help(searched, language)}")
         _remember(request, response="")
-        yield request.done(finish="refused", verdict=Verdict(refused=True))
+        verdict = Verdict(confidence="none", searched=searched)
+        yield request.done(finish="refused", verdict=verdict)
         return
     if request.chat is None:
         release_connection()
@@ -373,7 +385,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
             yield request.emit(piece)
         yield from _name_missing(request, retrieved, language)
         _remember(request, response="")
-        yield request.done()
+        yield request.done(verdict=Verdict(confidence=retrieved.confidence))
     else:
         yield from _generate(request, request.chat, retrieved, prompt_question, language)
 
@@ -436,8 +448,9 @@ def _retrieve(
             asked_in=asked_in,
             reader=found.reader,
         )
-    # With a chat model “make it shorter” is answered from the conversation.
-    refused = not (whole or answerability.judge_answerability(evidence) or (leans and request.chat))
+    confidence: Confidence = "high" if whole else judge_confidence(evidence)
+    if confidence == "none" and leans and request.chat:
+        confidence = "low"  # “make it shorter” is answered from the conversation
     asker = request.context.user
     if asked.logged:
         request.search_log_id = record_search(
@@ -445,18 +458,20 @@ def _retrieve(
             scope=request.scope,
             user=asker,
             source="chat" if asker else "command",
-            refused=refused,
+            refused=confidence == "none",
         )
     retrieved = Retrieval(
         query=query,
         passages=tuple(passages),
         elapsed_ms=result.milliseconds,
         degraded=result.degraded,
-        refused=refused,
+        confidence=confidence,
         missing=unmentioned_names(query, passages, language=language),
     )
     yield retrieved
-    return retrieved, asked.language or language, quoted.pieces
+    spoken = asked.language or language
+    pieces = quoted.unsure_pieces(spoken) if confidence == "low" else quoted.pieces
+    return retrieved, spoken, pieces
 
 
 def _name_missing(request: AnswerRequest, retrieved: Retrieval, language: str) -> Iterator[Event]:
@@ -522,7 +537,7 @@ def _generate(
     if refused:
         record_refusal(request.search_log_id)
     verdict = Verdict(
-        refused=refused,
+        confidence="none" if refused else retrieved.confidence,
         unsupported=() if refused else tuple(unsupported(text, written.passages)),
         dropped_citations=scanner.dropped,
     )

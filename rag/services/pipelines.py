@@ -22,7 +22,7 @@ from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError
 from rag.answering.citations import CitationScanner
 from rag.answering.groundedness import unsupported
-from rag.answering.phrases import is_refusal
+from rag.answering.phrases import stated_confidence
 from rag.context import RagContext
 from rag.errors import NoChatModel
 from rag.events import (
@@ -226,7 +226,8 @@ def _final_event(run: PipelineRun, finished: RunFinished, tracing: TraceRecorder
             raise Cancelled
         return Failed(finished.code, finished.detail, finished.status, tracing.id)
     text = "".join(run.text)
-    refused = is_refusal(text)
+    confidence = stated_confidence(text)  # of nodes that quote; a model may refuse as well
+    refused = confidence == "none"
     passages = run.resources.context.found.passages
     return Done(
         elapsed_ms=run.elapsed_ms,
@@ -235,7 +236,7 @@ def _final_event(run: PipelineRun, finished: RunFinished, tracing: TraceRecorder
         output_tokens=tracing.output_tokens,
         finish_reason="refused" if refused else "stop",
         verdict=Verdict(
-            refused=refused,
+            confidence=confidence,
             unsupported=() if refused or not passages else tuple(unsupported(text, passages)),
             dropped_citations=run.dropped,
         ),

@@ -11,7 +11,8 @@ from rag.answering.coreference import (
     rewrite_question,
     validate_rewrite,
 )
-from rag.answering.phrases import small_talk
+from rag.answering.phrases import not_found_text, refusal_help, small_talk
+from rag.events import SearchedScope
 
 
 def turns(*said: str) -> list[ChatMessage]:
@@ -55,6 +56,19 @@ def test_what_is_left_out_comes_from_the_question_before(question: str, whole: s
 def test_a_person_may_stand_in_the_answer() -> None:
     history = turns("Who built the Eiffel Tower?", "“The engineer Gustave Eiffel built it.” [1]")
     assert rewrite_by_rules("Where was he born?", history) == "Where was Gustave Eiffel born?"
+
+
+def test_what_a_refusal_had_searched_is_not_asked_about() -> None:
+    asked = ChatMessage("user", "Who was Marie Curie?")
+    alone = ChatMessage("assistant", not_found_text("en"))
+    searched = SearchedScope({"bikes": "Victor Hugo"}, 12)
+    helped = ChatMessage("assistant", f"{alone.content}\n\n{refusal_help(searched, 'en')}")
+    question = "When was she born?"
+    assert "Curie" in rewrite_question(question, [asked, helped])
+    for follow_up in (question, "And where did he live?"):
+        assert rewrite_question(follow_up, [asked, helped]) == rewrite_question(
+            follow_up, [asked, alone]
+        )
 
 
 def test_a_follow_up_of_a_follow_up_is_made_whole() -> None:

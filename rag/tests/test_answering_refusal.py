@@ -1,5 +1,6 @@
 """What was found is judged by meaning and words, and by words alone where no model works."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from rag.answering.answerability import (
     Evidence,
     QuestionTerm,
     answer_confidence,
-    judge_answerability,
+    judge_confidence,
     missing_names,
     question_coverage,
     with_quotation,
@@ -26,8 +27,16 @@ from rag.answering.answerability import (
 )
 from rag.answering.evidence import find_passages
 from rag.answering.extractive import ExtractiveAnswer, Quote
-from rag.answering.phrases import LANGUAGES, is_refusal, not_found_text
+from rag.answering.phrases import (
+    LANGUAGES,
+    is_refusal,
+    not_found_text,
+    refusal_help,
+    say,
+    stated_confidence,
+)
 from rag.answering.segments import Segment
+from rag.events import SearchedScope
 from rag.tests.answering import passage
 from search.query_options import site_scope
 from search.results import Mode
@@ -45,15 +54,19 @@ def test_nothing_found_is_no_answer() -> None:
 
 
 def test_a_near_passage_with_the_words_of_the_question_answers() -> None:
-    assert judge_answerability(Evidence(passages=8, nearness=1.1, background=0.05, coverage=0.8))
-    assert not judge_answerability(
-        Evidence(passages=8, nearness=0.5, background=0.0, coverage=0.15)
+    assert (
+        judge_confidence(Evidence(passages=8, nearness=1.1, background=0.05, coverage=0.8))
+        == "high"
+    )
+    assert (
+        judge_confidence(Evidence(passages=8, nearness=0.5, background=0.0, coverage=0.15))
+        != "high"
     )
 
 
 def test_by_words_alone_most_of_them_must_be_there() -> None:
-    assert judge_answerability(Evidence(passages=8, coverage=0.8, terms=5))
-    assert not judge_answerability(Evidence(passages=8, coverage=0.2, terms=5))
+    assert judge_confidence(Evidence(passages=8, coverage=0.8, terms=5)) == "high"
+    assert judge_confidence(Evidence(passages=8, coverage=0.2, terms=5)) != "high"
 
 
 @given(near=st.floats(-1, 2), background=st.floats(-0.5, 0.5), more=SHARES, less=SHARES)
@@ -91,22 +104,22 @@ def test_names_and_numbers_that_the_passage_lacks_speak_against_an_answer() -> N
     assert missing_names("Did Eiffel work with Salesforce in 1999?", tower) == pytest.approx(2 / 3)
     assert missing_names("Wie viele Besucher hat der Turm?", replace(tower, language="de")) == 0.0
     named = Evidence(passages=8, nearness=1.1, background=0.05, coverage=0.3)
-    assert judge_answerability(named)
-    assert not judge_answerability(replace(named, missing_names=1.0))
+    assert judge_confidence(named) == "high"
+    assert judge_confidence(replace(named, missing_names=1.0)) != "high"
 
 
 def test_a_question_in_another_language_is_judged_by_meaning() -> None:
     near = Evidence(passages=8, nearness=1.1, background=0.05, is_foreign=True)
-    assert judge_answerability(near)
-    assert not judge_answerability(replace(near, is_foreign=False))
-    assert not judge_answerability(replace(near, nearness=0.6))
+    assert judge_confidence(near) == "high"
+    assert judge_confidence(replace(near, is_foreign=False)) != "high"
+    assert judge_confidence(replace(near, nearness=0.6)) != "high"
 
 
 def test_how_near_all_texts_are_says_nothing_of_a_model_for_many_languages() -> None:
     near = Evidence(passages=8, nearness=1.1, background=0.5, coverage=0.2, is_multilingual=True)
-    assert not judge_answerability(near)
-    assert judge_answerability(replace(near, is_multilingual=False))
-    assert judge_answerability(replace(near, nearness=1.3, background=0.0, coverage=0.4))
+    assert judge_confidence(near) != "high"
+    assert judge_confidence(replace(near, is_multilingual=False)) == "high"
+    assert judge_confidence(replace(near, nearness=1.3, background=0.0, coverage=0.4)) == "high"
 
 
 @pytest.mark.parametrize(
@@ -122,6 +135,32 @@ def test_a_refusal_is_known_again(language: str) -> None:
     assert is_refusal(not_found_text(language))
     assert is_refusal(f"  {not_found_text(language)}\n")
     assert not is_refusal("The tower is made of iron [1].")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_refusal_names_what_was_searched_in_every_language(language: str) -> None:
+    many = SearchedScope({str(n): f"Shelf {n}" for n in range(9)}, 1234, is_filtered=True)
+    text = refusal_help(many, language)
+    assert re.search(r"\b9 \w+ \w+ 1[,.\u202f]234 \w+\.", text), text
+    assert "Shelf" not in text, "only a few are named"
+    assert say("try_without_filter", language) in text
+    one = refusal_help(SearchedScope({"a": "Shelf A"}, 1), language)
+    assert re.search(r"\b1 \w+ \w+ 1 \w+ \(Shelf A\)\.", one), one
+    assert is_refusal(f"{not_found_text(language)}\n\n{text}")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_answer_states_its_confidence(language: str) -> None:
+    assert stated_confidence(not_found_text(language)) == "none"
+    assert stated_confidence(f"{say('unsure', language)}\n\n“Iron.” [1]") == "low"
+    assert stated_confidence(f"{say('quotes', language)}\n\n“Iron.” [1]") == "high"
+
+
+def test_between_sure_and_refused_there_is_perhaps() -> None:
+    found = [Evidence(passages=8, coverage=share / 100, terms=3) for share in range(101)]
+    degrees = [judge_confidence(each) for each in found]
+    assert degrees == sorted(degrees, key=["none", "low", "high"].index)
+    assert set(degrees) == {"none", "low", "high"}
 
 
 def test_an_unknown_language_is_refused_in_english() -> None:
@@ -188,7 +227,7 @@ def test_three_documents_are_enough_to_tell(
 ) -> None:
     found = evidence_for(question, shelf, mode=mode)
     assert found.nearness is None, "the embedder of the tests knows no meaning"
-    assert judge_answerability(found) is answers
+    assert (judge_confidence(found) == "high") is answers
 
 
 @pytest.mark.django_db
@@ -206,7 +245,7 @@ def test_an_embedder_that_is_down_leaves_it_to_the_words(shelf: Collection, sett
     settings.INFERENCE = {"embedder": {"default": backend}, "reranker": {}}
     found = evidence_for("Who built the Eiffel Tower in Paris?", shelf)
     assert found.nearness is None
-    assert judge_answerability(found)
+    assert judge_confidence(found) == "high"
 
 
 @pytest.mark.django_db
@@ -215,7 +254,7 @@ def test_vectors_without_a_text_answer_nothing(shelf: Collection) -> None:
     scope = site_scope(workspace=shelf.workspace, collections=[shelf.slug])
     found = find_passages("Eiffel Tower in Paris", scope=scope, k=8)
     assert found.passages
-    assert not judge_answerability(found.evidence)
+    assert judge_confidence(found.evidence) != "high"
 
 
 @pytest.mark.django_db
@@ -242,8 +281,10 @@ def test_the_default_model_is_put_on_its_scale(media_root: Any, settings: Any) -
     near = evidence_for("Whose firm erected the landmark of Paris?", collection)
     assert near.nearness is not None
     assert near.nearness > 0.7
-    assert judge_answerability(near)
-    assert not judge_answerability(evidence_for("Which kings ruled medieval Portugal?", collection))
+    assert judge_confidence(near) == "high"
+    assert (
+        judge_confidence(evidence_for("Which kings ruled medieval Portugal?", collection)) != "high"
+    )
 
 
 def test_the_best_sentence_decides_where_sentences_were_compared() -> None:
@@ -253,7 +294,7 @@ def test_the_best_sentence_decides_where_sentences_were_compared() -> None:
     def judged(nearness: float | None, asked_in: str = "en") -> bool:
         best = Quote(there, Segment("sentence", 0, len(there.text)), nearness=nearness)
         evidence = with_quotation(found, ExtractiveAnswer(best=best), asked_in=asked_in)
-        return judge_answerability(evidence)
+        return judge_confidence(evidence) == "high"
 
     assert judged(None), "a passage that is near enough"
     assert not judged(0.6), "none of its sentences is"
@@ -267,27 +308,27 @@ def read(**values: float) -> Evidence:
 
 
 def test_a_reranker_and_the_embedding_model_decide_together() -> None:
-    assert judge_answerability(read(alone=1.4, around=1.4, sentence_nearness=1.3))
-    assert not judge_answerability(read(alone=0.2, around=0.2, sentence_nearness=1.1))
-    assert not judge_answerability(read(alone=0.9, around=0.9, sentence_nearness=0.6))
+    assert judge_confidence(read(alone=1.4, around=1.4, sentence_nearness=1.3)) == "high"
+    assert judge_confidence(read(alone=0.2, around=0.2, sentence_nearness=1.1)) != "high"
+    assert judge_confidence(read(alone=0.9, around=0.9, sentence_nearness=0.6)) != "high"
 
 
 def test_a_reranker_decides_alone_where_no_sentence_was_compared() -> None:
-    assert judge_answerability(read(around=1.3))
-    assert not judge_answerability(read(around=0.3))
+    assert judge_confidence(read(around=1.3)) == "high"
+    assert judge_confidence(read(around=0.3)) != "high"
 
 
 def test_what_is_not_of_the_kind_that_is_asked_for_is_no_answer() -> None:
     near = read(alone=1.2, around=1.2, sentence_nearness=1.3)
-    assert judge_answerability(near)
-    assert not judge_answerability(replace(near, lacks_kind=True))
+    assert judge_confidence(near) == "high"
+    assert judge_confidence(replace(near, lacks_kind=True)) != "high"
 
 
 def test_another_language_must_answer_more_surely_after_the_own_does_not() -> None:
     near = Evidence(passages=8, nearness=1.0, sentence_nearness=1.5, coverage=0.3)
-    assert judge_answerability(near)
-    assert not judge_answerability(replace(near, is_second=True))
+    assert judge_confidence(near) == "high"
+    assert judge_confidence(replace(near, is_second=True)) != "high"
 
 
 def test_the_row_of_a_table_that_was_asked_for_is_an_answer() -> None:
-    assert judge_answerability(Evidence(passages=8, coverage=0.1, terms=4, is_extreme=True))
+    assert judge_confidence(Evidence(passages=8, coverage=0.1, terms=4, is_extreme=True)) == "high"

@@ -17,6 +17,8 @@ from inference.tests.stub_server import Reply, Stream, StubServer, chat_stream, 
 from memory.embedding import embed_waiting
 from memory.models import Context
 from memory.services import archive_turn, set_fact
+from rag.answering import answerability
+from rag.answering.phrases import not_found_text, say
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, answer_text
 from rag.services.answers import Question, answer
@@ -25,6 +27,7 @@ from rag.tests.asking import document, reader
 pytestmark = pytest.mark.django_db
 
 QUESTION = "When does the firm leave Mill Street?"
+NOWHERE = "Which enzyme breaks down lactose in cats?"
 
 
 def told(question: str, context: RagContext, **options: Any) -> list[Event]:
@@ -53,11 +56,64 @@ def test_without_a_chat_model_sentences_are_quoted_with_their_places(context: Ra
 
 
 def test_what_the_documents_do_not_say_is_refused(context: RagContext) -> None:
-    events = told("Which enzyme breaks down lactose in cats?", context)
+    events = told(NOWHERE, context)
     assert only(Retrieval, events).refused
     assert only(Done, events).verdict.refused
+    assert only(Done, events).verdict.confidence == "none"
     assert only(Done, events).finish_reason == "refused"
     assert not [event for event in events if isinstance(event, Citation)]
+
+
+def test_a_refusal_says_what_was_searched_and_what_to_try(context: RagContext) -> None:
+    office = replace(context, collections=("office",))
+    searched = "Searched 1 collection with 2 documents (Office). Try other words or fewer,"
+    assert searched in answer_text(told(NOWHERE, office))
+    assert "filter" not in answer_text(told(NOWHERE, office))
+    assert "other collections" not in answer_text(told(NOWHERE, office))
+    CollectionFactory(workspace=context.workspace, slug="garden")
+    events = told(NOWHERE, replace(office, filter="key=move.md"))
+    assert "A filter was set: ask without it too." in answer_text(events)
+    assert "Ask in the other collections too." in answer_text(events)
+    verdict = only(Done, events).verdict.data()
+    assert verdict["searched"] == {"collections": ["office"], "documents": 2, "filtered": True}
+    nothing = replace(context, collections=("garden",))
+    assert "There are no documents to search here yet." in answer_text(told(NOWHERE, nothing))
+
+
+def test_a_refusal_counts_only_documents_that_the_user_may_read(context: RagContext) -> None:
+    Document.objects.filter(key="travel.md").update(access=["user:0"])
+    assert "with 1 document (Office)." in answer_text(told(NOWHERE, context))
+
+
+def test_an_answer_that_is_not_sure_says_so_and_quotes(
+    context: RagContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert only(Done, told(QUESTION, context)).verdict.confidence == "high"
+    monkeypatch.setattr(answerability, "HIGH_CONFIDENCE", 1.1)
+    events = told(QUESTION, context)
+    text, done = answer_text(events), only(Done, events)
+    assert text.startswith(f"{say('unsure', 'en')}\n\n“")
+    assert say("quotes", "en") not in text
+    assert only(Retrieval, events).confidence == done.verdict.confidence == "low"
+    assert (done.verdict.refused, done.finish_reason) == (False, "stop")
+    cited = [event for event in events if isinstance(event, Citation)]
+    assert cited
+    for citation in cited:
+        assert text[citation.at :].startswith(f"[{citation.passage.number}]")
+
+
+def test_a_chat_model_gets_what_may_answer_and_decides_itself(
+    context: RagContext, server: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answerability, "HIGH_CONFIDENCE", 1.1)
+    server.first(chat_stream("It leaves on 14 March [1]."))
+    done = only(Done, told(QUESTION, context))
+    assert (done.verdict.confidence, done.finish_reason) == ("low", "stop")
+    server.first(chat_stream(not_found_text("en")))
+    events = told(QUESTION, context)
+    assert answer_text(events) == not_found_text("en")
+    assert only(Done, events).verdict.confidence == "none"
+    assert only(Done, events).finish_reason == "refused"
 
 
 def test_a_chat_model_is_asked_with_numbered_passages_and_its_citations_resolve(
@@ -182,7 +238,7 @@ def test_what_nothing_mentions_is_named(context: RagContext, server: StubServer)
     assert text == "It leaves on 14 March [1].\n\nNothing that was found mentions “Zanzibar”."
     events = told("Which enzyme of Zanzibar breaks down lactose in cats?", context)
     assert only(Done, events).verdict.refused
-    assert answer_text(events).endswith("Nothing that was found mentions “Zanzibar”.")
+    assert "\n\nNothing that was found mentions “Zanzibar”.\n\n" in answer_text(events)
 
 
 def test_the_model_is_not_asked_where_nothing_was_found(

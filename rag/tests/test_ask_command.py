@@ -35,7 +35,7 @@ def test_it_tells_all_of_it_as_json() -> None:
     assert "14 March" in told["answer"]
     assert told["citations"][0]["quote"] in told["answer"]
     assert told["passages"][0]["document_key"] == "move.md"
-    assert told["verdict"]["refused"] is False
+    assert (told["confidence"], told["verdict"]["refused"]) == ("high", False)
 
 
 def test_what_cannot_be_ends_it_with_a_message() -> None:

@@ -106,7 +106,7 @@ def test_the_same_answer_whole(client: APIClient) -> None:
     assert answer["answer"] == "".join(data["text"] for name, data in events if name == "token")
     assert answer["citations"] == [data for name, data in events if name == "citation"]
     assert answer["passages"] == events[1][1]["passages"]
-    assert answer["verdict"]["refused"] is False
+    assert (answer["confidence"], answer["verdict"]["refused"]) == ("high", False)
     assert answer["queries"] == [QUESTION]
     assert answer["usage"] == {"input_tokens": 0, "output_tokens": 0}
 
@@ -171,7 +171,9 @@ def test_only_the_collections_that_are_named_are_asked(
     assert whole(client, collections=["empty"])["passages"] == []
     answer = whole(client, collections=["office"])
     assert {passage["collection"] for passage in answer["passages"]} == {"office"}
-    assert whole(client, filter={"title": "Travel"}, history=[])["verdict"]["refused"]
+    without = whole(client, filter={"title": "Travel"}, history=[])
+    assert (without["confidence"], without["verdict"]["refused"]) == ("none", True)
+    assert without["verdict"]["searched"]["filtered"] is True
 
 
 def test_a_pipeline_answers_and_tells_its_steps(client: APIClient, server: StubServer) -> None:

@@ -433,6 +433,7 @@ def test_what_documents_do_not_hold_is_refused(client: OpenAI, world: World) -> 
         extra_body={"ragsite": {"collections": ["handbook"]}},
     )
     assert answer.ragsite["verdict"]["refused"]
+    assert answer.ragsite["verdict"]["confidence"] == "none"
     assert answer.choices[0].message.citations == []
     assert answer.choices[0].finish_reason == "stop"
 

@@ -19,6 +19,8 @@ from inference.tests.stub_server import (
     delta,
     event,
 )
+from rag.answering import answerability
+from rag.answering.phrases import say
 from rag.context import RagContext
 from rag.errors import NoChatModel
 from rag.events import Citation, Done, Failed, Metadata, NodeProgress, Retrieval, answer_text
@@ -77,7 +79,22 @@ def test_without_a_chat_model_what_the_documents_do_not_say_is_refused(context: 
     events = list(run_pipeline("rag", question, context=context))
     done = only(Done, events)
     assert (done.verdict.refused, done.finish_reason) == (True, "refused")
+    assert done.verdict.confidence == "none"
+    assert "Searched 1 collection with 2 documents (Office)." in answer_text(events)
     assert not [each for each in events if isinstance(each, Citation)]
+
+
+def test_without_a_chat_model_an_answer_that_is_not_sure_says_so(
+    context: RagContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answerability, "HIGH_CONFIDENCE", 1.1)
+    events = list(run_pipeline("rag", "When does the firm leave Mill Street?", context=context))
+    text, done = answer_text(events), only(Done, events)
+    assert text.startswith(say("unsure", "en"))
+    assert (done.verdict.confidence, done.finish_reason) == ("low", "stop")
+    assert not done.verdict.unsupported
+    for cited in (each for each in events if isinstance(each, Citation)):
+        assert text[cited.at :].startswith(f"[{cited.passage.number}]")
 
 
 def test_a_worker_calls_tools_and_the_answer_streams_with_citations_that_resolve(

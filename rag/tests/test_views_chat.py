@@ -13,6 +13,7 @@ from documents.tests.views.reading import href, parse, words
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable
 from inference.tests.stub_server import Reply, chat_stream
+from rag.answering import answerability
 from rag.context import RagContext
 from rag.models import Conversation, Message
 from rag.services.answers import Question
@@ -182,6 +183,20 @@ def test_a_refusal_offers_the_other_collections_where_there_are_others(
         assert "Not in your documents." in answer.text
         assert (offers in answer.text) == offered, asked
         assert "Nothing that was found mentions “Reykjavik”, “1972”." in answer.text
+        linked = 'Searched 1 collection with 2 documents: <a href="/documents/office/">Office</a>.'
+        assert (linked in answer.text) == (asked == ["office"])
+        assert "Try other words" not in answer.text, "the page says it in its own words"
+
+
+def test_an_answer_that_is_not_sure_is_marked(
+    client: Client, alice: RagContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = ">Not sure</span>"
+    assert mark not in client.get(f"/chat/{kept(alice).pk}/").text
+    monkeypatch.setattr(answerability, "HIGH_CONFIDENCE", 1.1)
+    page = client.get(f"/chat/{kept(alice).pk}/")
+    assert states(page) == ["answered"]
+    assert mark in page.text
 
 
 def test_a_turn_is_there_as_a_part(client: Client, alice: RagContext) -> None:

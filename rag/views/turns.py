@@ -19,6 +19,7 @@ from markdown_it.token import Token
 from common.text import strip_markdown
 from documents.document_html import SafeRenderer
 from documents.templatetags.documents import place_label
+from rag.answering.phrases import MAX_NAMED_COLLECTIONS
 from rag.models import Message
 from rag.services.conversations import VisibleMessage
 
@@ -263,7 +264,8 @@ def turn_views(
     """What the page shows of the turns that `messages`, in order, make up: questions with their
     answers. `pk` is the answer's, or the question's if there is none. `state` is answered, refused,
     cut, stopped, failed, running, removed, or withheld if it quotes what the user may no longer
-    read. `doubts` counts unsupported sentences. `collections` are names by slug, `selected` the
+    read; `is_unsure`, an answer of low confidence. `searched` is what a refusal had looked at.
+    `doubts` counts unsupported sentences. `collections` are names by slug, `selected` the
     slugs that questions are limited to."""
     # Questions with the last answer to each.
     pairs: list[tuple[Message, VisibleMessage | None]] = []
@@ -308,8 +310,9 @@ def _turn(
     unsupported = answer.verdict.get("unsupported", ()) if has_doubts else ()
     doubts = [(each["start"], each["end"]) for each in unsupported]
     html: SafeString | str = ""
-    if state != "refused" or answer.generator != "extractive":
-        # The page words an extractive refusal better itself.
+    searched = answer.verdict.get("searched") if state == "refused" else None
+    if state != "refused" or (answer.generator != "extractive" and not searched):
+        # The page words the site's own refusal better itself.
         html = render_answer(
             visible.content,
             turn=answer.pk,
@@ -326,7 +329,9 @@ def _turn(
         "state": state,
         "html": html,
         # What `rag.services.answers` says behind a refusal: what nothing found mentions.
-        "missing": "" if html else visible.content.partition("\n\n")[2],
+        "missing": [] if html else visible.content.split("\n\n")[1 : -1 if searched else None],
+        "searched": _searched(searched, collections) if searched else None,
+        "is_unsure": state in {"answered", "cut"} and answer.verdict.get("confidence") == "low",
         "error": general_error or answer.error,
         "error_detail": answer.error if shows_detail else "",
         "sources": sources,
@@ -339,6 +344,21 @@ def _turn(
         "seconds": None if answer.elapsed_ms is None else answer.elapsed_ms / 1000,
         "trace_url": reverse("trace", args=[answer.trace_id]) if answer.trace_id else "",
         **asking,
+    }
+
+
+def _searched(searched: Mapping[str, Any], collections: Mapping[str, str]) -> dict[str, Any]:
+    """What a refusal had looked at; links to its collections if there are few."""
+    slugs = [slug for slug in searched["collections"] if slug in collections]
+    return {
+        "documents": searched["documents"],
+        "count": len(searched["collections"]),
+        "is_filtered": searched["filtered"],
+        "links": [
+            {"name": collections[slug], "url": reverse("collection", args=[slug])} for slug in slugs
+        ]
+        if len(slugs) <= MAX_NAMED_COLLECTIONS
+        else [],
     }
 
 

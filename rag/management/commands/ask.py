@@ -20,7 +20,7 @@ from search.results import MODES
 class Command(ServiceCommand):
     help = (
         "Answer a question from documents, with citations. Exit code: 0 answered, also where the"
-        " documents do not say; 2 not."
+        " documents do not say or the answer is not sure; 2 not."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -98,6 +98,7 @@ class Command(ServiceCommand):
                 "question": metadata["question"],
                 "model": metadata["model"],
                 "answer": "".join(event.text for event in collected if isinstance(event, Token)),
+                "confidence": done["verdict"]["confidence"],
                 "citations": [event.data() for event in collected if isinstance(event, Citation)],
                 "passages": list(found.values()),
                 "missing": [
