@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args
 
 from documents.models import Document
 from documents.services import document_text
@@ -21,7 +21,7 @@ from rag.evaluation.questions import (
     passage_span,
     sentence_span,
 )
-from rag.events import Citation, Done, Failed, Metadata, Passage, Retrieval, answer_text
+from rag.events import Citation, Confidence, Done, Failed, Metadata, Passage, Retrieval, answer_text
 from rag.services.answers import Question, answer
 from search.evaluation.evaluate import Progress, ignore_progress, latencies
 
@@ -38,13 +38,14 @@ _Span = tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A question and what was answered. What is None was not measured: an unanswerable question
-    has no gold passage, and only extractive answers quote sentences. `answer_words` is the share
-    (0..1) of the words of the expected answer that stand in the answer."""
+    has no gold passage, and only extractive answers quote sentences. `confidence` is None where
+    the answer failed. `answer_words` is the share (0..1) of the words of the expected answer that
+    stand in the answer."""
 
     question: JudgedQuestion
     text: str
     citations: tuple[Citation, ...]
-    refused: bool
+    confidence: Confidence | None
     milliseconds: float
     error: str = ""
     found_first: bool | None = None
@@ -55,12 +56,14 @@ class Outcome:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the answer; empty for a right one."""
+        """What is wrong with the answer; empty for a right one, and for one that is not sure where
+        there is none."""
         if self.error:
             return (self.error,)
         if not self.question.is_answerable:
-            return () if self.refused else ("answered, though the documents do not say",)
-        if self.refused:
+            is_sure = self.confidence == "high"
+            return ("answered for sure, though the documents do not say",) if is_sure else ()
+        if self.confidence == "none":
             return ("refused, though the documents say",)
         named = {
             "no citation is in the gold passage": self.cited is False,
@@ -139,7 +142,7 @@ def ask_questions(
             question,
             text=text,
             citations=citations,
-            refused=isinstance(last, Done) and last.finish_reason == "refused",
+            confidence=last.verdict.confidence if isinstance(last, Done) else None,
             milliseconds=milliseconds,
             error=last.detail if isinstance(last, Failed) else "",
             found_first=any(texts.is_found(found[0], each) for each in gold) if found else False,
@@ -176,23 +179,44 @@ MEASURES = {
     "quoted": "gold sentence quoted",
     "answer_words": "answer words covered",
 }
-REFUSALS = {
+#: Measures by degree of confidence: its share of all questions, and how often it is right.
+DEGREES = {
+    "high": "sure",
+    "low": "perhaps",
+    "none": "no answer",
+    "high_right": "sure ones right",
+    "low_right": "perhaps: some citation right",
+    "high_unanswerable": "unanswerable called sure",
     "refused_unanswerable": "unanswerable refused",
     "refused_answerable": "answerable refused",
 }
 
 
 def measure_outcomes(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The measures of MEASURES and REFUSALS as `share` with `interval` and `of`, how many questions
-    it was measured on; and the percentiles of the time of an answer in milliseconds."""
+    """The measures of MEASURES and DEGREES as `share` with `interval` and `of`, how many questions
+    it was measured on; and the percentiles of the time of an answer in milliseconds. A sure answer
+    is right if the documents hold one and the first citation is in the gold passage."""
     answerable = [each for each in outcomes if each.question.is_answerable]
     others = [each for each in outcomes if not each.question.is_answerable]
     values = {
         name: [float(value) for each in answerable if (value := getattr(each, name)) is not None]
         for name in MEASURES
     }
-    values["refused_unanswerable"] = [float(each.refused) for each in others]
-    values["refused_answerable"] = [float(each.refused) for each in answerable]
+    of_degree = {
+        degree: [each for each in outcomes if each.confidence == degree]
+        for degree in get_args(Confidence)
+    }
+    for degree in of_degree:
+        values[degree] = [float(each.confidence == degree) for each in outcomes]
+    values["high_right"] = [
+        float(each.question.is_answerable and bool(each.first_cited)) for each in of_degree["high"]
+    ]
+    values["low_right"] = [
+        float(each.question.is_answerable and bool(each.cited)) for each in of_degree["low"]
+    ]
+    values["high_unanswerable"] = [float(each.confidence == "high") for each in others]
+    values["refused_unanswerable"] = [float(each.confidence == "none") for each in others]
+    values["refused_answerable"] = [float(each.confidence == "none") for each in answerable]
     return {
         "questions": len(outcomes),
         "unanswerable": len(others),

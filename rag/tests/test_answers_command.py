@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 
 from documents.models import Collection
 from inference.tests.stub_server import chat_stream
+from rag.answering import answerability
 from rag.tests.asking import chat_server, reader
 from search.models import SearchLog
 
@@ -73,6 +74,11 @@ def test_what_is_cited_and_refused_is_told(dataset: Path, strange: Path, capsys:
     assert report["quoted"] is None, "of no question is the gold sentence known"
     assert report["refused_answerable"]["share"] == 0.0
     assert report["foreign"]["strange_set"]["share"] == 1.0
+    assert report["foreign_high"]["strange_set"]["share"] == 0.0
+    assert report["high"] == {"share": 1.0, "interval": [0.4385, 1.0], "of": 3}
+    assert (report["low"]["share"], report["none"]["share"]) == (0.0, 0.0)
+    assert report["high_right"]["share"] == 1.0
+    assert report["low_right"] is None, "no answer was of this degree"
     assert report["citations_resolved"] == report["citations"] >= 3
     assert not Collection.objects.exists()
     assert not SearchLog.objects.exists()
@@ -86,6 +92,26 @@ def test_a_refused_question_has_cited_nothing(strange: Path, capsys: Any) -> Non
     assert report["failures"][0]["problems"] == ["refused, though the documents say"]
 
 
+def test_answers_that_are_not_sure_are_told_apart(
+    dataset: Path, strange: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answerability, "HIGH_CONFIDENCE", 1.1)
+    monkeypatch.setattr(answerability, "LOW_CONFIDENCE", 0.0)
+    report = run(capsys, str(dataset), "--unanswerable", str(strange), "--failures")
+    assert (report["high"]["share"], report["low"]["share"]) == (0.0, 1.0)
+    assert report["first_cited"]["share"] == report["cited"]["share"] == 1.0
+    assert report["low_right"] == {"share": 1.0, "interval": [0.4385, 1.0], "of": 3}
+    assert report["high_right"] is None
+    for name in ("foreign", "foreign_high"):
+        assert report[name]["strange_set"]["share"] == 0.0, "neither refused nor called sure"
+    assert report["failures"] == []
+    monkeypatch.setattr(answerability, "HIGH_CONFIDENCE", 0.0)
+    report = run(capsys, str(dataset), "--unanswerable", str(strange), "--failures")
+    assert report["foreign_high"]["strange_set"]["share"] == 1.0
+    problem = "answered for sure, though the documents do not say"
+    assert [each["problems"] for each in report["failures"]] == [[problem]] * 2
+
+
 def test_so_many_questions_are_asked_of_each_set(dataset: Path, strange: Path, capsys: Any) -> None:
     report = run(capsys, str(dataset), "--unanswerable", str(strange), "--questions", "1")
     assert (report["questions"], report["foreign"]["strange_set"]["of"]) == (1, 1)
@@ -96,6 +122,7 @@ def test_people_read_a_table(dataset: Path, capsys: Any) -> None:
     call_command("answers", str(dataset), "--mode", "lexical", "--keep")
     shown = capsys.readouterr().out
     assert "first citation right" in shown
+    assert "sure ones right" in shown
     assert Collection.objects.count() == 1
 
 
@@ -145,6 +172,7 @@ def test_questions_about_documents_of_the_site_are_measured_by_language(
     assert (english["first_cited"]["share"], english["quoted"]["share"]) == (1.0, 0.5)
     assert english["cited"]["share"] == 0.5, "one question needs both of its passages"
     assert english["refused_unanswerable"]["share"] == 1.0
+    assert english["high_unanswerable"]["share"] == 0.0
     assert german["first_cited"]["share"] == 0.0
     failures = {each["id"]: each for each in report["failures"]}
     assert set(failures) == {"desk", "umzug"}

@@ -22,8 +22,8 @@ from common.errors import InvalidInput
 from common.text import pluralized
 from rag.context import RagContext
 from rag.evaluation.measures import (
+    DEGREES,
     MEASURES,
-    REFUSALS,
     Outcome,
     ask_questions,
     measure_outcomes,
@@ -47,7 +47,8 @@ ContextOf = Callable[[JudgedQuestion], RagContext]
 class Command(ServiceCommand):
     help = (
         "Ask the questions of DIR as a chat would and measure the answers, by language and in all:"
-        " citations in the gold passage, gold sentences quoted, refusals. DIR holds questions.toml"
+        " citations in the gold passage, gold sentences quoted, how often the sure answers are"
+        " right, refusals. DIR holds questions.toml"
         " or questions.jsonl about documents of the site's collections; or corpus.jsonl,"
         " queries.jsonl and qrels.tsv, whose corpus goes into a throw-away collection. Exit code:"
         " 0 measured, 2 not."
@@ -111,7 +112,7 @@ class Command(ServiceCommand):
             report = _report(found.name, outcomes)
             for other in foreign:
                 questions = [replace(each, gold=(), fields={}) for each in other.questions]
-                refused = list(
+                answered = list(
                     ask_questions(
                         questions,
                         context_of=context_of,
@@ -119,8 +120,10 @@ class Command(ServiceCommand):
                         on_progress=self.show_progress,
                     )
                 )
-                report["foreign"][other.name] = measure_outcomes(refused)["refused_unanswerable"]
-                outcomes += refused
+                measured = measure_outcomes(answered)
+                report["foreign"][other.name] = measured["refused_unanswerable"]
+                report["foreign_high"][other.name] = measured["high_unanswerable"]
+                outcomes += answered
         if options["failures"]:
             report["failures"] = [_failure(each) for each in outcomes if each.problems]
         if options["json"]:
@@ -191,6 +194,7 @@ def _report(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
             for language in languages
         },
         "foreign": {},
+        "foreign_high": {},
         "citations": citations,
         "citations_resolved": citations - unresolved_citations(outcomes),
         "characters": round(sum(len(each.text) for each in outcomes) / len(outcomes), 1),
@@ -205,11 +209,13 @@ def _table(report: dict[str, Any]) -> Table:
     table = Table("measure", title=f"{terminal_safe(report['set'])}: {questions}")
     for name, measured in groups.items():
         table.add_column(f"{terminal_safe(name)} ({measured['questions']})", justify="right")
-    for name, heading in {**MEASURES, **REFUSALS}.items():
+    for name, heading in {**MEASURES, **DEGREES}.items():
         if report[name]:
             table.add_row(heading, *(_cell(measured[name]) for measured in groups.values()))
     for name, measure in report["foreign"].items():
         table.add_row(f"refused of {terminal_safe(name)}", _cell(measure))
+        called_sure = report["foreign_high"][name]
+        table.add_row(f"called sure of {terminal_safe(name)}", _cell(called_sure))
     if report["errors"]:
         table.add_row("failed", *(f"{measured['errors']}" for measured in groups.values()))
     for name, heading in (("p50_ms", "milliseconds, median"), ("p95_ms", "milliseconds, 95 %")):
@@ -229,6 +235,7 @@ def _cell(measure: dict[str, Any] | None) -> str:
 
 def _failure(outcome: Outcome) -> dict[str, Any]:
     return {
+        "confidence": outcome.confidence,
         "id": outcome.question.id,
         "question": outcome.question.text,
         "language": outcome.question.language,
