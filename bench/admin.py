@@ -117,6 +117,7 @@ GIVEN: dict[str, dict[str, str]] = {
         "total": "CASE WHEN n %% 20 = 0 THEN 0 ELSE 50 END",
         "lexical_total": "CASE WHEN n %% 10 = 0 THEN 0 ELSE 40 END",
         "refused": "n %% 50 = 0",
+        "confidence": "NULL",
         "collections": "ARRAY[(1 + n %% 100)::int]",
         "mode": "'hybrid'",
         "query": "CASE WHEN n %% 20 < 8 THEN 'word' || (n %% 5000) ELSE 'what is word' || n END",

@@ -1,17 +1,22 @@
-"""Retrieval quality of collections, now and before. Begin with `judged_collections` and
-`compare`."""
+"""Retrieval quality of collections, now and before, and how often answers are right. Begin with
+`judged_collections`, `compare` and `answer_quality`."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from statistics import fmean
 from typing import Any, Literal
 
 from django.db.models import Count, Max, Q
+from django.utils import timezone
 from django.utils.translation import gettext
 
 from accounts.models import Workspace
 from documents.models import Collection
-from search.models import EvaluatedQuestion, Evaluation, Judgement
+from search.judgements import question_key
+from search.log import MAX_SEARCHES
+from search.models import EvaluatedQuestion, Evaluation, Judgement, SearchLog
 
 #: Evaluations that a curve shows at most.
 MAX_HISTORY = 60
@@ -180,6 +185,60 @@ def compare(judged: JudgedCollection, *, against: int | None = None) -> Comparis
         for name, means, value, field in named
     )
     return Comparison(now, before, measures, questions, len(both))
+
+
+#: Days of the search log in which answers are counted.
+ANSWER_DAYS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class DegreeQuality:
+    """Answers of one degree of confidence: how many there were, how many of them people's ratings
+    tell something about, and how many of these were right."""
+
+    degree: SearchLog.Confidence
+    answers: int
+    rated: int
+    right: int
+
+    @property
+    def share(self) -> float | None:
+        """The share (0..1) of the rated ones that was right; None without any."""
+        return self.right / self.rated if self.rated else None
+
+
+def answer_quality(*, workspace: Workspace) -> list[DegreeQuality]:
+    """Answers of the last ANSWER_DAYS by degree, of the newest MAX_SEARCHES; empty without any.
+
+    An answer is rated if people rated its first document for the same question, and right if they
+    rated it as good. A refusal is rated if they rated any document for the question, and right if
+    none of them as good.
+    """
+    since = timezone.now() - timedelta(days=ANSWER_DAYS)
+    log = SearchLog.objects.filter(workspace=workspace, created_at__gte=since)
+    rows = log.exclude(confidence=None).order_by("-id")
+    grades: dict[str, dict[int, int]] = defaultdict(dict)
+    for sha256, document, grade in (
+        Judgement.objects.filter(workspace=workspace)
+        .order_by()
+        .values_list("question_sha256", "document", "grade")
+    ):
+        grades[sha256][document] = grade
+    counted = {degree: [0, 0, 0] for degree in SearchLog.Confidence}
+    for question, degree, documents in rows.values_list("query", "confidence", "documents")[
+        :MAX_SEARCHES
+    ]:
+        counts = counted[SearchLog.Confidence(str(degree))]
+        counts[0] += 1
+        rated = grades.get(question_key(question), {}) if grades else {}
+        if degree == SearchLog.Confidence.NONE and rated:
+            counts[1] += 1
+            counts[2] += not any(rated.values())
+        elif degree != SearchLog.Confidence.NONE and documents and documents[0] in rated:
+            counts[1] += 1
+            counts[2] += rated[documents[0]] > 0
+    qualities = [DegreeQuality(degree, *counts) for degree, counts in counted.items()]
+    return qualities if any(each.answers for each in qualities) else []
 
 
 def _figures(row: Evaluation) -> tuple[Any, ...]:

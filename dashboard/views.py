@@ -17,9 +17,11 @@ from common.web import login_required_page
 from dashboard.charts import dashboard_charts, metric_curves
 from dashboard.figures import RANGE_CHOICES, read_dashboard, unanswered_questions
 from dashboard.quality import (
+    ANSWER_DAYS,
     ComparedQuestion,
     Comparison,
     JudgedCollection,
+    answer_quality,
     compare,
     judged_collection,
     judged_collections,
@@ -44,7 +46,7 @@ QUESTION_FILTERS = {
 @require_safe
 @login_required_page
 def quality_page(request: HttpRequest) -> HttpResponse:
-    """Retrieval quality of every collection with judgements."""
+    """Retrieval quality of every collection with judgements, and how often answers are right."""
     workspace = request_workspace(request)
     judged = judged_collections(workspace=workspace, user=request.user)
     collections = Collection.objects.visible_to(request.user).filter(workspace=workspace)
@@ -52,6 +54,8 @@ def quality_page(request: HttpRequest) -> HttpResponse:
         "cards": [_card(each, compare(each)) for each in judged],
         "is_open": any(each.is_open for each in judged),
         "has_collections": collections.exists(),
+        "degrees": answer_quality(workspace=workspace),
+        "answer_days": ANSWER_DAYS,
     }
     return render(request, "dashboard/quality.html", context)
 

@@ -207,6 +207,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
         FoundFilter,
         DegradedFilter,
         ModeFilter,
+        "confidence",
         "source",
         ("workspace", AutocompleteSelectFilter),
         "created_at",
@@ -216,7 +217,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
     sortable_by = ["question"]
     fields = ["query", "judge", "mode", "filter", "where", "found", "best", "out_of_order", "took"]
-    fields += ["user", "source", "created_at"]
+    fields += ["confidence", "user", "source", "created_at"]
     actions_list = ["open_questions"]
 
     @action(

@@ -31,17 +31,25 @@ MAX_LOGGED_DOCUMENTS = 10
 
 
 def record_search(
-    *, result: SearchResult, scope: Scope, user: Any, source: str, refused: bool = False
+    *,
+    result: SearchResult,
+    scope: Scope,
+    user: Any,
+    source: str,
+    confidence: str | None = None,
+    answered_from: Sequence[int] = (),
 ) -> int | None:
     """Logs a search by one INSERT; returns the row's id, None if it was not logged.
 
-    `source` is one of `SearchLog.Source`. `refused`: a chat found no answer in the hits.
-    Failures are logged as warnings. Further pages of a search are not logged.
+    `source` is one of `SearchLog.Source`, `confidence` that of the answer to a question, one of
+    `SearchLog.Confidence`: with `none` it is refused. `answered_from` are ids of the documents
+    that were used for it, best first. Failures are logged as warnings. Further pages of a search
+    are not logged.
     """
     if not settings.SEARCH_LOG or result.offset:
         return None
     similarities = [hit.similarity for hit in result.hits if hit.similarity is not None]
-    documents = dict.fromkeys(hit.document_id for hit in result.hits)
+    documents = dict.fromkeys([*answered_from, *(hit.document_id for hit in result.hits)])
     by_words = [arm.candidates for arm in result.arms if arm.name == "lexical"]
     # Text without NUL and half surrogate pairs, which PostgreSQL cannot store.
     row: dict[str, Any] = {
@@ -59,7 +67,8 @@ def record_search(
         "milliseconds": result.milliseconds,
         "source": source,
         "created_at": timezone.now(),
-        "refused": refused,
+        "refused": confidence == SearchLog.Confidence.NONE,
+        "confidence": confidence,
     }
     insert = (
         f"INSERT INTO {SearchLog._meta.db_table} ({', '.join(row)})"  # noqa: S608 (names of ours)
@@ -83,7 +92,9 @@ def record_search(
 def record_refusal(row_id: int | None) -> None:
     """Marks a logged search as one that a chat could not answer."""
     if row_id is not None:
-        SearchLog.objects.filter(pk=row_id).update(refused=True)
+        SearchLog.objects.filter(pk=row_id).update(
+            refused=True, confidence=SearchLog.Confidence.NONE
+        )
 
 
 def prune_search_log() -> int:

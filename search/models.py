@@ -237,6 +237,11 @@ class SearchLog(models.Model):
         COMMAND = "command", gettext_lazy("Command")
         CHAT = "chat", gettext_lazy("Chat")
 
+    class Confidence(models.TextChoices):
+        HIGH = "high", gettext_lazy("Sure")
+        LOW = "low", gettext_lazy("Not sure")
+        NONE = "none", gettext_lazy("No answer")
+
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
     user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="+")
     query = models.TextField(verbose_name="question")
@@ -268,6 +273,13 @@ class SearchLog(models.Model):
     refused = models.BooleanField(
         default=False,
         help_text=gettext_lazy("Asked in a chat, and answered that the sources do not say."),
+    )
+    confidence = models.CharField(  # noqa: DJ001 (a column that an earlier release leaves out)
+        max_length=4,
+        null=True,
+        blank=True,
+        choices=Confidence,
+        help_text=gettext_lazy("Of the answer to a question. Empty: a search, or an old row."),
     )
     degraded = ArrayField(
         models.CharField(max_length=20),

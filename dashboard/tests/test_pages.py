@@ -1,5 +1,6 @@
 """The pages of the dashboard and of quality: what they say to whom, and when there is nothing."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,8 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Membership, Role
-from dashboard.quality import compare, judged_collection
-from documents.models import Collection
+from dashboard.quality import ANSWER_DAYS, answer_quality, compare, judged_collection
+from documents.models import Collection, Document
 from documents.tests.factories import CollectionFactory, DocumentFactory, MembershipFactory
 from search.judgements import judge, question_key
 from search.models import EvaluatedQuestion, Evaluation, SearchLog
@@ -123,6 +124,70 @@ def test_a_strange_range_is_the_default(alice: Membership) -> None:
 
 def test_without_judgements_quality_tells_how_to_begin(alice: Membership) -> None:
     assert "No judgements yet" in text(logged_in(alice), QUALITY)
+
+
+def answered(document: Document, question: str, confidence: str, **fields: Any) -> None:
+    SearchLog.objects.create(
+        workspace=document.workspace,
+        query=question,
+        mode="hybrid",
+        documents=[document.pk],
+        total=1,
+        milliseconds=1.0,
+        source="chat",
+        confidence=confidence,
+        **fields,
+    )
+
+
+def test_answers_are_counted_by_degree_and_compared_with_ratings(collection: Collection) -> None:
+    good, bad = (DocumentFactory(collection=collection) for _ in range(2))
+    for question, document, grade in (
+        ("one", good, 1),
+        ("two", bad, 0),
+        ("three", bad, 0),
+        ("four", good, 2),
+    ):
+        judge(collection=collection, question=question, document=document, grade=grade, user=None)
+    answered(good, "One", "high")
+    answered(bad, "two", "high")
+    answered(good, "two", "high")
+    answered(good, "never rated", "high")
+    answered(good, " one ", "low")
+    answered(bad, "three", "none")
+    answered(bad, "four", "none")
+    found = {each.degree.value: each for each in answer_quality(workspace=collection.workspace)}
+    counts = {name: (each.answers, each.rated, each.right) for name, each in found.items()}
+    assert counts == {"high": (4, 2, 1), "low": (1, 1, 1), "none": (2, 2, 1)}
+    assert found["high"].share == 0.5
+
+
+def test_searches_and_answers_of_others_or_long_ago_are_not_counted(
+    collection: Collection, alice: Membership
+) -> None:
+    document = DocumentFactory(collection=collection)
+    elsewhere = DocumentFactory(collection=CollectionFactory())
+    answered(elsewhere, "one", "high")
+    answered(document, "one", "high")
+    long_ago = timezone.now() - timedelta(days=ANSWER_DAYS + 1)
+    SearchLog.objects.filter(workspace=alice.workspace).update(created_at=long_ago)
+    SearchLog.objects.create(
+        workspace=alice.workspace, query="one", mode="hybrid", total=1, milliseconds=1, source="web"
+    )
+    assert answer_quality(workspace=alice.workspace) == []
+    assert "by how sure the answer was" not in text(logged_in(alice), QUALITY)
+
+
+def test_quality_shows_how_often_each_degree_was_right(
+    collection: Collection, alice: Membership
+) -> None:
+    document = DocumentFactory(collection=collection)
+    judge(collection=collection, question="one", document=document, grade=1, user=None)
+    answered(document, "one", "low")
+    page = text(logged_in(alice), QUALITY)
+    assert "by how sure the answer was" in page
+    assert '<th scope="row">Not sure</th>' in page
+    assert "1 of 1" in page
 
 
 def test_quality_is_compared_by_the_questions_that_both_asked(collection: Collection) -> None:

@@ -458,7 +458,11 @@ def _retrieve(
             scope=request.scope,
             user=asker,
             source="chat" if asker else "command",
-            refused=confidence == "none",
+            confidence=confidence,
+            answered_from=[]
+            if whole
+            else [cited.passage.document_id for cited in quoted.cited]
+            + [passage.document_id for passage in passages],
         )
     retrieved = Retrieval(
         query=query,

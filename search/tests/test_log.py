@@ -57,6 +57,7 @@ def test_a_search_is_noted_with_how_it_went(collection: Collection) -> None:
     assert (row.total, row.lexical_total, row.degraded) == (2, 1, [])
     assert row.milliseconds == result.milliseconds
     assert row.filter is None
+    assert row.confidence is None, "a search has no answer"
 
 
 def test_a_filter_is_noted_as_json(collection: Collection) -> None:
