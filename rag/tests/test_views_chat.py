@@ -189,7 +189,7 @@ def test_a_refusal_offers_the_other_collections_where_there_are_others(
 
 
 def test_an_answer_that_is_not_sure_is_marked(
-    client: Client, alice: RagContext, monkeypatch: pytest.MonkeyPatch
+    client: Client, alice: RagContext, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = ">Not sure</span>"
     assert mark not in client.get(f"/chat/{kept(alice).pk}/").text
@@ -197,6 +197,13 @@ def test_an_answer_that_is_not_sure_is_marked(
     page = client.get(f"/chat/{kept(alice).pk}/")
     assert states(page) == ["answered"]
     assert mark in page.text
+    hint = "The passages found may not answer this question."
+    assert hint not in page.text, "the answer begins with it"
+    with chat_server(settings) as server:
+        server.first(chat_stream("It leaves on 14 March [1]."))
+        page = client.get(f"/chat/{kept(alice).pk}/")
+    assert mark in page.text
+    assert hint in page.text
 
 
 def test_a_turn_is_there_as_a_part(client: Client, alice: RagContext) -> None:

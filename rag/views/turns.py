@@ -19,7 +19,7 @@ from markdown_it.token import Token
 from common.text import strip_markdown
 from documents.document_html import SafeRenderer
 from documents.templatetags.documents import place_label
-from rag.answering.phrases import MAX_NAMED_COLLECTIONS
+from rag.answering.phrases import MAX_NAMED_COLLECTIONS, stated_confidence
 from rag.models import Message
 from rag.services.conversations import VisibleMessage
 
@@ -264,9 +264,9 @@ def turn_views(
     """What the page shows of the turns that `messages`, in order, make up: questions with their
     answers. `pk` is the answer's, or the question's if there is none. `state` is answered, refused,
     cut, stopped, failed, running, removed, or withheld if it quotes what the user may no longer
-    read; `is_unsure`, an answer of low confidence. `searched` is what a refusal had looked at.
-    `doubts` counts unsupported sentences. `collections` are names by slug, `selected` the
-    slugs that questions are limited to."""
+    read; `is_unsure`, an answer of low confidence, whose own text may say so (`says_unsure`).
+    `searched` is what a refusal had looked at. `doubts` counts unsupported sentences.
+    `collections` are names by slug, `selected` the slugs that questions are limited to."""
     # Questions with the last answer to each.
     pairs: list[tuple[Message, VisibleMessage | None]] = []
     for visible in messages:
@@ -331,6 +331,7 @@ def _turn(
         # What `rag.services.answers` says behind a refusal: what nothing found mentions.
         "missing": [] if html else visible.content.split("\n\n")[1 : -1 if searched else None],
         "searched": _searched(searched, collections) if searched else None,
+        "says_unsure": stated_confidence(visible.content) == "low",
         "is_unsure": state in {"answered", "cut"} and answer.verdict.get("confidence") == "low",
         "error": general_error or answer.error,
         "error_detail": answer.error if shows_detail else "",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 from playwright.sync_api import Page, expect
 
@@ -9,6 +10,7 @@ from documents.models import Document
 from inference.tests.stub_server import Reply, Stream, chat_stream, delta, event
 from memory import services as memory
 from memory.tests.factories import remember
+from rag.answering import answerability
 from rag.models import Conversation
 from rag.services.answers import Question
 from rag.services.chat import chat
@@ -48,6 +50,10 @@ def _remembering(world: World) -> None:
 
 def _by_words(world: World) -> None:
     world.without_embedder()
+
+
+def _never_sure(world: World) -> None:
+    world.enter(patch.object(answerability, "HIGH_CONFIDENCE", 1.1))
 
 
 def _withheld(world: World) -> None:
@@ -104,6 +110,7 @@ STATES = [
         act=_ask(MOVE),
     ),
     State("answered", lambda world: "/chat/", ANSWERED, act=_ask(MOVE)),
+    State("unsure", lambda world: "/chat/", ".unsure", prepare=_never_sure, act=_ask(MOVE)),
     State("refused", lambda world: "/chat/", ".turn[data-state=refused]", act=_ask(NOWHERE)),
     State(
         "remembered",

@@ -53,6 +53,8 @@ def _searches(world: World, day: int) -> None:
             mode="hybrid",
             total=0 if vain and day % 3 else 12,
             refused=vain and not day % 3,
+            confidence=None if number % 3 == 0 else ("none" if vain else ("high", "low")[day % 2]),
+            documents=[] if vain else [world.leaflet.pk],
             milliseconds=11.0 + 7 * number + day,
             source=("web", "chat", "chat" if vain else "api")[number % 3],
         )
@@ -146,7 +148,7 @@ STATES = [
         prepare=_lived_in,
     ),
     State("week", lambda world: "/dashboard/", "#figures-searches[open] td", act=_open_figures),
-    State("quality", lambda world: "/dashboard/quality/", ".measures"),
+    State("quality", lambda world: "/dashboard/quality/", "#answers"),
     State("quality-of", _quality, ".questions tbody tr"),
     State("quality-none", lambda world: f"{_quality(world)}?show=new", ".questions p"),
     State("quality-running", _quality, ".pill.busy", prepare=_measuring),
