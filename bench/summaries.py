@@ -28,7 +28,7 @@ from rag.answering.central_sentences import (
     central_sentences,
 )
 from rag.answering.extractive import Quote
-from rag.answering.segments import split_segments
+from reading.segments import split_segments
 from rag.events import Passage
 
 Choose = Callable[[Sequence[Passage], int], list[Quote]]

@@ -15,9 +15,7 @@ class Passage:
     `end`, offsets in characters. `url` is the page that shows it in context. Scores are those of
     the hit, each None if no retrieval arm gave one. `relevance` is how well it suits an answer
     (`rag.answering.passage_ranking`), None where that was not compared; so is `coverage`, the share
-    (0..1) of the question's terms that it holds, and `answer_score`, what its sentences share.
-    `readings` are how well parts of it answer, as (start, end, reading) with offsets in `text`,
-    empty where no reranker read it."""
+    (0..1) of the question's terms that it holds, and `answer_score`, what its sentences share."""
 
     number: int
     chunk_id: int
@@ -43,12 +41,6 @@ class Passage:
     relevance: float | None = None
     coverage: float | None = None
     answer_score: float = 0.0
-    readings: tuple[tuple[int, int, float], ...] = ()
-
-    @property
-    def reading(self) -> float | None:
-        """How well the best part of it answers; None if it was not read."""
-        return max((reading for _, _, reading in self.readings), default=None)
 
     def location(self, start: int | None = None) -> str:
         """Where the passage is, or the character at `start`, an offset in the document's text:

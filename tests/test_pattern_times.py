@@ -24,7 +24,7 @@ from memory.ranking import mentioned_dates
 from rag.answering.citations import CitationScanner
 from rag.answering.coreference import is_context_dependent, rewrite_by_rules
 from rag.answering.phrases import small_talk
-from rag.answering.segments import split_segments
+from reading.segments import split_segments
 from rag.pipelines.conditions import parse_condition
 from rag.pipelines.replies import parse_score, parse_tasks, pick_route
 from rag.sql.table_search import extract_sql

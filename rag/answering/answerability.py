@@ -93,17 +93,15 @@ SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.05
 #: How much nearer a model of many languages takes texts to be that are in the question's language,
 #: those that answer it and others alike.
 LANGUAGE_NEARNESS = 0.45
-#: The same where a reranker read the best sentence and the passage around it, and the embedding
-#: model compared it; and where only the reranker read.
-READ_ALONE_WEIGHT, READ_AROUND_WEIGHT, READ_NEARNESS_WEIGHT, READ_BIAS = 0.5, 1.5, 2.5, -4.7
-ONLY_ALONE_WEIGHT, ONLY_AROUND_WEIGHT, ONLY_READ_BIAS = 0.8, 1.8, -2.5
-#: The same where it read passages and no sentence was chosen, as before a chat model, which refuses
-#: itself.
-PASSAGE_READING_WEIGHT, PASSAGE_READING_BIAS = 2.2, -1.8
+#: The same where an answer is chosen among sections: by how far the best one stands out of all and
+#: is ahead of the next one, by a reranker and by the similarity of its passage. Fitted in
+#: docs/decisions/0086.
+SECTION_SCORE_WEIGHT, SECTION_LEAD_WEIGHT = 0.6, 0.6
+SECTION_READING_WEIGHT, SECTION_NEARNESS_WEIGHT, SECTION_BIAS = 0.8, 1.5, -3.0
+#: What is taken for the reading and the nearness where no model told them.
+USUAL_READING, USUAL_NEARNESS = 0.7, 0.6
 #: What speaks against an answer without anything of the kind that the question asks for.
 LACKS_KIND_WEIGHT = -2.5
-#: What speaks for the row of a table of prices that is about what a question for an amount asks.
-PRICED_WEIGHT = 1.0
 #: The same where no embedding model could tell.
 LEXICAL_COVERAGE_WEIGHT, LEXICAL_TERMS_WEIGHT, LEXICAL_BIAS = 12.6, 1.75, -7.4
 #: Coverage of a question in another language than the passage, whose words cannot be there: about
@@ -117,15 +115,15 @@ class Evidence:
     of the nearest passage, `background` that of an average one: 0 is unrelated, 1 a typical answer;
     both are None if no embedding model could tell. `sentence_nearness` is that of the sentence that
     answers best, None where sentences were not compared; then `coverage` is of its passage.
-    `alone` and `around` are what a reranker makes of that sentence and of what stands around it,
-    None without one; without a quotation `around` is of the best passage.
+    `section_score` is how far the best section stands out of all that were found, and
+    `section_lead` how far it is ahead of the next one, in standard deviations, None where no
+    sections were compared; `reading` is what a reranker makes of it, None without one.
     `coverage` is the IDF-weighted share (0..1) of the question's `terms` that the best passage
     contains, and `missing_names` the share of its names and numbers that it does not. `is_foreign`:
     the passage is in another language than the question. `is_multilingual`: the embedding model was
     made for many languages. `lacks_kind`: what is quoted has nothing of the kind that is asked for.
-    `is_extreme`: it is the least or greatest row of a table that was asked for; `is_priced`: one of
-    a table of prices that is about what is asked. `is_second`: other passages were read before, and
-    do not answer."""
+    `is_extreme`: it is the least or greatest row of a table that was asked for. `is_second`: other
+    passages were read before, and do not answer."""
 
     passages: int
     coverage: float = 0.0
@@ -136,19 +134,19 @@ class Evidence:
     missing_names: float = 0.0
     is_foreign: bool = False
     is_multilingual: bool = False
-    alone: float | None = None
-    around: float | None = None
+    section_score: float | None = None
+    section_lead: float = 0.0
+    reading: float | None = None
     lacks_kind: bool = False
     is_extreme: bool = False
-    is_priced: bool = False
     is_second: bool = False
 
 
 def with_quotation(evidence: Evidence, quoted: ExtractiveAnswer, *, asked_in: str) -> Evidence:
     """The evidence with that of what is quoted first, for a question in the language `asked_in`.
-    Unchanged where no model read or compared sentences."""
+    Unchanged where no model compared sentences."""
     best = quoted.best
-    if best is None or (best.nearness is None and best.alone is None and not quoted.is_extreme):
+    if best is None or (best.nearness is None and not quoted.is_extreme):
         return evidence
     passage = best.passage
     is_foreign = passage.is_foreign_to(asked_in)
@@ -158,13 +156,10 @@ def with_quotation(evidence: Evidence, quoted: ExtractiveAnswer, *, asked_in: st
     return replace(
         evidence,
         sentence_nearness=nearness,
-        alone=best.alone,
-        around=best.around,
         coverage=evidence.coverage if passage.coverage is None else passage.coverage,
         is_foreign=is_foreign,
         lacks_kind=quoted.lacks_kind,
         is_extreme=quoted.is_extreme,
-        is_priced=best.is_priced,
     )
 
 
@@ -186,21 +181,16 @@ def answer_confidence(evidence: Evidence) -> float:
         return 0.0
     if evidence.is_extreme:
         return 1.0
-    if evidence.alone is not None and evidence.sentence_nearness is not None:
+    if evidence.section_score is not None:
+        reading = USUAL_READING if evidence.reading is None else evidence.reading
+        nearness = USUAL_NEARNESS if evidence.nearness is None else evidence.nearness
         logit = (
-            READ_ALONE_WEIGHT * evidence.alone
-            + READ_AROUND_WEIGHT * (evidence.around or 0.0)
-            + READ_NEARNESS_WEIGHT * evidence.sentence_nearness
-            + READ_BIAS
+            SECTION_SCORE_WEIGHT * evidence.section_score
+            + SECTION_LEAD_WEIGHT * evidence.section_lead
+            + SECTION_READING_WEIGHT * reading
+            + SECTION_NEARNESS_WEIGHT * nearness
+            + SECTION_BIAS
         )
-    elif evidence.alone is not None:
-        logit = (
-            ONLY_ALONE_WEIGHT * evidence.alone
-            + ONLY_AROUND_WEIGHT * (evidence.around or 0.0)
-            + ONLY_READ_BIAS
-        )
-    elif evidence.around is not None:
-        logit = PASSAGE_READING_WEIGHT * evidence.around + PASSAGE_READING_BIAS
     elif evidence.nearness is None:
         logit = (
             LEXICAL_COVERAGE_WEIGHT * evidence.coverage
@@ -233,5 +223,5 @@ def answer_confidence(evidence: Evidence) -> float:
                 + NAMES_WEIGHT * evidence.missing_names
                 + BIAS
             )
-    logit += LACKS_KIND_WEIGHT * evidence.lacks_kind + PRICED_WEIGHT * evidence.is_priced
+    logit += LACKS_KIND_WEIGHT * evidence.lacks_kind
     return 1 / (1 + exp(-logit))

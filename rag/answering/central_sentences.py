@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from common.text import CJK
 from rag.answering.extractive import Quote
-from rag.answering.segments import SegmentKind, split_segments
+from reading.segments import SegmentKind, split_segments
 from rag.events import Citation, Passage
 
 #: Passages whose sentences are compared, for each sentence that is wanted.

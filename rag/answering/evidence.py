@@ -15,13 +15,14 @@ from django.urls import reverse
 from django.utils.functional import lazy
 
 from common.sql import release_connection
+from documents import late_interaction
 from documents.embedders import compare_sentences, embed_question, embed_titles, scale_of
 from documents.lexical_search import find_terms
 from documents.models import Chunk, EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import InferenceError
 from inference.model_languages import EVERY
-from rag.answering.answer_types import asked_kind
+from rag.answering.answer_types import asked_kind, holds_kind
 from rag.answering.answerability import (
     FOREIGN_COVERAGE,
     Evidence,
@@ -32,11 +33,20 @@ from rag.answering.answerability import (
     with_quotation,
     without_question_words,
 )
-from rag.answering.extractive import ExtractiveAnswer, extract_answer
-from rag.answering.passage_ranking import favour_tables, rank_passages, read_passages
+from rag.answering.extractive import ExtractiveAnswer, extract_answer, quote_sections
+from rag.answering.passage_ranking import favour_tables, rank_passages
 from rag.answering.reader import Reader, find_reader
+from rag.answering.section_ranking import (
+    RankedSection,
+    by_best_section,
+    rank_sections,
+    read_sections,
+)
+from rag.answering.tables import asked_rows
 from rag.events import Passage
 from reading.location import PAGE_LABEL
+from reading.sections import TokenMatches
+from reading.segments import split_segments
 from search.query import QueryError, parse_query
 from search.results import Hit, Mode, Scope, SearchResult
 from search.services import search
@@ -96,11 +106,14 @@ CANDIDATES = 32
 @dataclass(frozen=True, slots=True)
 class FoundPassages:
     """The `passages` for an answer, best first, out of the hits of `result`, and what they say
-    about whether there is an answer. `reader` reads them, None where none does."""
+    about whether there is an answer. `sections` are those of the passages that an answer is chosen
+    from, best first; empty where neither a token encoder nor a reranker knows the language.
+    `reader` is that reranker, None where none does."""
 
     result: SearchResult
     passages: list[Passage]
     evidence: Evidence
+    sections: tuple[RankedSection, ...] = ()
     reader: Reader | None = None
 
 
@@ -108,8 +121,8 @@ def find_passages(
     query: str, *, scope: Scope, k: int, mode: Mode = "hybrid", **options: Any
 ) -> FoundPassages:
     """Search for `query` and choose the `k` passages that suit an answer best. `options` are those
-    of `search.services.search`. Where a reranker is set up it reads parts of the passages here, and
-    not whole ones in the search, unless a score of it is demanded (`min_rerank`)."""
+    of `search.services.search`. Where a reranker is set up it reads sections of the passages here,
+    and not whole ones in the search, unless a score of it is demanded (`min_rerank`)."""
     asked_in = question_language(query)
     reader = find_reader(scope, asked_in=asked_in, wanted=options.get("rerank"))
     if options.get("min_rerank") is None:
@@ -127,6 +140,20 @@ def find_passages(
     ]
     space = _main_space(passages)
     nearness, titles = _nearness(_searched_text(result), passages, space)
+    rows = asked_rows(query, passages, asked_kind(query, language=asked_in))
+    sections: list[RankedSection] = []
+    if reader is not None or late_interaction.knows(asked_in):
+        own = [at for at, each in enumerate(passages) if _is_compared(each, asked_in, reader)]
+        sections = rank_sections(
+            [passages[at] for at in own],
+            _compare_tokens(query, [passages[at] for at in own]),
+            nearness=[nearness[at] for at in own] if nearness else None,
+            title_nearness=[titles[at] for at in own] if titles else None,
+            asked_rows=rows,
+        )
+        if reader is not None:
+            release_connection()  # the model may be slow
+            sections = read_sections(sections, lambda texts: reader.read(query, texts))
     passages = rank_passages(
         passages,
         coverage=coverage,
@@ -134,23 +161,67 @@ def find_passages(
         title_nearness=titles,
         is_foreign=is_foreign if space is not None and EVERY in space.languages else (),
     )
-    passages = favour_tables(query, passages, kind=asked_kind(query, language=asked_in))
-    if reader is not None:
-        passages = _read_passages(query, passages, reader)
-    passages = [replace(each, number=number) for number, each in enumerate(passages[:k], 1)]
-    return FoundPassages(result, passages, _evidence(result, passages, terms), reader)
+    passages = by_best_section(favour_tables(passages, rows), sections)[:k]
+    numbered = {
+        each.chunk_id: replace(each, number=number) for number, each in enumerate(passages, 1)
+    }
+    passages = list(numbered.values())
+    sections = sections_of(passages, sections)
+    evidence = _evidence(result, passages, terms)
+    if sections:
+        evidence = _with_sections(evidence, query, sections, asked_in)
+    return FoundPassages(result, passages, evidence, tuple(sections), reader)
 
 
-def _read_passages(query: str, passages: Sequence[Passage], reader: Reader) -> list[Passage]:
-    release_connection()  # the model may be slow
-    is_known = [
-        bool(passage.text.strip())
-        and reader.knows(passage.language)
-        and not passage.is_foreign_to(reader.asked_in)
+def sections_of(
+    passages: Sequence[Passage], sections: Iterable[RankedSection]
+) -> list[RankedSection]:
+    """Those of the `sections` that are in `passages`, with the passages as they are numbered."""
+    by_chunk = {passage.chunk_id: passage for passage in passages}
+    return [
+        replace(section, passage=by_chunk[section.passage.chunk_id])
+        for section in sections
+        if section.passage.chunk_id in by_chunk
+    ]
+
+
+def _is_compared(passage: Passage, asked_in: str, reader: Reader | None) -> bool:
+    """Whether a model that compares sections knows the passage's language, which is not foreign to
+    the question."""
+    is_known = reader.knows(passage.language) if reader else True
+    return bool(passage.text.strip()) and is_known and not passage.is_foreign_to(asked_in)
+
+
+def _compare_tokens(query: str, passages: Sequence[Passage]) -> dict[int, TokenMatches]:
+    compared = [
+        late_interaction.ComparedPassage(passage.chunk_id, passage.heading, passage.text)
         for passage in passages
     ]
-    return read_passages(
-        query, passages, lambda texts: reader.read(query, texts), is_known=is_known
+    return (late_interaction.compare_passages(query, compared) if compared else None) or {}
+
+
+def _with_sections(
+    evidence: Evidence, query: str, sections: Sequence[RankedSection], asked_in: str
+) -> Evidence:
+    """The evidence with that of the best section."""
+    best, *others = sections
+    kind = asked_kind(query, language=asked_in)
+    header = next(
+        (
+            part.header
+            for part in split_segments(best.passage.text)
+            if part.header and best.start <= part.start < best.end
+        ),
+        "",
+    )
+    text = best.passage.text[best.start : best.end]
+    return replace(
+        evidence,
+        section_score=best.score,
+        section_lead=best.score - others[0].score if others else best.score,
+        reading=best.reading,
+        nearness=best.nearness,
+        lacks_kind=kind is not None and not holds_kind(kind, text, header=header),
     )
 
 
@@ -174,7 +245,6 @@ def _evidence(
         missing_names=0.0 if is_foreign else missing_names(result.query, passages[0]),
         is_foreign=is_foreign,
         is_multilingual=space is not None and EVERY in space.languages,
-        around=max((each.reading for each in passages if each.reading is not None), default=None),
     )
 
 
@@ -270,19 +340,19 @@ def _main_space(passages: Sequence[Passage]) -> EmbeddingSpace | None:
 def quote_passages(
     question: str,
     passages: Sequence[Passage],
-    evidence: Evidence,
+    found: FoundPassages,
     *,
     language: str,
     asked_in: str,
-    reader: Reader | None = None,
 ) -> tuple[ExtractiveAnswer, Evidence]:
-    """The passages' sentences that answer, quoted, and the evidence with that of the best one;
-    `language` and `asked_in` as in `extract_answer`. Those that `reader` read are quoted if they
-    answer; else, and where there are none, the embedding model compares sentences of the others.
-    Releases the database before a model is asked."""
+    """The sentences of `passages`, those of `found` as they are numbered, that answer, quoted, and
+    the evidence with that of the best one; `language` and `asked_in` as in `extract_answer`. Those
+    of the sections are quoted; where these are not sure to answer, and where there are none, the
+    embedding model compares sentences of the others. Releases the database before a model is asked.
+    """
     space = _main_space(passages)
+    sections = sections_of(passages, found.sections)
     release_connection()
-    was_read = [passage for passage in passages if passage.readings]
 
     def similar(texts: Sequence[str]) -> list[float] | None:
         # No time limit, so that the same question quotes the same sentences on a busy machine too;
@@ -294,33 +364,37 @@ def quote_passages(
             return None
         return None if compared is None else compared.tolist()
 
-    if reader is not None and was_read:
+    def compared(
+        passages: Sequence[Passage], evidence: Evidence
+    ) -> tuple[ExtractiveAnswer, Evidence]:
         quoted = extract_answer(
-            question,
-            was_read,
-            similar=similar,
-            read=lambda texts: reader.read(question, texts),
-            language=language,
-            asked_in=asked_in,
+            question, passages, similar=similar, language=language, asked_in=asked_in
         )
-        found = with_quotation(evidence, quoted, asked_in=asked_in)
-        others = [
-            passage
-            for passage in passages
-            if evidence.is_multilingual and not reader.knows(passage.language)
-        ]
-        first_confidence = judge_confidence(found)
-        if not others or first_confidence == "high":
-            return quoted, found
-        evidence = replace(evidence, around=None, is_second=bool(asked_in))
-        second = extract_answer(
-            question, others, similar=similar, language=language, asked_in=asked_in
-        )
-        found_second = with_quotation(evidence, second, asked_in=asked_in)
-        if first_confidence == "low" and judge_confidence(found_second) != "high":
-            return quoted, found
-        return second, found_second
-    quoted = extract_answer(
-        question, passages, similar=similar, language=language, asked_in=asked_in
+        return quoted, with_quotation(evidence, quoted, asked_in=asked_in)
+
+    evidence = found.evidence
+    if not sections:
+        return compared(passages, evidence)
+    reader = found.reader
+    confidence = judge_confidence(evidence)
+    others = [passage for passage in passages if not _is_compared(passage, asked_in, reader)]
+    if confidence != "high" and others and evidence.is_multilingual:
+        unread = replace(evidence, section_score=None, is_second=bool(asked_in))
+        second, found_second = compared(others, unread)
+        second_confidence = judge_confidence(found_second)
+        if second_confidence == "high" or confidence == "none":
+            return second, found_second
+    quoted = quote_sections(
+        question,
+        sections,
+        confidence=confidence,
+        read=(lambda texts: reader.read(question, texts)) if reader else None,
+        asked_rows=asked_rows(question, passages, asked_kind(question, language=asked_in)),
+        language=language,
+        asked_in=asked_in,
     )
-    return quoted, with_quotation(evidence, quoted, asked_in=asked_in)
+    return quoted, replace(
+        evidence,
+        is_extreme=quoted.is_extreme,
+        lacks_kind=evidence.lacks_kind and quoted.lacks_kind,
+    )

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from common.trigrams import trigram_overlap
 from rag.answering.answer_types import AnswerKind, asked_kind, holds_kind
 from rag.answering.contradictions import contradicts
-from rag.answering.passage_ranking import ReadFunction
 from rag.answering.phrases import say
-from rag.answering.segments import (
+from rag.answering.section_ranking import RankedSection, ReadFunction
+from reading.segments import (
     Segment,
     is_reference,
     join_blocks,
     split_segments,
     without_links,
 )
-from rag.answering.tables import extreme_rows, priced_rows
-from rag.events import Citation, Passage
+from rag.answering.tables import TableRow, asked_extreme, extreme_rows
+from rag.events import Citation, Confidence, Passage
 
 #: How near each text is to the question, in order: 0 is unrelated, 1 a usual answer; None if no
 #: model can tell.
@@ -56,24 +56,19 @@ FOREIGN_WORDS_WEIGHT = 0.2
 #: The same for scores from words alone, which are closer together.
 SCORE_MARGIN_LEXICAL = 0.5
 
-#: Segments that a reranker reads: those of the parts of passages that it found best; and how many
-#: of these the embedding model compares as well.
-MAX_READ, MAX_READ_COMPARED = 20, 8
-#: Weights of the readings of a segment alone and of the part of the passage around it together with
-#: title and headings, which say what “it” is, and of the segment's nearness. Below a good heading
-#: any sentence would seem to answer, so that segments are read without it. The reranker knows best
-#: what answers in the words of the question, the embedding model what does in others.
-ALONE_WEIGHT, AROUND_WEIGHT, READ_NEARNESS_WEIGHT = 0.25, 0.3, 0.45
-#: What letters of the question count for in the choice of those that are read.
-CHOICE_WORDS_WEIGHT = 0.3
-#: What a segment gains that has an answer of the kind that is asked for.
-KIND_WEIGHT = 0.2
-#: What a row of a table of prices gains that is about what a question for an amount asks for, and
-#: how many of these are read.
-PRICED_WEIGHT, MAX_PRICED = 0.6, 6
-SCORE_MARGIN_READ = 0.4
-#: A part that was not read is taken for so much worse than the best one of its passage.
-UNREAD_PENALTY = 0.3
+#: Sections whose sentences may be quoted, and how many of their segments a reranker reads.
+MAX_QUOTED_SECTIONS, MAX_READ_SEGMENTS = 4, 24
+#: Weights of a segment within its section: how the question's tokens find it with title and
+#: headings, and what a reranker makes of it alone: below a good heading any sentence would seem to
+#: answer. Without a token encoder the letters in common with the question take its place.
+FOUND_WEIGHT, ALONE_WEIGHT, LETTERS_WEIGHT = 10.0, 1.0, 0.3
+#: What a segment gains that has an answer of the kind that is asked for, and a row of a table of
+#: prices that is about what a question for an amount asks for.
+KIND_WEIGHT, PRICED_WEIGHT = 0.3, 1.0
+#: How far below the best one of its section another segment may be that is quoted too.
+SECTION_MARGIN = 0.35
+#: How far the best section is ahead, in standard deviations, if others are not quoted beside it.
+CLEAR_MARGIN = 0.8
 #: How far below the best a sentence may be that contradicts it.
 CONTRADICTION_MARGIN = 1.0
 #: What the other segments of the best one's passage, and among these its neighbours, gain over
@@ -91,18 +86,15 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A segment of a passage; `text` is the document's text from `start` to `end`. `alone` and
-    `around` are how well it answers by a reranker, read alone and with what stands around it, and
-    `nearness` by the embedding model; each None where none told. `is_priced`: a row of a table of
-    prices that is about what is asked."""
+    """A segment of a passage; `text` is the document's text from `start` to `end`. `nearness` is how
+    near it is to the question by the embedding model, None where none told. `section` is the place
+    of its section among those that an answer is chosen from, 0 for the best."""
 
     passage: Passage
     part: Segment
     score: float = 0.0
     nearness: float | None = None
-    alone: float | None = None
-    around: float | None = None
-    is_priced: bool = False
+    section: int = 0
 
     @property
     def text(self) -> str:
@@ -200,13 +192,12 @@ def extract_answer(
     passages: Sequence[Passage],
     *,
     similar: SimilarityFunction | None = None,
-    read: ReadFunction | None = None,
     language: str = "",
     asked_in: str = "",
 ) -> ExtractiveAnswer:
     """Quote the best of `passages` (best first): at most MAX_QUOTES sentences, list items, table
-    rows or code segments. `read` and `similar` are called once; without both only words decide.
-    `language` is of what the site says itself, `asked_in` of the question; empty where unknown."""
+    rows or code segments. `similar` is called once; without it only words decide. `language` is of
+    what the site says itself, `asked_in` of the question; empty where unknown."""
     found = [
         Quote(passage, part)
         for passage in passages[:MAX_PASSAGES]
@@ -216,111 +207,144 @@ def extract_answer(
     ]
     if not found:
         return ExtractiveAnswer()
-    kind = asked_kind(question, language=asked_in)
     # Headings and references only if there is nothing else.
     candidates = [quote for quote in found if not quote.is_reference_only] or found
-    judged = _read(question, candidates, read, similar, kind) if read else None
-    margin = SCORE_MARGIN_READ
-    if judged is None:
-        scores, nearness, margin = _scores(question, candidates, similar, asked_in)
-        judged = [
-            replace(quote, score=score, nearness=near)
-            for quote, score, near in zip(candidates, scores.tolist(), nearness, strict=True)
-        ]
+    scores, nearness, margin = _scores(question, candidates, similar, asked_in)
+    judged = [
+        replace(quote, score=score, nearness=near)
+        for quote, score, near in zip(candidates, scores.tolist(), nearness, strict=True)
+    ]
     ranked = sorted(judged, key=lambda quote: -quote.score)
-    extreme = [Quote(row.passage, row.part) for row in extreme_rows(question, passages)]
-    if extreme:
-        chosen = _with_readings(extreme, ranked)
-        contradiction = None
+    if extreme := extreme_rows(question, passages):
+        return _quoted_rows(question, extreme, language, asked_in)
+    best = _favour_best_passage(ranked, margin)
+    contradiction = _find_contradiction(question, ranked, language)
+    if contradiction is not None:
+        best = [best[0], replace(contradiction, score=best[0].score), *best[1:]]
+    chosen = _merge_adjacent(_select_quotes(best, margin))
+    return _answer(question, chosen, language, asked_in, differ=contradiction is not None)
+
+
+def quote_sections(
+    question: str,
+    sections: Sequence[RankedSection],
+    *,
+    confidence: Confidence,
+    read: ReadFunction | None = None,
+    asked_rows: Sequence[TableRow] = (),
+    language: str = "",
+    asked_in: str = "",
+) -> ExtractiveAnswer:
+    """Quote the best of `sections` (best first): up to MAX_QUOTES sentences, list items, table rows
+    or code segments of the first one; where it is not clearly ahead, or the answer not sure, one
+    of each of the first ones. `asked_rows` are those of a table that `question` asks for; the other
+    arguments are as for `extract_answer`."""
+    if asked_rows and asked_extreme(question):
+        return _quoted_rows(question, asked_rows, language, asked_in)
+    candidates: list[Quote] = []
+    for place, section in enumerate(sections[:MAX_QUOTED_SECTIONS]):
+        text = section.passage.text
+        found = [
+            Quote(section.passage, part, section=place)
+            for part in join_blocks(text, split_segments(text))
+            if part.start < section.end and part.end > section.start and part.kind != "heading"
+        ]
+        candidates += [quote for quote in found if not quote.is_reference_only] or found
+    if not candidates:
+        return ExtractiveAnswer()
+    judged = _judge_segments(question, candidates, sections, read, asked_rows, asked_in)
+    ranked = sorted(judged, key=lambda quote: -quote.score)
+    contradiction = _find_contradiction(question, ranked, language)
+    is_clear = confidence == "high" and (
+        len(sections) < 2 or sections[0].score - sections[1].score >= CLEAR_MARGIN
+    )
+    if contradiction is not None:
+        chosen = [ranked[0], contradiction]
+    elif is_clear:
+        chosen = _select_quotes([each for each in ranked if not each.section], SECTION_MARGIN)
     else:
-        best = _favour_best_passage(ranked, margin)
-        contradiction = _find_contradiction(question, ranked, language)
-        if contradiction is not None:
-            best = [best[0], replace(contradiction, score=best[0].score), *best[1:]]
-        chosen = _merge_adjacent(_select_quotes(best, margin))
+        best_of = {each.section: each for each in reversed(ranked)}
+        chosen = _select_quotes(sorted(best_of.values(), key=lambda each: -each.score), np.inf)
+    return _answer(
+        question, _merge_adjacent(chosen), language, asked_in, differ=contradiction is not None
+    )
+
+
+def _judge_segments(
+    question: str,
+    candidates: Sequence[Quote],
+    sections: Sequence[RankedSection],
+    read: ReadFunction | None,
+    asked_rows: Sequence[TableRow],
+    asked_in: str,
+) -> list[Quote]:
+    """The candidates with their scores: that of the section, less what each is behind the best
+    segment of its section. Those that are not read come behind the others."""
+    kind = asked_kind(question, language=asked_in)
+    priced = {(row.passage.chunk_id, row.part.start) for row in asked_rows}
+    overlap = trigram_overlap(
+        question, {place: quote.read_text for place, quote in enumerate(candidates)}
+    )
+    most = max(overlap.values(), default=0.0) or 1.0
+    scores = np.zeros(len(candidates))
+    for place, quote in enumerate(candidates):
+        matches = sections[quote.section].matches
+        if matches is not None:
+            scores[place] = FOUND_WEIGHT * matches.of(quote.part.start, quote.part.end)
+        else:
+            scores[place] = LETTERS_WEIGHT * overlap[place] / most
+        if kind is not None:
+            scores[place] += KIND_WEIGHT * quote.holds(kind)
+        scores[place] += PRICED_WEIGHT * ((quote.passage.chunk_id, quote.part.start) in priced)
+    chosen = np.argsort(-scores, kind="stable")[:MAX_READ_SEGMENTS].tolist()
+    readings = read([candidates[place].read_text for place in chosen]) if read else None
+    if readings is not None:
+        unread = min(readings)
+        alone = np.full(len(candidates), unread)
+        alone[chosen] = readings
+        scores += ALONE_WEIGHT * alone
+    of_section: dict[int, float] = {}
+    for quote, score in zip(candidates, scores.tolist(), strict=True):
+        of_section[quote.section] = max(score, of_section.get(quote.section, -np.inf))
+    return [
+        replace(quote, score=sections[quote.section].score + score - of_section[quote.section])
+        for quote, score in zip(candidates, scores.tolist(), strict=True)
+    ]
+
+
+def _quoted_rows(
+    question: str, rows: Sequence[TableRow], language: str, asked_in: str
+) -> ExtractiveAnswer:
+    """The rows with the least or greatest number that was asked for."""
+    quotes = [Quote(row.passage, row.part) for row in rows]
+    return _answer(question, quotes, language, asked_in, is_extreme=True)
+
+
+def _answer(
+    question: str,
+    chosen: Sequence[Quote],
+    language: str,
+    asked_in: str,
+    *,
+    differ: bool = False,
+    is_extreme: bool = False,
+) -> ExtractiveAnswer:
     pieces: list[str | Citation] = []
     at = 0
     for number, quote in enumerate(chosen):
-        said = say("differ" if contradiction else "quotes", language)
+        said = say("differ" if differ else "quotes", language)
         lead = "\n\n" if number else f"{said}\n\n"
         quoted, mark = f"{lead}{_format_quote(quote)} ", f"[{quote.passage.number}]"
         at += len(quoted)
         pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
         at += len(mark)
+    kind = asked_kind(question, language=asked_in)
     return ExtractiveAnswer(
         tuple(pieces),
-        best=chosen[0] if extreme else ranked[0],
+        best=chosen[0] if chosen else None,
         lacks_kind=kind is not None and not any(quote.holds(kind) for quote in chosen),
-        is_extreme=bool(extreme),
+        is_extreme=is_extreme,
     )
-
-
-def _with_readings(rows: Sequence[Quote], ranked: Sequence[Quote]) -> list[Quote]:
-    """The rows with what was found of each of them before, where it is among `ranked`."""
-    known = {(quote.passage.chunk_id, quote.part.start): quote for quote in ranked}
-    return [known.get((row.passage.chunk_id, row.part.start), row) for row in rows]
-
-
-def _read(
-    question: str,
-    candidates: Sequence[Quote],
-    read: ReadFunction,
-    similar: SimilarityFunction | None,
-    kind: AnswerKind | None,
-) -> list[Quote] | None:
-    """The candidates with the score that follows from how well they answer; None if no model could
-    tell. The most promising ones are read, the others come behind."""
-    around = np.array([_reading_around(quote) for quote in candidates])
-    overlap = trigram_overlap(
-        question, {place: quote.read_text for place, quote in enumerate(candidates)}
-    )
-    words = np.array([overlap[place] for place in range(len(candidates))])
-    priced: set[tuple[int, int]] = set()
-    if kind == "money":
-        passages = {quote.passage.chunk_id: quote.passage for quote in candidates}
-        rows = priced_rows(question, list(passages.values()))[:MAX_PRICED]
-        priced = {(row.passage.chunk_id, row.part.start) for row in rows}
-    is_priced = [(quote.passage.chunk_id, quote.part.start) in priced for quote in candidates]
-    bonus = PRICED_WEIGHT * np.array(is_priced, float)
-    if kind is not None:
-        bonus += [KIND_WEIGHT * quote.holds(kind) for quote in candidates]
-    promise = bonus + around + CHOICE_WORDS_WEIGHT * words / (words.max() or 1.0)
-    chosen = np.argsort(-promise, kind="stable")[:MAX_READ].tolist()
-    readings = read([candidates[place].read_text for place in chosen])
-    if readings is None:
-        return None
-    judged = [
-        replace(
-            candidates[place],
-            alone=alone,
-            around=float(around[place]),
-            is_priced=is_priced[place],
-            score=ALONE_WEIGHT * alone + AROUND_WEIGHT * float(around[place]) + float(bonus[place]),
-        )
-        for place, alone in zip(chosen, readings, strict=True)
-    ]
-    judged.sort(key=lambda quote: -quote.score)
-    compared = judged[:MAX_READ_COMPARED]
-    near = similar([quote.text_in_context for quote in compared]) if similar else None
-    if near is not None:
-        judged = [
-            replace(quote, nearness=nearness, score=quote.score + READ_NEARNESS_WEIGHT * nearness)
-            for quote, nearness in zip(compared, near, strict=True)
-        ]
-    return judged
-
-
-def _reading_around(quote: Quote) -> float:
-    """How well the part of the passage answers that the segment is in."""
-    readings = quote.passage.readings
-    if not readings:
-        return 0.0
-    overlapping = [
-        reading
-        for start, end, reading in readings
-        if start < quote.part.end and quote.part.start < end
-    ]
-    return max(overlapping) if overlapping else max(r for *_, r in readings) - UNREAD_PENALTY
 
 
 def _scores(

@@ -12,7 +12,7 @@ from typing import Any
 from common.text import has_unspaced_script
 from graph.extraction.normalized_names import FUNCTION_WORDS
 from rag.answering.phrases import is_refusal
-from rag.answering.segments import split_segments
+from reading.segments import split_segments
 from rag.events import Passage
 
 #: Share of a sentence's content words that one source must contain.

@@ -1,5 +1,5 @@
 """Questions that a table answers: by its least or greatest number, such as “which bike is the
-cheapest?”, or by the prices in it. Begin with `extreme_rows` and `priced_rows`.
+cheapest?”, or by the prices in it. Begin with `asked_rows`.
 
 No sentence says it, and no model that reads row by row can tell: the rows of the table that is
 asked about are compared by the column that is asked for. Words by language are in
@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag.answering.answer_types import AnswerKind
 from rag.answering.groundedness import content_stems, number_value, word_stem
-from rag.answering.segments import Segment, split_segments
+from reading.segments import Segment, split_segments
 from rag.events import Passage
 
 with (Path(__file__).parent / "superlatives.toml").open("rb") as _file:
@@ -32,6 +33,8 @@ _LEAST, _GREATEST = _words(_TOML["least"]["words"]), _words(_TOML["greatest"]["w
 
 #: Rows that are named: the extreme one, those with the same number, and the next.
 MAX_ROWS = 2
+#: Rows with prices that are favoured.
+MAX_PRICED = 6
 #: Share of what the question is about that a table and one of its rows must name.
 MIN_SUBJECT_SHARE = 0.5
 #: Share of a column's cells that must be numbers, and how many rows make a table.
@@ -97,6 +100,16 @@ def extreme_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
     ]
     numbered.sort(key=lambda each: -each[0] if extreme.is_greatest else each[0])
     return [row for _, row in numbered[:MAX_ROWS]]
+
+
+def asked_rows(
+    question: str, passages: Sequence[Passage], kind: AnswerKind | None
+) -> list[TableRow]:
+    """The rows of tables that a question for the least or greatest, or for an amount of money
+    (`kind`), is about."""
+    return extreme_rows(question, passages) or (
+        priced_rows(question, passages)[:MAX_PRICED] if kind == "money" else []
+    )
 
 
 def priced_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:

@@ -443,10 +443,9 @@ def _retrieve(
         quoted, evidence = quote_passages(
             query,
             passages,
-            evidence,
+            found,
             language=asked.language or language,
             asked_in=asked_in,
-            reader=found.reader,
         )
     confidence: Confidence = "high" if whole else judge_confidence(evidence)
     if confidence == "none" and leans and request.chat:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.answering.extractive import MAX_QUOTED_CHARACTERS, ExtractiveAnswer, extract_answer
-from rag.answering.segments import split_segments
+from reading.segments import split_segments
 from rag.events import Passage
 from rag.tests.answering import passage
 

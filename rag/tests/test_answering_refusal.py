@@ -35,7 +35,7 @@ from rag.answering.phrases import (
     say,
     stated_confidence,
 )
-from rag.answering.segments import Segment
+from reading.segments import Segment
 from rag.events import SearchedScope
 from rag.tests.answering import passage
 from search.query_options import site_scope

@@ -1,0 +1,88 @@
+"""Sections of a passage: the text below one heading, or some paragraphs of a long one. A token
+encoder reads them one by one, and an answer is chosen among them. Begin with `split_sections`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reading.segments import split_segments
+
+#: Longer sections, in characters, are cut between sentences.
+MAX_SECTION_CHARACTERS = 700
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`text[start:end]` without its heading, which is `heading`, without marks; "" where none is
+    in the text above it."""
+
+    start: int
+    end: int
+    heading: str
+
+    def heading_below(self, heading: str) -> str:
+        """The passage's title and headings on one line, with the section's own."""
+        own = " ".join(self.heading.split())
+        return f"{heading} > {own}" if own and own not in heading else heading
+
+
+def split_sections(text: str) -> list[Section]:
+    """All sections in order; a heading without any text is none."""
+    sections: list[Section] = []
+    is_open = False
+    for part in split_segments(text):
+        if part.kind == "heading":
+            is_open = False
+            continue
+        last = sections[-1] if is_open else None
+        if last is not None and part.end - last.start <= MAX_SECTION_CHARACTERS:
+            sections[-1] = Section(last.start, part.end, last.heading)
+        else:
+            sections.append(Section(part.start, part.end, part.heading))
+            is_open = True
+    return sections
+
+
+@dataclass(frozen=True, slots=True)
+class TokenMatches:
+    """How a question's tokens find the tokens of a passage, section by section.
+
+    `similarities` (question tokens, passage tokens) float32 are cosines; `starts` and `ends` int32
+    (passage tokens,) are characters of the passage's text, -1 for the tokens of title and headings,
+    with which each section begins.
+    """
+
+    similarities: NDArray[np.float32]
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+
+    def by_section(self) -> Iterator["TokenMatches"]:
+        """Those of each section, in order."""
+        is_heading = self.starts < 0
+        begins = np.flatnonzero(is_heading[1:] & ~is_heading[:-1]) + 1
+        borders = [0, *begins.tolist(), len(self.starts)]
+        for first, last in zip(borders, borders[1:], strict=False):
+            if (self.starts[first:last] >= 0).any():
+                yield TokenMatches(
+                    self.similarities[:, first:last], self.starts[first:last], self.ends[first:last]
+                )
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The characters of its first and last tokens."""
+        text = self.starts >= 0
+        return int(self.starts[text].min()), int(self.ends[text].max())
+
+    @property
+    def late_interaction(self) -> float:
+        """The mean, over the question's tokens, of the best cosine with a token (MaxSim,
+        https://arxiv.org/abs/2004.12832)."""
+        return float(self.similarities.max(axis=1).mean())
+
+    def of(self, start: int, end: int) -> float:
+        """The same for these characters together with title and headings; -1 without any token."""
+        chosen = (self.starts < 0) | ((self.starts < end) & (self.ends > start))
+        return float(self.similarities[:, chosen].max(axis=1).mean()) if chosen.any() else -1.0
