@@ -241,6 +241,7 @@ CELERY_TASK_ROUTES = {
     "documents.archive_tasks.unpack_container": {"queue": "ingest"},
     "documents.tasks.ingest_documents": {"queue": "ingest"},
     "documents.tasks.embed_documents": {"queue": "embed"},
+    "documents.tasks.encode_passages": {"queue": "embed"},
     "documents.tasks.reembed": {"queue": "embed"},
     "documents.tasks.reindex_documents": {"queue": "embed"},
     "memory.tasks.embed_memories": {"queue": "embed"},
@@ -254,6 +255,7 @@ _RECOVERY_SECONDS = env.float("RAGSITE_RECOVERY_SECONDS", default=30.0)
 _SCHEDULE = {
     "documents.tasks.recover_documents": _RECOVERY_SECONDS,
     "documents.tasks.recover_reembeddings": _RECOVERY_SECONDS,
+    "documents.tasks.recover_encoding": _RECOVERY_SECONDS,
     "documents.tasks.index_pending_chunks": _RECOVERY_SECONDS,
     "documents.tasks.sweep_files": 3600.0,
     "accounts.tasks.prune_idempotency_records": 3600.0,
