@@ -120,7 +120,9 @@ def require_value(connection: Any, *, table: str, column: str) -> None:
             cursor.execute(f"{change} DROP CONSTRAINT {constraint}")
 
 
-def create_index_concurrently(connection: Any, *, name: str, table: str, columns: str) -> None:
+def create_index_concurrently(
+    connection: Any, *, name: str, table: str, columns: str, where: str = "true"
+) -> None:
     """`CREATE INDEX CONCURRENTLY`, once the rest of an interrupted one is removed. It may wait for
     transactions that others began before, and holds up nobody meanwhile.
     """
@@ -132,4 +134,4 @@ def create_index_concurrently(connection: Any, *, name: str, table: str, columns
         if found:
             cursor.execute(f"DROP INDEX CONCURRENTLY {name}")
         cursor.execute("SET lock_timeout = 0")
-        cursor.execute(f"CREATE INDEX CONCURRENTLY {name} ON {table} ({columns})")
+        cursor.execute(f"CREATE INDEX CONCURRENTLY {name} ON {table} ({columns}) WHERE {where}")

@@ -16,4 +16,4 @@ def unpack_container(document_id: int) -> None:
     if is_done:
         send_or_wait(ingest_documents, [document_id])
     else:
-        send_or_wait(unpack_container, document_id, priority=jobs.PAGES_PRIORITY)
+        send_or_wait(unpack_container, document_id, priority=jobs.LOWEST_PRIORITY)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from celery.signals import worker_ready
 from django.conf import settings
+from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -17,8 +18,9 @@ from kombu.exceptions import OperationalError
 from common.celery import app, send_or_wait
 from common.errors import RagsiteError
 from common.leases import heartbeat_expired, lease_expired
+from common.shards import current_shard
 from documents import lexical_index
-from documents.ingestion import jobs, pipeline, stored_files, vector_indexes
+from documents.ingestion import jobs, pipeline, stored_files, token_encoding, vector_indexes
 from documents.ingestion import reembed as ingestion_reembed
 from documents.ingestion.containers import UNPACK_LATER
 from documents.ingestion.reembed import FIRST_CURSOR, Cursor, reindex_chunks
@@ -80,7 +82,7 @@ def ingest_documents(self: Any, document_ids: list[int]) -> None:
 
 def _continue_later(document_id: int) -> None:
     """Have pages of this document read by OCR when nothing else waits."""
-    send_or_wait(ingest_documents, [document_id], priority=jobs.PAGES_PRIORITY)
+    send_or_wait(ingest_documents, [document_id], priority=jobs.LOWEST_PRIORITY)
 
 
 @app.task(bind=True, max_retries=None)
@@ -88,6 +90,42 @@ def embed_documents(self: Any, document_ids: list[int]) -> None:
     """Embed staged documents and load them into the chunk table."""
     with _retry_while_model_unavailable(self, document_ids):
         pipeline.embed_documents(document_ids)
+    enqueue_encoding()
+
+
+#: Seconds after which a message to encode counts as lost.
+ENCODING_MESSAGE_SECONDS = 600
+
+
+def enqueue_encoding() -> None:
+    """Have a batch of passages encoded token by token, after all other work of the queue. One
+    message waits at a time; a lost one is sent again by recovery."""
+    if not token_encoding.has_work():
+        return
+    key = f"encode-passages:{current_shard()}"
+    try:
+        is_first = cache.add(key, True, ENCODING_MESSAGE_SECONDS)
+    except Exception as error:  # each cache backend has errors of its own
+        logger.warning("passages wait to be encoded, the cache does not answer: %s", error)
+        return
+    if is_first and not send_or_wait(encode_passages, priority=jobs.LOWEST_PRIORITY):
+        cache.delete(key)
+
+
+@app.task
+def encode_passages() -> int:
+    """Encode one batch, then send a message for the next; returns how many passages."""
+    cache.delete(f"encode-passages:{current_shard()}")
+    done = token_encoding.encode_batch()
+    if done is not None:
+        enqueue_encoding()
+    return done or 0
+
+
+@app.task
+def recover_encoding() -> None:
+    """Have passages encoded that were left, such as those of a former model."""
+    enqueue_encoding()
 
 
 def enqueue_reindexing(document_ids: Sequence[int]) -> None:

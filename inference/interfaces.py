@@ -1,4 +1,4 @@
-"""Protocols of embedders, rerankers and chat models, their messages and errors."""
+"""Protocols of embedders, rerankers, token encoders and chat models, their messages and errors."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,6 +118,39 @@ class Reranker(Protocol):
         score each text came with, for rerankers that use that instead of the text. `instruction`
         says what makes a text relevant, for models that support one. Raises InferenceError.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStates:
+    """A text's tokens as a model reads them, special ones left out, one bit a dimension: 1 where
+    the token's hidden state is positive.
+
+    `bits` uint8 (tokens, dimensions / 8), as `numpy.packbits` packs them; `starts` and `ends` int32
+    (tokens,), offsets of characters in the text.
+    """
+
+    bits: "NDArray[np.uint8]"
+    starts: "NDArray[np.int32]"
+    ends: "NDArray[np.int32]"
+
+
+class TokenEncoder(Protocol):
+    """Hidden states of single tokens, for late interaction (https://arxiv.org/abs/2004.12832)."""
+
+    @property
+    def model_name(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int:
+        """A multiple of 8."""
+
+    def encode_documents(self, texts: Sequence[str]) -> list[TokenStates]:
+        """The tokens of each text, in order. Of a text longer than the model's window its
+        beginning, of one without tokens none. Raises InferenceError."""
+
+    def encode_query(self, text: str) -> "NDArray[np.float32]":
+        """Shape (tokens, dimensions), each row of length 1. Raises InferenceError, EmptyText for a
+        text without tokens."""
 
 
 @dataclass(frozen=True, slots=True)

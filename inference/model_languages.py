@@ -28,6 +28,7 @@ _KNOWN: tuple[tuple[str, frozenset[str]], ...] = (
     (r"(?:bge|e5|gte)-(?:small|base|large)(?:-en)?(?:-?v?[\d.]+)?|gte-modernbert.*", _ENGLISH),
     (r"nomic-embed-text.*|mxbai-embed.*|snowflake-arctic-embed.*", _ENGLISH),
     (r"jina-embeddings-v[12].*|granite-embedding.*|static-retrieval-mrl-en.*", _ENGLISH),
+    (r"answerai-colbert-small.*", _ENGLISH),
     # Rerankers.
     (r"mmarco.*|bge-reranker-v2-.*|jina-reranker-(?:v[2-9]|m0).*|qwen3-reranker.*", _EVERY),
     (r"rerank-v(?:3\.5|[4-9]).*", _EVERY),

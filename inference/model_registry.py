@@ -9,7 +9,14 @@ from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
 from inference.backends.chat_basic import NoChat
-from inference.interfaces import BackendUnavailable, ChatModel, Embedder, InferenceError, Reranker
+from inference.interfaces import (
+    BackendUnavailable,
+    ChatModel,
+    Embedder,
+    InferenceError,
+    Reranker,
+    TokenEncoder,
+)
 
 T = TypeVar("T")
 
@@ -33,8 +40,11 @@ class ModelRegistry(Generic[T]):
                     # A worker's instance is used instead of one in memory, where there is one.
                     from inference import shared  # noqa: PLC0415 (loads the broker's client)
 
-                    is_embedder = self.kind == "embedder"
-                    kind: Any = shared.SharedEmbedder if is_embedder else shared.SharedReranker
+                    kind: Any = {
+                        "embedder": shared.SharedEmbedder,
+                        "reranker": shared.SharedReranker,
+                        "token_encoder": shared.SharedTokenEncoder,
+                    }[self.kind]
                     patience = settings.WORKER_PATIENCE_SECONDS
                     own = kind(own, settings.REDIS_URL, alias=alias, patience=patience)
                 self._instances[alias] = own
@@ -80,6 +90,7 @@ class ModelRegistry(Generic[T]):
 
 embedders: ModelRegistry[Embedder] = ModelRegistry("embedder")
 rerankers: ModelRegistry[Reranker] = ModelRegistry("reranker")
+token_encoders: ModelRegistry[TokenEncoder] = ModelRegistry("token_encoder")
 chats: ModelRegistry[ChatModel] = ModelRegistry("chat")
 
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from inference.backends.worker import WorkerEmbedder, WorkerReranker
-from inference.interfaces import Embedder, Reranker, TokenCounter
+from inference.backends.worker import WorkerEmbedder, WorkerReranker, WorkerTokenEncoder
+from inference.interfaces import Embedder, Reranker, TokenCounter, TokenEncoder, TokenStates
 from inference.serving import protocol
 from inference.serving.client import NoWorker, WorkerClient
 
@@ -36,6 +36,9 @@ class LoadableEmbedder(Embedder, LazyModelProtocol, Protocol): ...
 class LoadableReranker(Reranker, LazyModelProtocol, Protocol):
     @property
     def model_name(self) -> str: ...
+
+
+class LoadableTokenEncoder(TokenEncoder, LazyModelProtocol, Protocol): ...
 
 
 class SharedModel:
@@ -167,4 +170,42 @@ class SharedReranker(SharedModel):
         return self._answer(
             lambda: self._worker.score(query, texts, stored=stored, instruction=instruction),
             lambda: self._own.score(query, texts, stored=stored, instruction=instruction),
+        )
+
+
+class SharedTokenEncoder(SharedModel):
+    """Encodes tokens with a worker's model, or with one loaded here."""
+
+    def __init__(
+        self, own: LoadableTokenEncoder, url: str, *, alias: str, patience: float = 0.0
+    ) -> None:
+        super().__init__(own, patience=patience)
+        self._own = own
+        self._url = url
+        self._alias = alias
+
+    @property
+    def model_name(self) -> str:
+        return self._own.model_name
+
+    @property
+    def dimensions(self) -> int:
+        return self._own.dimensions
+
+    def encode_documents(self, texts: Sequence[str]) -> list[TokenStates]:
+        """As of the model itself. Raises InferenceError."""
+        return self._answer(
+            lambda: self._worker.encode_documents(texts), lambda: self._own.encode_documents(texts)
+        )
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        """As of the model itself. Raises InferenceError."""
+        return self._answer(
+            lambda: self._worker.encode_query(text), lambda: self._own.encode_query(text)
+        )
+
+    @cached_property
+    def _worker(self) -> WorkerTokenEncoder:
+        return WorkerTokenEncoder(
+            self._url, alias=self._alias, model_name=self.model_name, dimensions=self.dimensions
         )

@@ -31,6 +31,7 @@ _TYPO_SIMILARITY = 0.85
 _ASKING_A_WORKER = (
     "inference.backends.worker.WorkerEmbedder",
     "inference.backends.worker.WorkerReranker",
+    "inference.backends.worker.WorkerTokenEncoder",
 )
 _FALSE = ("false", "off", "n", "no", "0", "")
 #: What becomes of the people for whom another server vouches, by the end of a variable's name.
@@ -198,8 +199,8 @@ class Environment(environ.Env):
 
     def models(self, kind: str, *, default: str, broker: str) -> dict[str, Any]:
         """Models of one kind by alias: the default from KIND_BACKEND and KIND_OPTIONS, and those of
-        KINDS. `broker` is the address of those that ask a worker. EMBEDDER_LANGUAGES and
-        RERANKER_LANGUAGES are the languages that the default one was made for.
+        KINDS. `broker` is the address of those that ask a worker. EMBEDDER_LANGUAGES and their like
+        are the languages that the default one was made for.
         """
         entry: dict[str, Any] = {
             "BACKEND": self.str(f"{kind}_BACKEND", default=default),

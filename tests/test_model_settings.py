@@ -15,6 +15,7 @@ HASHING = "inference.backends.hashing.HashingEmbedder"
 OPENAI_CHAT = "inference.backends.chat_openai.OpenAIChat"
 WORKER_EMBEDDER = "inference.backends.worker.WorkerEmbedder"
 WORKER_RERANKER = "inference.backends.worker.WorkerReranker"
+WORKER_TOKEN_ENCODER = "inference.backends.worker.WorkerTokenEncoder"
 
 
 @pytest.fixture
@@ -60,19 +61,22 @@ def test_without_further_models_there_is_the_default_or_none(inference: Any, not
         "embedder": ["default"],
         "reranker": ["default", "none"],
         "chat": ["default"],
+        "token_encoder": [],
     }
 
 
 def test_the_bundled_models_are_the_default_and_options_alone_are_those_of_a_model_folder(
     inference: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("EMBEDDER_BACKEND", "RERANKER_BACKEND"):
+    for name in ("EMBEDDER_BACKEND", "RERANKER_BACKEND", "TOKEN_ENCODER_BACKEND"):
         monkeypatch.delenv(name)
     models = inference()
     onnx = "inference.backends.onnx_local."
     assert models["embedder"]["default"] == {"BACKEND": f"{onnx}OnnxEmbedder", "OPTIONS": {}}
     assert {"multilingual", "minilm"} <= models["embedder"].keys()
     assert models["reranker"]["default"] == {"BACKEND": f"{onnx}OnnxReranker", "OPTIONS": {}}
+    encoder = {"BACKEND": f"{onnx}OnnxTokenEncoder", "OPTIONS": {}}
+    assert models["token_encoder"] == {"default": encoder}
     folder = inference(EMBEDDER_OPTIONS='{"model": "Qwen/Qwen3-Embedding-0.6B"}')["embedder"]
     assert folder["default"]["BACKEND"].endswith(".TransformersEmbedder")
     assert list(folder) == ["default"]
@@ -89,6 +93,7 @@ def test_those_that_ask_a_worker_are_told_where_and_for_what(inference: Any) -> 
             }
         ),
         RERANKER_BACKEND=WORKER_RERANKER,
+        TOKEN_ENCODER_BACKEND=WORKER_TOKEN_ENCODER,
     )
     here = "redis://cache.example.org/3"
     options = {alias: entry["OPTIONS"] for alias, entry in models["embedder"].items()}
@@ -97,7 +102,8 @@ def test_those_that_ask_a_worker_are_told_where_and_for_what(inference: Any) -> 
         "qwen3": {"url": here, "alias": "qwen3"},
         "far": {"url": "redis://far/0", "alias": "far"},
     }
-    assert models["reranker"]["default"]["OPTIONS"] == {"url": here, "alias": "default"}
+    for kind in ("reranker", "token_encoder"):
+        assert models[kind]["default"]["OPTIONS"] == {"url": here, "alias": "default"}
     with override_settings(INFERENCE=models):
         assert check_inference() == []
 

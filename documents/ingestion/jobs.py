@@ -55,9 +55,9 @@ _MARK_DUPLICATES = """
 """
 
 
-#: Of messages for documents whose pages are read by OCR. Redis and Valkey take the lowest number
-#: first, which is 0 for all others.
-PAGES_PRIORITY = 9
+#: Of messages for documents whose pages are read by OCR, and for passages that are encoded when
+#: nothing else is to do. Redis and Valkey take the lowest number first, which is 0 for all others.
+LOWEST_PRIORITY = 9
 
 
 class RunCancelled(Exception):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from django.db.models import QuerySet
 from django.utils.module_loading import import_string
 
-from documents.models import Chunk, Collection
+from documents.models import Chunk, Collection, Document
 
 
 class Listener(Protocol):
@@ -56,6 +56,8 @@ def _listeners() -> list[Listener]:
 
 def loaded(document_ids: Sequence[int]) -> None:
     """Notify all, inside the transaction that loaded these documents."""
+    # So that their tokens are encoded again (documents/ingestion/token_encoding.py).
+    Document.objects.filter(pk__in=document_ids).exclude(tokens_model="").update(tokens_model="")
     for listener in _listeners():
         listener.loaded(document_ids)
 

@@ -3,6 +3,7 @@
 from documents.models.chunk import (
     Chunk,
     ChunkEdit,
+    ChunkTokens,
     Lexeme,
     LexicalSegment,
     PendingChunk,
@@ -16,6 +17,7 @@ from documents.models.run import IngestionItem, IngestionRun, Reembedding
 __all__ = [
     "Chunk",
     "ChunkEdit",
+    "ChunkTokens",
     "Collection",
     "Document",
     "EmbeddingSpace",

@@ -138,6 +138,45 @@ class Chunk(models.Model):
         )
 
 
+class ChunkTokens(models.Model):
+    """A passage's tokens as the token encoder reads them, for late interaction, or the claim of a
+    worker that encodes them (`leased_until`). Deleted with the passage, by the database.
+
+    Of a passage whose `content_sha256` differs the text has changed since; without `bits` it has no
+    token, or was given up. What was read is title and headings, then the text, up to the model's
+    window.
+    """
+
+    chunk = models.OneToOneField(
+        Chunk, models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
+    )
+    workspace = models.ForeignKey(
+        Workspace, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
+    model = models.CharField(max_length=200, help_text=gettext_lazy("Name of the token encoder."))
+    content_sha256 = models.CharField(max_length=64)
+    bits = models.BinaryField(
+        default=bytes, help_text=gettext_lazy("A bit a dimension, token after token.")
+    )
+    starts = models.BinaryField(
+        default=bytes,
+        help_text=gettext_lazy(
+            "Offset of each token in the text, 32 bits, little-endian; -1 in title and headings."
+        ),
+    )
+    ends = models.BinaryField(
+        default=bytes, help_text=gettext_lazy("Offsets behind the tokens, likewise.")
+    )
+    attempts = models.PositiveSmallIntegerField(default=0)
+    token = models.UUIDField(null=True, blank=True, editable=False)
+    leased_until = models.DateTimeField(null=True, blank=True)
+
+    objects = WorkspaceOwnedQuerySet["ChunkTokens"].as_manager()
+
+    def __str__(self) -> str:
+        return f"Tokens of passage {self.chunk_id}"
+
+
 class ChunkEdit(models.Model):
     """One edit of one passage: its text before and after.
 

@@ -74,6 +74,15 @@ class Document(TimestampedModel):
     chunk_count = models.PositiveIntegerField(default=0)
     token_count = models.PositiveBigIntegerField(default=0)
 
+    tokens_model = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text=gettext_lazy("The token encoder that has read all of its passages."),
+    )
+
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     error_code = models.CharField(max_length=40, blank=True)
     error = models.TextField(blank=True)
@@ -102,6 +111,12 @@ class Document(TimestampedModel):
                 fields=["claimed_until"],
                 condition=models.Q(status__in=["queued", "processing"]),
                 name="document_unfinished_index",
+            ),
+            # Finds what a token encoder has not read.
+            models.Index(
+                fields=["tokens_model"],
+                condition=models.Q(is_current=True, status="ready", chunk_count__gt=0),
+                name="document_tokens_model_index",
             ),
             # Finds duplicates.
             models.Index(fields=["collection", "source_sha256"], name="document_source_index"),

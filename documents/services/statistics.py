@@ -8,6 +8,7 @@ from django.db import connection
 from django.db.models import Count, Q, QuerySet, Sum
 
 from documents.ingestion.vector_indexes import index_states
+from documents.late_interaction import count_with_tokens
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, IngestionRun
 
 #: Finished runs that rates are taken from.
@@ -17,7 +18,8 @@ RATED_RUNS = 20
 @dataclass(frozen=True, slots=True)
 class SiteStatistics:
     """Statistics of a collection or of the site. Sizes are in bytes; table and index sizes are the
-    site's, and missing for a collection. `graph` counts collections by graph mode.
+    site's, and missing for a collection. `graph` counts collections by graph mode, `with_tokens`
+    chunks that the present token encoder has read.
 
     A space has `name`, `model`, `chunks` and `index_bytes`; a stage the total `seconds` of the last
     runs, and the `rates`: throughput per second by name (`bytes`, `chunks`, `tokens`).
@@ -30,6 +32,7 @@ class SiteStatistics:
     stored_files: int
     stored_bytes: int
     chunks: int
+    with_tokens: int
     tokens: int
     spaces: Sequence[Mapping[str, Any]]
     languages: Mapping[str, int]
@@ -66,6 +69,7 @@ def collect_statistics(*, collection: Collection | None = None) -> SiteStatistic
         stored_files=stored["files"],
         stored_bytes=stored["size"] or 0,
         chunks=chunks.count(),
+        with_tokens=count_with_tokens(collection),
         tokens=sums["tokens"] or 0,
         spaces=[
             {

@@ -66,7 +66,8 @@ def our_models() -> Iterator[type[models.Model]]:
     for label in OUR_APPS:
         for model in apps.get_app_config(label).get_models():
             # Rows without a number of their own are shown with what they belong to.
-            is_numbered = not isinstance(model._meta.pk, models.CompositePrimaryKey)
+            shared = (models.CompositePrimaryKey, models.OneToOneField)
+            is_numbered = not isinstance(model._meta.pk, shared)
             if is_numbered and not model._meta.auto_created:
                 yield model
 

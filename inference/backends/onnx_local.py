@@ -1,11 +1,14 @@
-"""Embedders and cross-encoders as ONNX, run in this process by onnxruntime on the CPU. No torch."""
+"""Embedders, cross-encoders and token encoders as ONNX, run in this process by onnxruntime on the
+CPU. No torch."""
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference.interfaces import InferenceError
 from inference.local.bundled import (
+    ANSWERAI_COLBERT,
     BGE_SMALL_EN,
     BUNDLED,
     MS_MARCO_MINILM,
@@ -24,13 +27,15 @@ from inference.local.model_folder import (
     locate_model,
     onnx_file,
     read_checkpoint,
+    read_json,
     read_model_folder,
 )
 from inference.local.reranker import PairReranker
+from inference.local.token_encoder import LocalTokenEncoder
 
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     from inference.local.bert_graph import BertWeights, Precision
-    from inference.local.onnx_models import OnnxCrossEncoder, OnnxEncoder
+    from inference.local.onnx_models import OnnxCrossEncoder, OnnxEncoder, OnnxTokenStates
     from inference.local.packed_model import PackedModel
 
 
@@ -166,3 +171,44 @@ class OnnxReranker(PairReranker["OnnxCrossEncoder"]):
         if bundled is not None:
             check_files(bundled, path)
         return OnnxCrossEncoder(self._checkpoint, self._placement)
+
+
+class OnnxTokenEncoder(LocalTokenEncoder):
+    """A BERT whose first output is the last hidden state of each token."""
+
+    loads_quickly = True
+
+    def __init__(
+        self,
+        model: str = ANSWERAI_COLBERT.name,
+        *,
+        name: str | None = None,
+        threads: int | None = None,
+        batch_tokens: int | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        """`model`: a bundled model's name, or a folder with `model.onnx`, `tokenizer.json` and
+        `config.json`. `name` is what stored states are filed under."""
+        super().__init__(
+            model, name=name, batch_tokens=batch_tokens, threads=threads, max_length=max_length
+        )
+
+    @cached_property
+    def _located(self) -> tuple[Path, str]:
+        return locate_onnx_model(str(self._source))[:2]
+
+    @cached_property
+    def _checkpoint(self) -> ModelFolder:
+        path, _, bundled = locate_onnx_model(str(self._source))
+        if bundled is not None:
+            return run_as(bundled, path, max_length=self._max_length)
+        size = read_json(path / "config.json", required=True).get("hidden_size")
+        return replace(read_checkpoint(path, max_length=self._max_length), hidden_size=int(size))
+
+    def _load(self) -> "OnnxTokenStates":
+        from inference.local.onnx_models import OnnxTokenStates  # noqa: PLC0415
+
+        path, _, bundled = locate_onnx_model(str(self._source))
+        if bundled is not None:
+            check_files(bundled, path)
+        return OnnxTokenStates(self._checkpoint, self._placement)

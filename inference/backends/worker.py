@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import isfinite
 from time import monotonic
 from typing import Any
@@ -14,8 +15,10 @@ from inference.interfaces import (
     EmptyText,
     InvalidScore,
     TokenCounter,
+    TokenStates,
     check_texts,
 )
+from inference.local.bundled import ANSWERAI_COLBERT
 from inference.serving import protocol
 from inference.serving.client import START_WORKER, WorkerClient
 from inference.tokens import CountedTokens, EstimatedTokens
@@ -196,6 +199,59 @@ class WorkerReranker:
         if not all(map(isfinite, scores)):
             raise InvalidScore("a worker's score is NaN or infinite: see the log of the worker.")
         return scores
+
+
+class WorkerTokenEncoder:
+    """Encodes tokens by asking a worker that consumes the `embed` queue, over the broker."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        alias: str = "default",
+        timeout: float = 5.0,
+        documents_timeout: float = 60.0,
+        model_name: str = ANSWERAI_COLBERT.name,
+        dimensions: int = ANSWERAI_COLBERT.hidden_size,
+    ) -> None:
+        """`model_name` and `dimensions` are those of the worker's encoder, whatever its `alias`.
+
+        Seconds: `timeout` of a query, `documents_timeout` of a batch of documents.
+        """
+        self._client = WorkerClient(url)
+        self._service = protocol.token_encoder_service(model_name, dimensions)
+        self._timeout = timeout
+        self._documents_timeout = documents_timeout
+        self.model_name = model_name
+        self.dimensions = dimensions
+
+    def encode_documents(self, texts: Sequence[str]) -> list[TokenStates]:
+        """One for each text, in order. Raises InferenceError."""
+        found = []
+        for rows in _batches(texts):
+            reply = self._client.ask(
+                self._service,
+                "token-documents",
+                timeout=self._documents_timeout,
+                texts=list(texts[rows]),
+            )
+            tokens = protocol.decode_rows(reply, protocol.token_dtype(self.dimensions))
+            edges = np.searchsorted(tokens["text"], np.arange(rows.stop - rows.start + 1))
+            for start, stop in pairwise(edges):
+                of_text = tokens[start:stop]
+                found.append(
+                    TokenStates(
+                        *(np.ascontiguousarray(of_text[name]) for name in ("bits", "start", "end"))
+                    )
+                )
+        return found
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        """Shape (tokens, dimensions), rows of length 1. Raises InferenceError."""
+        check_texts([text])
+        reply = self._client.ask(self._service, "token-query", timeout=self._timeout, text=text)
+        row = np.dtype((protocol.VECTOR_DTYPE, (self.dimensions,)))
+        return check_vectors(protocol.decode_rows(reply, row), dimensions=self.dimensions)
 
 
 def _batches(texts: Sequence[str]) -> Iterator[slice]:

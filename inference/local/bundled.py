@@ -50,7 +50,17 @@ MS_MARCO_MINILM = BundledModel(
         "tokenizer.json": "cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
     },
 )
-BUNDLED = {model.name: model for model in (BGE_SMALL_EN, MS_MARCO_MINILM)}
+#: https://huggingface.co/answerdotai/answerai-colbert-small-v1, Apache-2.0. The export ends before
+#: the model's last projection, to 96 dimensions.
+ANSWERAI_COLBERT = BundledModel(
+    "answerai-colbert-small-v1",
+    "colbert",
+    {
+        "model.onnx": "4980983628c18e4f0a4c756114abd2d7c097c6ccad9cffc70e77302d21e05df0",
+        "tokenizer.json": "cb374d6bc042c22455946f4e09a89d29882a199fdaf8fb25be00dc8b8857a448",
+    },
+)
+BUNDLED = {model.name: model for model in (BGE_SMALL_EN, MS_MARCO_MINILM, ANSWERAI_COLBERT)}
 
 
 def is_installed() -> bool:

@@ -1,12 +1,12 @@
 """Models in memory, run by onnxruntime on the CPU. Import it on first use only.
 
-Begin with `OnnxEncoder` and `OnnxCrossEncoder`.
+Begin with `OnnxEncoder`, `OnnxCrossEncoder` and `OnnxTokenStates`.
 """
 
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnxruntime
@@ -24,6 +24,7 @@ from inference.vectors import normalized
 BATCH_TOKENS = 512
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 
 class OnnxRunner:
@@ -67,8 +68,18 @@ class OnnxRunner:
     ) -> NDArray[np.float32]:
         """`read` of the model's first output and the mask of each batch, in the order of the
         texts: shape (texts, width)."""
+        results = np.empty((len(columns["input_ids"]), width), dtype=np.float32)
+
+        def store(rows: list[int], output: Array, mask: Array) -> None:
+            results[rows] = read(output, mask)
+
+        self.run_each(columns, store)
+        return results
+
+    def run_each(self, columns: Columns, use: Callable[[list[int], Array, Array], None]) -> None:
+        """Call `use` with each batch: which texts they are, the model's first output and the
+        mask."""
         lengths = [len(window) for window in columns["input_ids"]]
-        results = np.empty((len(lengths), width), dtype=np.float32)
 
         def run(rows: list[int]) -> None:
             ids, mask = pad_windows(
@@ -81,13 +92,12 @@ class OnnxRunner:
             if self._embed is not None:
                 given["inputs_embeds"] = self._embed(ids)
             feed = {name: value for name, value in given.items() if name in self._inputs}
-            results[rows] = read(self._session.run(None, feed)[0], mask)
+            use(rows, self._session.run(None, feed)[0], mask)
 
         held = run_in_batches(
             lengths, run, budget=self.batch_tokens, is_out_of_memory=_is_out_of_memory
         )
         self.batch_tokens = min(self.batch_tokens, held)
-        return results
 
 
 def _is_out_of_memory(error: Exception) -> bool:
@@ -195,3 +205,24 @@ class OnnxCrossEncoder:
 
         column: NDArray[np.float32] = self._runner.run(columns, read, width=1)[:, 0]
         return column
+
+
+class OnnxTokenStates:
+    """A model whose first output is a hidden state for each token, loaded on construction."""
+
+    def __init__(self, checkpoint: ModelFolder, placement: DeviceOptions) -> None:
+        """Load the folder's file. Raises BackendUnavailable."""
+        self._runner = OnnxRunner(
+            _needed_file(checkpoint.path), placement, pad_id=checkpoint.pad_id
+        )
+
+    def read(self, windows: Sequence[Window], read: Callable[[Array], T]) -> list[T]:
+        """`read` of each window's states, float32 (tokens, hidden size), in the order given."""
+        found: dict[int, T] = {}
+
+        def use(rows: list[int], hidden: Array, mask: Array) -> None:
+            for row, states in zip(rows, hidden, strict=True):
+                found[row] = read(states[: len(windows[row])])
+
+        self._runner.run_each({"input_ids": windows}, use)
+        return [found[row] for row in range(len(windows))]

@@ -35,6 +35,11 @@ def reranker_service(alias: str) -> str:
     return f"reranker:{alias}"
 
 
+def token_encoder_service(model_name: str, dimensions: int) -> str:
+    """By its model, as of an embedder: stored states are compared with those of a question."""
+    return f"token-encoder:{model_name}:{dimensions}"
+
+
 def alive_key(service: str) -> str:
     """Key of the set of workers that serve it; gone with the last one."""
     return f"{KEY_PREFIX}:alive:{service}"
@@ -76,6 +81,8 @@ REQUESTS: Mapping[str, Mapping[str, Any]] = {
     "query": {"text": str, "instruction": str | None},
     "documents": {"texts": [str]},
     "comparison": {"query": str, "texts": [str], "instruction": str | None},
+    "token-query": {"text": str},
+    "token-documents": {"texts": [str]},
     "judgement": {
         "query": str,
         "texts": [str],
@@ -122,6 +129,14 @@ def decode_fields(data: bytes, types: Mapping[str, Any]) -> dict[str, Any]:
 VECTOR_DTYPE = np.dtype("<f4")
 SCORE_DTYPE = np.dtype("<f8")
 
+
+def token_dtype(dimensions: int) -> np.dtype[Any]:
+    """One token of one of several texts, of which `text` is the place."""
+    return np.dtype(
+        [("text", "<i4"), ("start", "<i4"), ("end", "<i4"), ("bits", "u1", (dimensions // 8,))]
+    )
+
+
 #: Errors that a worker's reply names by class.
 _ERRORS: Mapping[str, type[InferenceError]] = {
     kind.__name__: kind
@@ -153,6 +168,29 @@ def encode_failure(error: InferenceError) -> bytes:
 
 def decode_array(reply: bytes, dtype: np.dtype[Any], *, shape: tuple[int, ...]) -> NDArray[Any]:
     """The numbers, in a writable array. Raises what the worker raised, or MalformedAnswer."""
+    body = _answered(reply)
+    expected = int(np.prod(shape)) * dtype.itemsize
+    if len(body) != expected:
+        raise MalformedAnswer(
+            f"a worker answered {len(body)} bytes where {expected} were due. {VERSION_HINT}"
+        )
+    return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+
+
+def decode_rows(reply: bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """As many of `dtype` as there are. Raises as `decode_array` does."""
+    body = _answered(reply)
+    if len(body) % dtype.itemsize:
+        raise MalformedAnswer(
+            f"a worker answered {len(body)} bytes, not so many times {dtype.itemsize}."
+            f" {VERSION_HINT}"
+        )
+    rows = np.frombuffer(body, dtype)
+    return rows.astype(rows.dtype.newbyteorder("="))
+
+
+def _answered(reply: bytes) -> bytes:
+    """The body of an answer. Raises what the worker raised, or MalformedAnswer."""
     status, body = reply[:1], reply[1:]
     if status == _FAILED:
         kind = _ERRORS.get(decode_fields(body, {"class": str})["class"], InferenceError)
@@ -161,12 +199,9 @@ def decode_array(reply: bytes, dtype: np.dtype[Any], *, shape: tuple[int, ...]) 
         if kind is DimensionMismatch:
             raise DimensionMismatch(**decode_fields(body, {"expected": int, "actual": int}))
         raise kind(decode_fields(body, {"message": str})["message"])
-    expected = int(np.prod(shape)) * dtype.itemsize
-    if status != _ANSWERED or len(body) != expected:
-        raise MalformedAnswer(
-            f"a worker answered {len(body)} bytes where {expected} were due. {VERSION_HINT}"
-        )
-    return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+    if status != _ANSWERED:
+        raise MalformedAnswer(f"a worker's reply is neither an answer nor an error. {VERSION_HINT}")
+    return body
 
 
 MAX_TOKENIZER_BYTES = 256 * 1024 * 1024

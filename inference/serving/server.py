@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -30,8 +30,9 @@ from inference.interfaces import (
     InferenceError,
     MalformedAnswer,
     Reranker,
+    TokenEncoder,
 )
-from inference.model_registry import ModelRegistry, embedders, rerankers
+from inference.model_registry import ModelRegistry, embedders, rerankers, token_encoders
 from inference.serving import protocol
 
 logger = logging.getLogger(__name__)
@@ -157,6 +158,32 @@ def offer_reranker(alias: str, reranker: Reranker, *, warm_up: bool = True) -> M
     return ModelOffer(
         protocol.reranker_service(alias),
         lanes={"judgement": (_answer_each(reranker.score, protocol.SCORE_DTYPE), 1)},
+        stored_values={},
+    )
+
+
+def offer_token_encoder(encoder: TokenEncoder, *, warm_up: bool = True) -> ModelOffer:
+    """`warm_up` as of `offer_embedder`. Raises InferenceError for one that does not work."""
+    if warm_up:
+        encoder.encode_query("warm up")
+
+    def encode_documents(texts: Sequence[str]) -> NDArray[Any]:
+        encoded = encoder.encode_documents(texts)
+        ends = np.cumsum([len(each.bits) for each in encoded])
+        tokens = np.empty(ends[-1] if len(ends) else 0, protocol.token_dtype(encoder.dimensions))
+        for place, (each, end) in enumerate(zip(encoded, ends, strict=True)):
+            rows = tokens[end - len(each.bits) : end]
+            rows["text"], rows["bits"] = place, each.bits
+            rows["start"], rows["end"] = each.starts, each.ends
+        return tokens
+
+    row = protocol.token_dtype(encoder.dimensions)
+    return ModelOffer(
+        protocol.token_encoder_service(encoder.model_name, encoder.dimensions),
+        lanes={
+            "token-query": (_answer_each(encoder.encode_query, protocol.VECTOR_DTYPE), 1),
+            "token-documents": (_answer_each(encode_documents, row), 1),
+        },
         stored_values={},
     )
 
@@ -368,8 +395,13 @@ def site_server() -> WorkerServer:
         own = rerankers.own(alias)
         return offer_reranker(alias, own, warm_up=_is_loaded_at_start(alias, own))
 
+    def token_encoder(alias: str) -> ModelOffer:
+        own = token_encoders.own(alias)
+        return offer_token_encoder(own, warm_up=_is_loaded_at_start(alias, own))
+
     offers = [partial(embedder, alias) for alias in _served_aliases(embedders)]
     offers += [partial(reranker, alias) for alias in _served_aliases(rerankers)]
+    offers += [partial(token_encoder, alias) for alias in _served_aliases(token_encoders)]
     return WorkerServer(settings.REDIS_URL, offers)
 
 

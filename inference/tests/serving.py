@@ -1,14 +1,16 @@
 """Servers for tests, in this process and on the test's own broker, and odd models for them."""
 
+import re
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from redis import Redis
 
 from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import InvalidVector
+from inference.interfaces import InvalidVector, TokenStates
 from inference.serving.server import ModelOffer, WorkerServer
 from tests.plugin import wait_until
 
@@ -69,6 +71,34 @@ class WordShare:
         words = set(f"{query} {instruction or ''}".split())
         shares = [len(words & set(text.split())) / len(words) for text in texts]
         return [max(pair) for pair in zip(shares, stored or [0.0] * len(texts), strict=True)]
+
+
+class LetterStates:
+    """A token encoder: each word is a token, and its bits are the letters in it."""
+
+    model_name, dimensions = "letters", 32
+
+    def encode_documents(self, texts):
+        encoded = []
+        for text in texts:
+            words = [*re.finditer(r"\w+", text)]
+            bits = np.packbits([self._bits(word[0]) > 0 for word in words], axis=1) if words else []
+            encoded.append(
+                TokenStates(
+                    np.array(bits, np.uint8).reshape(-1, 4),
+                    np.array([word.start() for word in words], np.int32),
+                    np.array([word.end() for word in words], np.int32),
+                )
+            )
+        return encoded
+
+    def encode_query(self, text):
+        states = np.array([self._bits(word) for word in re.findall(r"\w+", text)], np.float32)
+        return states / np.float32(np.sqrt(self.dimensions))
+
+    def _bits(self, word):
+        held = {ord(letter) % 32 for letter in word.lower()}
+        return np.where([place in held for place in range(32)], 1, -1)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from inference.model_languages import is_made_for, known_languages
         ("BAAI/bge-reranker-v2-m3", {"*"}),
         ("BAAI/bge-reranker-base", {"zh", "en"}),
         ("bge-small-en-v1.5", {"en"}),
+        ("answerai-colbert-small-v1", {"en"}),
         ("our-own", set()),
     ],
 )

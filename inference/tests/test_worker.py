@@ -18,13 +18,15 @@ from inference.backends.worker import (
     BATCH_TEXTS,
     WorkerEmbedder,
     WorkerReranker,
+    WorkerTokenEncoder,
 )
 from inference.interfaces import InferenceError
-from inference.model_registry import embedders
+from inference.model_registry import embedders, token_encoders
 from inference.serving import protocol
-from inference.serving.server import offer_embedder, offer_reranker
-from inference.shared import SharedEmbedder, SharedReranker
-from inference.tests.serving import Watched, WordShare, serving
+from inference.serving.client import NoWorker
+from inference.serving.server import offer_embedder, offer_reranker, offer_token_encoder
+from inference.shared import SharedEmbedder, SharedReranker, SharedTokenEncoder
+from inference.tests.serving import LetterStates, Watched, WordShare, serving
 from inference.tokens import CountedTokens, EstimatedTokens, load_tokenizer
 from tests.plugin import wait_until
 
@@ -305,6 +307,57 @@ def test_a_shared_reranker_asks_the_worker_and_else_judges_here(url):
     assert own.is_loaded
 
 
+def test_tokens_of_the_worker_s_model_reach_who_asks_and_another_model_s_do_not(url):
+    own = LetterStates()
+    there = WorkerTokenEncoder(url, model_name="letters", dimensions=32)
+    with serving(url, partial(offer_token_encoder, own)):
+        texts = ["two words", "", "one", "\u200b"] * 100
+        for here, got in zip(
+            own.encode_documents(texts), there.encode_documents(texts), strict=True
+        ):
+            for name in ("bits", "starts", "ends"):
+                expected = getattr(here, name)
+                np.testing.assert_array_equal(getattr(got, name), expected)
+                assert getattr(got, name).dtype == expected.dtype
+        assert there.encode_documents([]) == []
+        query = there.encode_query("two words")
+        np.testing.assert_array_equal(query, own.encode_query("two words"))
+        assert (query.shape, query.dtype) == ((2, 32), np.float32)
+        with pytest.raises(NoWorker, match="no worker serves token-encoder:other:32"):
+            WorkerTokenEncoder(url, model_name="other", dimensions=32).encode_query("two")
+
+
+def test_what_a_token_encoder_raises_reaches_who_asks(url):
+    class Broken(LetterStates):
+        def encode_documents(self, texts):
+            raise InferenceError("too many letters")
+
+    there = WorkerTokenEncoder(url, model_name="letters", dimensions=32)
+    with (
+        serving(url, partial(offer_token_encoder, Broken())),
+        pytest.raises(InferenceError, match="too many letters"),
+    ):
+        there.encode_documents(["text"])
+
+
+def test_a_token_encoder_is_loaded_here_only_without_a_worker(url):
+    class Own(LetterStates):
+        is_loaded = False
+
+        def encode_query(self, text):
+            self.is_loaded = True
+            return super().encode_query(text)
+
+    own = Own()
+    shared = SharedTokenEncoder(own, url, alias="default")
+    with serving(url, partial(offer_token_encoder, LetterStates())):
+        assert shared.encode_query("a").shape == (1, 32)
+        assert len(shared.encode_documents(["a b"])[0].bits) == 2
+        assert not own.is_loaded
+    assert shared.encode_query("a").shape == (1, 32)
+    assert own.is_loaded
+
+
 def test_local_models_are_shared_unless_the_settings_say_otherwise(settings):
     local = "inference.backends.transformers_local.TransformersEmbedder"
     settings.INFERENCE = {"embedder": {"default": {"BACKEND": local}}}
@@ -313,3 +366,11 @@ def test_local_models_are_shared_unless_the_settings_say_otherwise(settings):
     assert isinstance(embedders.own("default"), TransformersEmbedder)
     settings.SHARED_MODELS = False
     assert isinstance(embedders["default"], TransformersEmbedder)
+
+
+def test_a_local_token_encoder_is_shared(settings):
+    local = "inference.backends.onnx_local.OnnxTokenEncoder"
+    settings.INFERENCE = {"token_encoder": {"default": {"BACKEND": local}}}
+    assert isinstance(token_encoders["default"], SharedTokenEncoder)
+    settings.INFERENCE = {}
+    assert list(token_encoders) == []

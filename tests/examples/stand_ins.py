@@ -11,7 +11,12 @@ from typing import Any
 
 from inference.backends.hashing import HashingEmbedder
 
-_KINDS = (("EMBEDDER", "EMBEDDERS"), ("RERANKER", "RERANKERS"), ("CHAT", "CHATS"))
+_KINDS = (
+    ("EMBEDDER", "EMBEDDERS"),
+    ("RERANKER", "RERANKERS"),
+    ("TOKEN_ENCODER", "TOKEN_ENCODERS"),
+    ("CHAT", "CHATS"),
+)
 #: Where the backend finds its server; the example's own address is somebody else's.
 _SERVERS = {
     "inference.backends.openai_compatible.OpenAIEmbedder": "EXAMPLES_OPENAI",

@@ -37,6 +37,7 @@ def statistics_rows(figures: SiteStatistics) -> list[tuple[str, str]]:
         ("documents", _counts(figures.documents)),
         ("besides", f"{figures.superseded:,} superseded versions, {figures.links:,} stored once"),
         ("chunks", f"{figures.chunks:,}, {pluralized(figures.tokens, 'token')}"),
+        ("with tokens", pluralized(figures.with_tokens, "chunk")),
         ("sources", f"{_size(figures.source_bytes)} read"),
         ("stored files", f"{figures.stored_files:,}, {_size(figures.stored_bytes)}"),
     ]

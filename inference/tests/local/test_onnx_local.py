@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 
-from inference.backends.onnx_local import OnnxEmbedder, OnnxReranker
+from inference.backends.onnx_local import OnnxEmbedder, OnnxReranker, OnnxTokenEncoder
 from inference.backends.rerank_cross_encoder import CrossEncoderReranker
 from inference.backends.transformers_local import TransformersEmbedder
 from inference.cancellation import Cancelled, cancellation
@@ -90,10 +90,66 @@ def test_the_reranker_tells_answers_from_what_shares_their_words(reranker):
     assert reranker.score("anything", []) == []
 
 
-@pytest.mark.parametrize("backend", [OnnxEmbedder, OnnxReranker])
+@pytest.fixture(scope="module")
+def token_encoder():
+    return OnnxTokenEncoder()
+
+
+def late_interaction(question, states):
+    """Mean over the question's tokens of the best cosine with the signs of a passage's tokens."""
+    signs = np.unpackbits(states.bits, axis=1).astype(np.float32) * 2 - 1
+    return float((question @ signs.T / np.sqrt(signs.shape[1])).max(axis=1).mean())
+
+
+@pytest.mark.model
+@needs_wheel
+def test_tokens_have_bits_and_places_in_the_text(token_encoder):
+    texts = ["Opening hours\nThe café closes at nine.", "", "Short", "\u200b", "word " * 600]
+    states = token_encoder.encode_documents(texts)
+    first = states[0]
+    words = [texts[0][a:b] for a, b in zip(first.starts, first.ends, strict=True)]
+    assert words == ["Opening", "hours", "The", "café", "closes", "at", "nine", "."]
+    assert [len(each.bits) for each in states] == [8, 0, 1, 0, 510]
+    for each in states:
+        assert each.bits.shape == (len(each.starts), token_encoder.dimensions // 8)
+        assert (each.bits.dtype, each.starts.dtype, each.ends.dtype) == (
+            np.dtype(np.uint8), np.dtype(np.int32), np.dtype(np.int32)
+        )  # fmt: skip
+    assert token_encoder.encode_documents([]) == []
+    # Both ways of reading a text make the same states, whatever stands beside it in the batch.
+    query = token_encoder.encode_query(texts[0])
+    assert query.shape == (8, 384)
+    np.testing.assert_allclose(np.linalg.norm(query, axis=1), 1, atol=1e-5)
+    same = np.packbits(query > 0, axis=1) ^ first.bits
+    assert np.unpackbits(same).mean() < 0.1  # 8 bits: batches differ a little
+    for nothing in (" ", "\u200b"):
+        with pytest.raises(EmptyText):
+            token_encoder.encode_query(nothing)
+
+
+@pytest.mark.model
+@needs_wheel
+def test_a_question_is_nearer_to_its_answer_than_to_other_texts(token_encoder):
+    passages = [
+        "Fares\nAdults pay 12 euros for the crossing, children 6.",
+        "Ferries\nThe ferry to the island leaves at eight.",
+        "Budget\nThe committee approved the annual budget without debate.",
+    ]
+    states = token_encoder.encode_documents(passages)
+    questions = ["how much is a ticket for the ferry", "when does the ferry depart", "who decided"]
+    for expected, question in enumerate(questions):
+        asked = token_encoder.encode_query(question)
+        assert np.argmax([late_interaction(asked, each) for each in states]) == expected
+
+
+@pytest.mark.parametrize("backend", [OnnxEmbedder, OnnxReranker, OnnxTokenEncoder])
 @needs_wheel
 def test_a_changed_file_of_the_wheel_is_refused(tmp_path, monkeypatch, backend):
-    model = bundled.BGE_SMALL_EN if backend is OnnxEmbedder else bundled.MS_MARCO_MINILM
+    model = {
+        OnnxEmbedder: bundled.BGE_SMALL_EN,
+        OnnxReranker: bundled.MS_MARCO_MINILM,
+        OnnxTokenEncoder: bundled.ANSWERAI_COLBERT,
+    }[backend]
     shutil.copytree(bundled.bundled_folder(model), tmp_path / model.folder)
     with (tmp_path / model.folder / "model.onnx").open("r+b") as file:
         file.seek(10_000)
