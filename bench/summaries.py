@@ -28,8 +28,8 @@ from rag.answering.central_sentences import (
     central_sentences,
 )
 from rag.answering.extractive import Quote
-from reading.segments import split_segments
 from rag.events import Passage
+from reading.segments import split_segments
 
 Choose = Callable[[Sequence[Passage], int], list[Quote]]
 

@@ -17,6 +17,7 @@ from documents.models import ChunkTokens, Collection
 from inference.interfaces import InferenceError, TokenEncoder
 from inference.model_languages import given_languages, is_made_for, known_languages
 from inference.model_registry import token_encoders
+from reading.sections import TokenMatches, split_sections
 
 logger = logging.getLogger(__name__)
 
@@ -35,19 +36,6 @@ class ComparedPassage:
     chunk_id: int
     heading: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class TokenMatches:
-    """How a question's tokens find tokens of a passage.
-
-    `similarities` (question tokens, passage tokens) float32, cosines to the passage's signs;
-    `starts`, `ends` int32: characters of the passage's text, -1 for tokens of title and headings.
-    """
-
-    similarities: NDArray[np.float32]
-    starts: NDArray[np.int32]
-    ends: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +77,39 @@ def passage_heading(title: str, heading_path: Sequence[str]) -> str:
 def encode_passages(
     encoder: TokenEncoder, passages: Sequence[ComparedPassage]
 ) -> list[PassageTokens]:
-    """The tokens of each, read as title and headings, then the text. Raises InferenceError."""
-    before = [f"{each.heading}\n" if each.heading else "" for each in passages]
+    """The tokens of each, section by section: title and headings, then the section's text. What is
+    below a heading of its own is found by it, and not by that of its neighbour. Raises
+    InferenceError."""
+    parts = [
+        (place, section.start, f"{section.heading_below(each.heading)}\n".lstrip("\n"), section.end)
+        for place, each in enumerate(passages)
+        for section in split_sections(each.text)
+    ]
     states = encoder.encode_documents(
-        [start + each.text for start, each in zip(before, passages, strict=True)]
+        [heading + passages[place].text[start:end] for place, start, heading, end in parts]
     )
-    found = []
-    for heading, each in zip(before, states, strict=True):
+    found: list[list[PassageTokens]] = [[] for _ in passages]
+    for (place, start, heading, _), each in zip(parts, states, strict=True):
         is_text = each.starts >= len(heading)
         starts, ends = (
-            np.where(is_text, offsets - len(heading), -1).astype(np.int32)
+            np.where(is_text, offsets - len(heading) + start, -1).astype(np.int32)
             for offsets in (each.starts, each.ends)
         )
-        found.append(PassageTokens(each.bits, starts, ends))
-    return found
+        found[place].append(PassageTokens(each.bits, starts, ends))
+    return [
+        PassageTokens(
+            np.concatenate([each.bits for each in of_passage]),
+            np.concatenate([each.starts for each in of_passage]),
+            np.concatenate([each.ends for each in of_passage]),
+        )
+        if of_passage
+        else PassageTokens(
+            np.empty((0, encoder.dimensions // 8), np.uint8),
+            np.empty(0, np.int32),
+            np.empty(0, np.int32),
+        )
+        for of_passage in found
+    ]
 
 
 # A text that was changed since is left out, as is one that is being encoded.

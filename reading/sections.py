@@ -4,6 +4,7 @@ encoder reads them one by one, and an answer is chosen among them. Begin with `s
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class TokenMatches:
         is_heading = self.starts < 0
         begins = np.flatnonzero(is_heading[1:] & ~is_heading[:-1]) + 1
         borders = [0, *begins.tolist(), len(self.starts)]
-        for first, last in zip(borders, borders[1:], strict=False):
+        for first, last in pairwise(borders):
             if (self.starts[first:last] >= 0).any():
                 yield TokenMatches(
                     self.similarities[:, first:last], self.starts[first:last], self.ends[first:last]

@@ -24,10 +24,10 @@ from memory.ranking import mentioned_dates
 from rag.answering.citations import CitationScanner
 from rag.answering.coreference import is_context_dependent, rewrite_by_rules
 from rag.answering.phrases import small_talk
-from reading.segments import split_segments
 from rag.pipelines.conditions import parse_condition
 from rag.pipelines.replies import parse_score, parse_tasks, pick_route
 from rag.sql.table_search import extract_sql
+from reading.segments import split_segments
 from search.filters.syntax import parse_text_filter
 from search.query import parse_query
 from search.snippets import sentences

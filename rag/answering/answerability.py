@@ -78,6 +78,9 @@ HIGH_CONFIDENCE, LOW_CONFIDENCE = 0.5, 0.12
 #: The high one for passages in another language, after a reranker found that those in the
 #: question's own do not answer it.
 SECOND_HIGH_CONFIDENCE = 0.8
+#: The same where an answer is chosen among sections: there confidence is how often the first
+#: citation is right, and not only whether there is an answer.
+SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE = 0.78, 0.13
 
 
 #: Coefficients of the logistic regression.
@@ -96,10 +99,10 @@ LANGUAGE_NEARNESS = 0.45
 #: The same where an answer is chosen among sections: by how far the best one stands out of all and
 #: is ahead of the next one, by a reranker and by the similarity of its passage. Fitted in
 #: docs/decisions/0086.
-SECTION_SCORE_WEIGHT, SECTION_LEAD_WEIGHT = 0.6, 0.6
-SECTION_READING_WEIGHT, SECTION_NEARNESS_WEIGHT, SECTION_BIAS = 0.8, 1.5, -3.0
+SECTION_SCORE_WEIGHT, SECTION_LEAD_WEIGHT = 0.5, 0.5
+SECTION_READING_WEIGHT, SECTION_NEARNESS_WEIGHT, SECTION_BIAS = 0.6, 0.5, -4.2
 #: What is taken for the reading and the nearness where no model told them.
-USUAL_READING, USUAL_NEARNESS = 0.7, 0.6
+USUAL_READING, USUAL_NEARNESS = 0.7, 1.2
 #: What speaks against an answer without anything of the kind that the question asks for.
 LACKS_KIND_WEIGHT = -2.5
 #: The same where no embedding model could tell.
@@ -166,9 +169,14 @@ def with_quotation(evidence: Evidence, quoted: ExtractiveAnswer, *, asked_in: st
 def judge_confidence(evidence: Evidence) -> Confidence:
     """Whether the passages contain an answer for sure, perhaps, or none."""
     confidence = answer_confidence(evidence)
-    if confidence >= (SECOND_HIGH_CONFIDENCE if evidence.is_second else HIGH_CONFIDENCE):
+    high, low = HIGH_CONFIDENCE, LOW_CONFIDENCE
+    if evidence.section_score is not None:
+        high, low = SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE
+    elif evidence.is_second:
+        high = SECOND_HIGH_CONFIDENCE
+    if confidence >= high:
         return "high"
-    return "low" if confidence >= LOW_CONFIDENCE else "none"
+    return "low" if confidence >= low else "none"
 
 
 def answer_confidence(evidence: Evidence) -> float:

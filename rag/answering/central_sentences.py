@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from common.text import CJK
 from rag.answering.extractive import Quote
-from reading.segments import SegmentKind, split_segments
 from rag.events import Citation, Passage
+from reading.segments import SegmentKind, split_segments
 
 #: Passages whose sentences are compared, for each sentence that is wanted.
 PASSAGES_PER_SENTENCE = 3

@@ -42,7 +42,7 @@ from rag.answering.section_ranking import (
     rank_sections,
     read_sections,
 )
-from rag.answering.tables import asked_rows
+from rag.answering.tables import asked_extreme, asked_rows
 from rag.events import Passage
 from reading.location import PAGE_LABEL
 from reading.sections import TokenMatches
@@ -169,7 +169,8 @@ def find_passages(
     sections = sections_of(passages, sections)
     evidence = _evidence(result, passages, terms)
     if sections:
-        evidence = _with_sections(evidence, query, sections, asked_in)
+        is_extreme = bool(rows) and asked_extreme(query) is not None
+        evidence = _with_sections(evidence, query, sections, asked_in, is_extreme=is_extreme)
     return FoundPassages(result, passages, evidence, tuple(sections), reader)
 
 
@@ -201,7 +202,12 @@ def _compare_tokens(query: str, passages: Sequence[Passage]) -> dict[int, TokenM
 
 
 def _with_sections(
-    evidence: Evidence, query: str, sections: Sequence[RankedSection], asked_in: str
+    evidence: Evidence,
+    query: str,
+    sections: Sequence[RankedSection],
+    asked_in: str,
+    *,
+    is_extreme: bool,
 ) -> Evidence:
     """The evidence with that of the best section."""
     best, *others = sections
@@ -222,6 +228,7 @@ def _with_sections(
         reading=best.reading,
         nearness=best.nearness,
         lacks_kind=kind is not None and not holds_kind(kind, text, header=header),
+        is_extreme=is_extreme,
     )
 
 
@@ -393,8 +400,4 @@ def quote_passages(
         language=language,
         asked_in=asked_in,
     )
-    return quoted, replace(
-        evidence,
-        is_extreme=quoted.is_extreme,
-        lacks_kind=evidence.lacks_kind and quoted.lacks_kind,
-    )
+    return quoted, evidence

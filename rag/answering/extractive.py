@@ -19,6 +19,8 @@ from rag.answering.answer_types import AnswerKind, asked_kind, holds_kind
 from rag.answering.contradictions import contradicts
 from rag.answering.phrases import say
 from rag.answering.section_ranking import RankedSection, ReadFunction
+from rag.answering.tables import TableRow, asked_extreme, extreme_rows
+from rag.events import Citation, Confidence, Passage
 from reading.segments import (
     Segment,
     is_reference,
@@ -26,8 +28,6 @@ from reading.segments import (
     split_segments,
     without_links,
 )
-from rag.answering.tables import TableRow, asked_extreme, extreme_rows
-from rag.events import Citation, Confidence, Passage
 
 #: How near each text is to the question, in order: 0 is unrelated, 1 a usual answer; None if no
 #: model can tell.
@@ -86,9 +86,9 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A segment of a passage; `text` is the document's text from `start` to `end`. `nearness` is how
-    near it is to the question by the embedding model, None where none told. `section` is the place
-    of its section among those that an answer is chosen from, 0 for the best."""
+    """A segment of a passage; `text` is the document's text from `start` to `end`. `nearness` is
+    how near it is to the question by the embedding model, None where none told. `section` is the
+    place of its section among those that an answer is chosen from, 0 for the best."""
 
     passage: Passage
     part: Segment

@@ -12,8 +12,8 @@ from typing import Any
 from common.text import has_unspaced_script
 from graph.extraction.normalized_names import FUNCTION_WORDS
 from rag.answering.phrases import is_refusal
-from reading.segments import split_segments
 from rag.events import Passage
+from reading.segments import split_segments
 
 #: Share of a sentence's content words that one source must contain.
 MIN_OVERLAP = 0.5

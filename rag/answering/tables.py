@@ -14,8 +14,8 @@ from pathlib import Path
 
 from rag.answering.answer_types import AnswerKind
 from rag.answering.groundedness import content_stems, number_value, word_stem
-from reading.segments import Segment, split_segments
 from rag.events import Passage
+from reading.segments import Segment, split_segments
 
 with (Path(__file__).parent / "superlatives.toml").open("rb") as _file:
     _TOML: dict[str, dict[str, str]] = tomllib.load(_file)

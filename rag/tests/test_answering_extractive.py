@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.answering.extractive import MAX_QUOTED_CHARACTERS, ExtractiveAnswer, extract_answer
-from reading.segments import split_segments
 from rag.events import Passage
 from rag.tests.answering import passage
+from reading.segments import split_segments
 
 TOWER = (
     "The Eiffel Tower stands in Paris. It was built by the company of Gustave Eiffel"

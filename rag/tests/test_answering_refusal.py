@@ -35,9 +35,9 @@ from rag.answering.phrases import (
     say,
     stated_confidence,
 )
-from reading.segments import Segment
 from rag.events import SearchedScope
 from rag.tests.answering import passage
+from reading.segments import Segment
 from search.query_options import site_scope
 from search.results import Mode
 
