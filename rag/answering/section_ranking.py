@@ -125,23 +125,18 @@ def rank_sections(
     weights = [SECTION_WEIGHT, PASSAGE_WEIGHT, SEARCH_WEIGHT, NEARNESS_WEIGHT, TITLE_WEIGHT]
     total = standard_scores(np.array(scores)) @ np.array(weights)
     asked = {(row.passage.chunk_id, row.part.start) for row in asked_rows}
-    ranked = [
-        replace(
-            section,
-            score=float(score)
-            + TABLE_WEIGHT
-            * any(
-                chunk == section.passage.chunk_id and section.start <= start < section.end
-                for chunk, start in asked
-            ),
+    ranked = []
+    for each, score in zip(found, total.tolist(), strict=True):
+        has_row = any(
+            chunk == each.passage.chunk_id and each.start <= start < each.end
+            for chunk, start in asked
         )
-        for section, score in zip(found, total, strict=True)
-    ]
-    ranked.sort(key=lambda section: -section.score)
+        ranked.append(replace(each, score=score + TABLE_WEIGHT * has_row))
+    ranked.sort(key=lambda each: -each.score)
     kept: list[RankedSection] = []
-    for section in ranked:
-        if not any(section.overlaps(other) for other in kept):
-            kept.append(section)
+    for each in ranked:
+        if not any(each.overlaps(other) for other in kept):
+            kept.append(each)
     return kept
 
 

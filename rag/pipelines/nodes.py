@@ -275,7 +275,6 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
                     relevance=best.relevance if best else None,
                     coverage=best.coverage if best else None,
                     answer_score=best.answer_score if best else 0.0,
-                    readings=best.readings if best else (),
                 )
                 for each in passages
                 for best in [chosen.get(each.chunk_id)]
@@ -285,10 +284,9 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
         extracted, evidence = quote_passages(
             question,
             passages,
-            found.evidence,
+            found,
             language=language,
             asked_in=question_language(question),
-            reader=found.reader,
         )
     confidence = judge_confidence(evidence)
     if confidence == "none":

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.answering.extractive import MAX_QUOTED_CHARACTERS, ExtractiveAnswer, extract_answer
-from rag.events import Passage
+from rag.events import Citation, Passage
 from rag.tests.answering import passage
 from reading.segments import split_segments
 
@@ -255,6 +255,24 @@ def test_what_sources_contradict_each_other_in_comes_first_with_both() -> None:
     extracted = extract_answer("How many days of leave may be carried over?", passages)
     assert extracted.text.startswith("The sources contradict each other:")
     assert set(quotes(extracted)[:2]) == {FIVE, FOUR}
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_an_unsure_answer_begins_otherwise_and_its_citations_move_along(others: int) -> None:
+    passages = [passage(FIVE, title="Handbook"), passage(FOUR, number=2, title="Notes")]
+    extracted = extract_answer(
+        "How many days of leave may be carried over?", passages[: 1 + others], language="en"
+    )
+    pieces = extracted.unsure_pieces("en")
+    text = "".join(piece for piece in pieces if isinstance(piece, str))
+    assert text.startswith("I am not sure that this answers it; these places come closest:\n\n")
+    assert "Quoted from the sources:" not in text
+    assert ("The sources contradict each other:" in text) == bool(others)
+    cited = [piece for piece in pieces if isinstance(piece, Citation)]
+    assert len(cited) == len(extracted.cited) == 1 + others
+    for each in cited:
+        assert text[each.at :].startswith(f"[{each.passage.number}]")
+    assert ExtractiveAnswer().unsure_pieces("en") == ()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Answers whose passages and sentences a cross-encoder reads: the bundled one, and none."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from documents.models import Collection
 from documents.tests.factories import CollectionFactory
+from rag.answering import answerability
 from rag.answering.answerability import Evidence, judge_confidence
 from rag.answering.evidence import FoundPassages, find_passages, quote_passages
 from rag.answering.extractive import ExtractiveAnswer
@@ -147,6 +149,26 @@ def test_passages_in_a_language_that_it_does_not_know_are_not_read(scope: Scope)
     found, _, _ = answer_to("When is the workshop open?", scope)
     read = {passage.language[:2] for passage in found.passages if passage.reading is not None}
     assert read == {"en"}
+
+
+@pytest.mark.parametrize(("least", "language"), [(0.0, "en"), (1.05, "de")])
+def test_another_language_is_quoted_if_the_own_does_not_answer_at_all(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch, least: float, language: str
+) -> None:
+    for name in ("HIGH_CONFIDENCE", "SECOND_HIGH_CONFIDENCE"):
+        monkeypatch.setattr(answerability, name, 1.1)
+    monkeypatch.setattr(answerability, "LOW_CONFIDENCE", least)
+    question = "When is the workshop open?"
+    found = find_passages(question, scope=scope, k=8)
+    quoted, _ = quote_passages(
+        question,
+        found.passages,
+        replace(found.evidence, is_multilingual=True),
+        language="en",
+        asked_in="en",
+        reader=found.reader,
+    )
+    assert {cited.passage.language[:2] for cited in quoted.cited} == {language}
 
 
 def test_a_reranker_that_is_down_leaves_it_to_similarity_and_words(
