@@ -314,6 +314,19 @@ def _confirmed_remainder(before: Fact | None, moment: datetime) -> Fact | None:
     )
 
 
+def end_value(*, scope: UserScope, key: str, at: datetime) -> Fact | None:
+    """End the value that `key` has at `at`; None where it has none. If it was confirmed later, it
+    holds again from then on. The caller has locked the user's facts.
+    """
+    rows = Fact.objects.of(scope).filter(key=key, valid_from__lte=at).defer("embedding")
+    before = rows.latest_first().first()
+    rest = _confirmed_remainder(before, at)
+    ended = end_fact(before, at)
+    if rest is not None:
+        rest.save(force_insert=True)
+    return ended
+
+
 def end_fact(fact: Fact | None, moment: datetime) -> Fact | None:
     """End `fact` at `moment` where it would hold longer; None where there is nothing to end. The
     caller has locked the user's facts.

@@ -17,10 +17,12 @@ from inference.model_registry import chats, has_chat
 from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
+from memory.extraction.endings import Ending, ended_keys
 from memory.extraction.messages import Extracted, UserMessage
+from memory.extraction.outdated import mark_outdated
 from memory.extraction.queue import QUEUE, Claim, State, claim, claimed_row, next_due
 from memory.models import Context, Fact, Origin
-from memory.store import lock_facts, put_context, put_fact
+from memory.store import end_value, lock_facts, put_context, put_fact
 
 
 def extract_messages(
@@ -127,19 +129,47 @@ def store_extraction(
     contexts = [archived.id for archived in stored if archived.is_new]
     turns = Context.objects.of(claim.scope).filter(conversation=claim.conversation)
     turns = turns.only("pk").order_by("-created_at", "-pk")
-    changes = [
-        put_fact(
+    # Keys that each message states, for a later one to withdraw.
+    stated: dict[int, list[str]] = {-1: item.last_keys}
+
+    def put(key: str, value: str, at: int) -> None:
+        message = claim.messages[at]
+        change = put_fact(
             scope=claim.scope,
             key=key,
             value=value,
-            at=claim.messages[at].at,
+            at=message.at,
             # the archived turn that it was learnt from, if there is one
-            source=turns.filter(user_message=claim.messages[at].text).first(),
+            source=turns.filter(user_message=message.text).first(),
             origin=origin,
         )
-        for key, value, at in found.facts
-    ]
-    facts = [change.fact.pk for change in changes if change.changed]
+        if change.superseded is not None:
+            mark_outdated(change.superseded)
+        if change.changed:
+            changed.append(change.fact.pk)
+        # Of a statement with a question, “forget that” may mean the question.
+        if "?" not in message.text:
+            stated.setdefault(at, []).append(change.fact.key)
+
+    def end(ending: Ending, at: int) -> None:
+        moment = claim.messages[at].at
+        known = dict(Fact.objects.of(claim.scope).as_of(moment).values_list("key", "value"))
+        last = [key for key in stated.get(at - 1, ()) if key in known]
+        for key in ended_keys(ending, known) if ending.keys else last:
+            if ending.replacement:
+                put(key, ending.replacement, at)
+            elif (ended := end_value(scope=claim.scope, key=key, at=moment)) is not None:
+                mark_outdated(ended)
+
+    changed: list[int] = []
+    endings = list(found.endings)
+    for place, fact in enumerate(found.facts):
+        while endings and endings[0][2] <= place:
+            end(*endings.pop(0)[:2])
+        put(*fact)
+    for ending, at, _ in endings:
+        end(ending, at)
+    facts = list(dict.fromkeys(changed))
     now = database_now()
     item.messages = item.messages[len(claim.messages) :]
     # Messages that were due together are read at once; those that came meanwhile wait.
@@ -151,6 +181,7 @@ def store_extraction(
     item.error = ""
     item.extracted_at = now
     item.extractor = extractor
+    item.last_keys = stated.get(len(claim.messages) - 1, [])
     item.facts += len(facts)
     item.contexts += len(contexts)
     item.save()

@@ -104,7 +104,10 @@ STATED: dict[str, Mapping[str, str]] = {
         "occupation": "Krankenschwester",
         "employer": "Charité",
     },
-    "Ich liebe Pizza und hasse Nudeln": {"opinion_of_pizza": "loves Pizza"},
+    "Ich liebe Pizza und hasse Nudeln": {
+        "opinion_of_pizza": "loves Pizza",
+        "opinion_of_nudeln": "hates Nudeln",
+    },
     "Ich trinke lieber Tee als Kaffee": {"preference_kaffee_or_tee": "Tee"},
     "Meine Lieblingsfarbe ist Blau": {"favourite_colour": "Blau"},
     "Ich habe eine Nussallergie": {"allergy_to_nuss": "allergic to Nuss"},
