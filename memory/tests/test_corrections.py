@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from memory import tasks
-from memory.models import Context, ExtractionItem, Fact
+from memory.models import ExtractionItem, Fact
 from memory.scopes import UserScope
-from memory.services import clear_fact, get_all_facts, history, inject, search_memory, set_fact
+from memory.services import get_all_facts, inject
 from memory.services.memories import record_messages
-from memory.tests.corrections import ENGLISH, GERMAN, REPORTED, Conversation, conversation
-from memory.tests.factories import make_scope, remember
+from memory.tests.corrections import ENGLISH, GERMAN, REPORTED, Conversation
+from memory.tests.factories import make_scope
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,6 @@ def scope() -> UserScope:
 def _at_once(settings: Any) -> None:
     settings.MEMORY_EXTRACTION_MIN_TURNS = 1
     settings.MEMORY_EXTRACTION_IDLE_SECONDS = 0
-    settings.MEMORY_EXTRACTION_SINGLE_IDLE_SECONDS = 0
 
 
 def say(scope: UserScope, *said: str) -> None:
