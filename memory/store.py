@@ -281,6 +281,9 @@ def _is_valid_at(fact: Fact, moment: datetime) -> bool:
 def _insert(fact: Fact, before: Fact | None, rest: Fact | None, after: Fact | None) -> Fact | None:
     """Insert `fact` between its neighbours; returns the one before where that ends by it."""
     ended = end_fact(before, fact.valid_from)
+    if ended is None and before is not None and before.valid_to == fact.valid_from:
+        # It was ended at this moment, to be replaced.
+        ended = before if before.superseded_by_id is None else None
     if rest is not None:
         rest.save(force_insert=True)
         after = rest

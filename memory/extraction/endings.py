@@ -2,9 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from memory.fact_keys import InvalidKey, fact_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,15 @@ _AVERSE = ("hates ", "dislikes ", "detests ", "cannot stand ", "does not like ")
 _SINGULAR = re.compile(r"(?:an?|one|my|eine?n?|meine?n?)\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"(?:the|an?|der|die|das|den|dem|eine?[nrm]?) ", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
+
+
+def named_ending(text: str, known_keys: Collection[str]) -> Ending:
+    """The ending of the fact that `text` names by its key, or else by its value."""
+    try:
+        key = fact_key(text)
+    except InvalidKey:
+        key = ""
+    return Ending((key,)) if key in known_keys else Ending(("*", *sorted(_OWN_NAMES)), text)
 
 
 def ended_keys(ending: Ending, facts: Mapping[str, str]) -> list[str]:

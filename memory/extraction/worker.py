@@ -17,7 +17,7 @@ from inference.model_registry import chats, has_chat
 from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
-from memory.extraction.endings import Ending, ended_keys
+from memory.extraction.endings import Ending, ended_keys, named_ending
 from memory.extraction.messages import Extracted, UserMessage
 from memory.extraction.outdated import mark_outdated
 from memory.extraction.queue import QUEUE, Claim, State, claim, claimed_row, next_due
@@ -40,7 +40,7 @@ def extract_messages(
         temperature=settings.MEMORY_EXTRACTION_TEMPERATURE,
         timeout=settings.MEMORY_EXTRACTION_SECONDS,
     )
-    facts, contexts = parse_reply(answer.content)
+    facts, contexts, ended = parse_reply(answer.content)
     texts = [message.text.casefold() for message in messages]
 
     def message_index(value: str) -> int:
@@ -51,6 +51,8 @@ def extract_messages(
     found = Extracted(
         tuple((key, value, message_index(value)) for key, value in facts.items()),
         tuple((q, a, message_index(a)) for q, a in contexts),
+        # First of all, so that they end nothing that is stated now.
+        tuple((named_ending(text, known_keys), len(texts) - 1, 0) for text in ended),
     )
     return found, Origin.MODEL, model.model_name[:200]
 
