@@ -50,8 +50,11 @@ def ended_keys(ending: Ending, facts: Mapping[str, str]) -> list[str]:
     found = [
         key
         for key, value in facts.items()
-        if any(_matches(pattern, key) for pattern in ending.keys)
-        and (not ending.value or _agrees(key, ending.value, value))
+        if any(
+            _matches(pattern, key)
+            and (not ending.value or _agrees(key, ending.value, value, is_named="*" not in pattern))
+            for pattern in ending.keys
+        )
     ]
     names = {key: _who(key, facts[key]) for key in found}
     # “my dog died” of somebody with two dogs may be either.
@@ -102,8 +105,13 @@ def _without_marks(text: str) -> str:
     return "".join(letter for letter in plain if not unicodedata.category(letter).startswith("M"))
 
 
-def _agrees(key: str, said: str, known: str) -> bool:
-    """Whether a value that was denied is the one that is known of `key`."""
+def _agrees(key: str, said: str, known: str, *, is_named: bool) -> bool:
+    """Whether a value that was denied is the one that is known of `key`. `is_named`: the denial
+    names the key.
+    """
+    kind = next((kind for kind in _TOPICAL if key.startswith(kind)), "")
+    if kind and not is_named:
+        return _is_like(key.removeprefix(kind), "_".join(_WORD.findall(said.casefold())))
     if key.startswith("opinion_of_"):
         return said.startswith(_AVERSE) == known.startswith(_AVERSE)
     if key.startswith(_TOPICAL):

@@ -109,6 +109,9 @@ FEWEST_WORDS = 5
 #: A sentence with more breaks than this is a list.
 MAX_CLAUSES = 20
 
+#: Characters within which the right value follows a denied one.
+MAX_CONTRAST = 30
+
 Clause = tuple[int, int]
 #: Where it begins in the sentence, its key and its value.
 Stated = tuple[int, str, str]
@@ -180,7 +183,18 @@ def _statements(sentence: Sentence, language: Language) -> list[tuple[str, str] 
     facts = _facts(sentence, language, language.rules)
     # What is stated anew takes the place of what was: it needs no end of its own.
     found = _endings(sentence, language)
-    found += [(at, (key, value)) for at, key, value in facts]
+    # “My cat Luna has died” names her, but no longer as somebody who is there.
+    found += [
+        (at, (key, value))
+        for at, key, value in facts
+        if not any(
+            isinstance(each, Ending)
+            and start <= at
+            and not language.patterns["joins"].search(sentence.text, start, at)
+            and ended_keys(each, {key: value})
+            for start, each in found
+        )
+    ]
     stated = {each[0] for _, each in found if not isinstance(each, Ending)}
     return [
         each
@@ -296,12 +310,13 @@ def _facts(sentence: Sentence, language: Language, rules: Sequence[Rule]) -> lis
 def _endings(sentence: Sentence, language: Language) -> list[tuple[int, tuple[str, str] | Ending]]:
     """What the sentence says to hold no longer, and what instead, with the places where it does."""
     patterns, text = language.patterns, _own_words(sentence, language)
-    clauses = _stated_clauses(text, sentence.is_question, language)
     found: list[tuple[int, tuple[str, str] | Ending]] = []
+    clauses = _clauses(text, language) if not sentence.is_question else []
     for start in sorted({at for clause in clauses for at in _starts(text, clause, language)}):
         found += ((start, ending) for ending in _withdrawn(sentence, text, start, language))
     if found or patterns["reported"].search(text):
         return found
+    clauses = _stated_clauses(text, sentence.is_question, language)
     for number, clause in enumerate(clauses):
         if patterns["unsure"].search(text, *clause):
             continue
@@ -380,8 +395,7 @@ def _of_topic(topic: str, language: Language) -> Iterator[Ending]:
         return
     kinds = ("pet_", "family_", "favourite_", "opinion_of_", "language_", "allergy_to_")
     yield Ending((key, f"{key}_*", *(f"{kind}{key}" for kind in kinds)))
-    if topic[0].isupper():
-        yield Ending(("*",), topic)
+    yield Ending(("*",), topic)
 
 
 def _denied(
@@ -403,15 +417,19 @@ def _denied(
             for key, value, head in _apply_rule(
                 sentence, statement, whole, rule, language, is_denial=True
             ):
-                yield Ending((key,), value)
-                for kind in ("contrasts", "corrects"):
-                    right = patterns[kind].search(text, match.end())
-                    if not right or right.start() > end:
-                        continue
-                    instead = head + text[right.end() :]
-                    for fact in _apply_rule(sentence, instead, (0, len(instead)), rule, language):
-                        # “…, it's Sam” is about the name only where Bob was known as the name.
-                        yield fact[:2] if kind == "contrasts" else Ending((key,), value, fact[1])
+                right = patterns["contrasts"].search(text, match.end(), end + MAX_CONTRAST)
+                other = patterns["corrects"].search(text, match.end(), end + MAX_CONTRAST)
+                found = [
+                    fact
+                    for behind in (right, other)
+                    if behind and behind.start() <= end
+                    for instead in [head + text[behind.end() :]]
+                    for fact in _apply_rule(sentence, instead, (0, len(instead)), rule, language)
+                ]
+                if right and right.start() <= end and found:
+                    yield found[0][:2]
+                # “…, it's Sam” is about the name only where Bob was known as the name.
+                yield Ending((key,), value, found[0][1] if found else "")
 
 
 def _ended_by(
