@@ -283,7 +283,8 @@ def _insert(fact: Fact, before: Fact | None, rest: Fact | None, after: Fact | No
     ended = end_fact(before, fact.valid_from)
     if ended is None and before is not None and before.valid_to == fact.valid_from:
         # It was ended at this moment, to be replaced.
-        ended = before if before.superseded_by_id is None else None
+        is_replaced = before.superseded_by_id is None and before.value != fact.value
+        ended = before if is_replaced else None
     if rest is not None:
         rest.save(force_insert=True)
         after = rest

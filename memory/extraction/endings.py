@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -32,6 +32,16 @@ _AVERSE = ("hates ", "dislikes ", "detests ", "cannot stand ", "does not like ")
 _SINGULAR = re.compile(r"(?:an?|one|my|eine?n?|meine?n?)\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"(?:the|an?|der|die|das|den|dem|eine?[nrm]?) ", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
+
+
+def withdrawn_keys(ending: Ending, last: Sequence[str], facts: Mapping[str, str]) -> list[str]:
+    """Keys of those `last` stated that an ending without keys is about: all, or for a replacement
+    the only one, if it is a name as well.
+    """
+    known = [key for key in dict.fromkeys(last) if key in facts]
+    if not ending.replacement:
+        return known
+    return known if len(known) == 1 and facts[known[0]][:1].isupper() else []
 
 
 def named_ending(text: str, known_keys: Collection[str]) -> Ending:

@@ -62,7 +62,8 @@ class Language:
     be about something else. `excepts`: comes between the right value and a denied one.
     withdraws: the statement in its group no longer holds. `withdraws_topic`: the same for all that
     is known of the topic in its group. `takes_back`: a clause so begun withdraws what was said
-    last. `temporary`: with this, only for a moment.
+    last, and `replaces_last` replaces it. `temporary`: with this, only for a moment. `requests`: a
+    question so begun asks for it. `confesses`: it was the user who said something wrong.
     subject: a clause so begun is about the user, `other_subject` within it makes that unsure.
     first_person: words by which a statement is about the user. `addressed`: about who listens.
 

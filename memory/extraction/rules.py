@@ -137,18 +137,18 @@ def extract_by_rules(messages: Sequence[UserMessage]) -> Extracted:
             continue
         told = []
         read: list[tuple[str, str] | Ending] = []
-        takes_back = False
+        taken_back: list[Ending] = []
         for sentence in spoken:
             wishes = []
             for language in LANGUAGES:
                 found, wish = _read_sentence(sentence, language)
                 read += found
                 wishes += [wish] if wish else []
-                takes_back = takes_back or (not found and _takes_back(sentence, language))
+                taken_back += [] if found else _taken_back(sentence, language)
             contexts += ((wish, "", number) for wish in wishes)
             if not wishes and _is_of_oneself(sentence):
                 told.append(sentence.restored(sentence.text))
-        for each in read or ([Ending()] if takes_back else []):
+        for each in read or taken_back[:1]:
             if isinstance(each, Ending):
                 endings.append((each, number, len(changes)))
                 for key in ended_keys(each, values) if each.keys else list(values):
@@ -203,15 +203,20 @@ def _statements(sentence: Sentence, language: Language) -> list[tuple[str, str] 
     ]
 
 
-def _takes_back(sentence: Sentence, language: Language) -> bool:
+def _taken_back(sentence: Sentence, language: Language) -> list[Ending]:
+    """Endings of what was said last: “Scratch that”, “I meant Anna”."""
+    text, patterns = sentence.text, language.patterns
+    found: list[Ending] = []
     if sentence.is_question:
-        return False
-    text = sentence.text
-    return any(
-        language.patterns["takes_back"].match(text, start, clause[1])
-        for clause in _clauses(text, language)
-        for start in {clause[0], _clause_start(text, clause, language)}
-    )
+        return found
+    for start in {
+        at for clause in _clauses(text, language) for at in _starts(text, clause, language)
+    }:
+        if instead := patterns["replaces_last"].match(text, start):
+            found.append(Ending(replacement=instead["new"]))
+        elif patterns["takes_back"].match(text, start):
+            found.append(Ending())
+    return found
 
 
 def _completed(sentence: Sentence, language: Language) -> Sentence:
@@ -311,10 +316,14 @@ def _endings(sentence: Sentence, language: Language) -> list[tuple[int, tuple[st
     """What the sentence says to hold no longer, and what instead, with the places where it does."""
     patterns, text = language.patterns, _own_words(sentence, language)
     found: list[tuple[int, tuple[str, str] | Ending]] = []
-    clauses = _clauses(text, language) if not sentence.is_question else []
-    for start in sorted({at for clause in clauses for at in _starts(text, clause, language)}):
+    for start in sorted(
+        {at for clause in _clauses(text, language) for at in _starts(text, clause, language)}
+    ):
+        # “Can you forget that …?” asks for it; “Forget that …?” does not.
+        if sentence.is_question and not patterns["requests"].match(text, start):
+            continue
         found += ((start, ending) for ending in _withdrawn(sentence, text, start, language))
-    if found or patterns["reported"].search(text):
+    if found or patterns["reported"].search(patterns["confesses"].sub("", text)):
         return found
     clauses = _stated_clauses(text, sentence.is_question, language)
     for number, clause in enumerate(clauses):

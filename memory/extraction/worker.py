@@ -17,7 +17,7 @@ from inference.model_registry import chats, has_chat
 from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
-from memory.extraction.endings import Ending, ended_keys, named_ending
+from memory.extraction.endings import Ending, ended_keys, named_ending, withdrawn_keys
 from memory.extraction.messages import Extracted, UserMessage
 from memory.extraction.outdated import mark_outdated
 from memory.extraction.queue import QUEUE, Claim, State, claim, claimed_row, next_due
@@ -129,10 +129,34 @@ def store_extraction(
         for question, answer, at in found.contexts
     ]
     contexts = [archived.id for archived in stored if archived.is_new]
+    facts, item.last_keys = _store_facts(claim, item.last_keys, found, origin)
+    now = database_now()
+    item.messages = item.messages[len(claim.messages) :]
+    # Messages that were due together are read at once; those that came meanwhile wait.
+    left = claim.waiting > len(claim.messages)
+    item.due_at = now if left else next_due(len(item.messages), now=now)
+    item.state = State.WAITING if item.messages else State.IDLE
+    item.token = item.leased_until = None
+    item.attempts = item.outages = 0
+    item.error = ""
+    item.extracted_at = now
+    item.extractor = extractor
+    item.facts += len(facts)
+    item.contexts += len(contexts)
+    item.save()
+    return ExtractionOutcome(tuple(contexts), tuple(facts), item.due_at)
+
+
+def _store_facts(
+    claim: Claim, last_keys: list[str], found: Extracted, origin: Origin
+) -> tuple[list[int], list[str]]:
+    """Store facts and endings in the order in which they were said; returns the ids of new facts,
+    and the keys that the last message states. `last_keys` are those of the message before.
+    """
     turns = Context.objects.of(claim.scope).filter(conversation=claim.conversation)
     turns = turns.only("pk").order_by("-created_at", "-pk")
     # Keys that each message states, for a later one to withdraw.
-    stated: dict[int, list[str]] = {-1: item.last_keys}
+    stated = {-1: last_keys}
 
     def put(key: str, value: str, at: int) -> None:
         message = claim.messages[at]
@@ -156,8 +180,11 @@ def store_extraction(
     def end(ending: Ending, at: int) -> None:
         moment = claim.messages[at].at
         known = dict(Fact.objects.of(claim.scope).as_of(moment).values_list("key", "value"))
-        last = [key for key in stated.get(at - 1, ()) if key in known]
-        for key in ended_keys(ending, known) if ending.keys else last:
+        if ending.keys:
+            keys = ended_keys(ending, known)
+        else:
+            keys = withdrawn_keys(ending, stated.get(at - 1, ()), known)
+        for key in keys:
             if ending.replacement:
                 put(key, ending.replacement, at)
             elif (ended := end_value(scope=claim.scope, key=key, at=moment)) is not None:
@@ -171,20 +198,4 @@ def store_extraction(
         put(*fact)
     for ending, at, _ in endings:
         end(ending, at)
-    facts = list(dict.fromkeys(changed))
-    now = database_now()
-    item.messages = item.messages[len(claim.messages) :]
-    # Messages that were due together are read at once; those that came meanwhile wait.
-    left = claim.waiting > len(claim.messages)
-    item.due_at = now if left else next_due(len(item.messages), now=now)
-    item.state = State.WAITING if item.messages else State.IDLE
-    item.token = item.leased_until = None
-    item.attempts = item.outages = 0
-    item.error = ""
-    item.extracted_at = now
-    item.extractor = extractor
-    item.last_keys = stated.get(len(claim.messages) - 1, [])
-    item.facts += len(facts)
-    item.contexts += len(contexts)
-    item.save()
-    return ExtractionOutcome(tuple(contexts), tuple(facts), item.due_at)
+    return list(dict.fromkeys(changed)), stated.get(len(claim.messages) - 1, [])
