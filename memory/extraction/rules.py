@@ -184,13 +184,14 @@ def _statements(sentence: Sentence, language: Language) -> list[tuple[str, str] 
     # What is stated anew takes the place of what was: it needs no end of its own.
     found = _endings(sentence, language)
     # “My cat Luna has died” names her, but no longer as somebody who is there.
+    clauses = _clauses(_own_words(sentence, language), language)
     found += [
         (at, (key, value))
         for at, key, value in facts
         if not any(
             isinstance(each, Ending)
             and start <= at
-            and not language.patterns["joins"].search(sentence.text, start, at)
+            and not any(start < other <= at for other, _ in clauses)
             and ended_keys(each, {key: value})
             for start, each in found
         )
