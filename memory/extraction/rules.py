@@ -280,7 +280,9 @@ def _facts(sentence: Sentence, language: Language, rules: Sequence[Rule]) -> lis
     patterns, text = language.patterns, _own_words(sentence, language)
     if not patterns["first_person"].search(text):
         return []
-    if patterns["reported"].search(text) or patterns["past"].search(text):
+    if patterns["reported"].search(patterns["confesses"].sub("", text)):
+        return []
+    if patterns["past"].search(text):
         return []
     clauses = _stated_clauses(text, sentence.is_question, language)
     end = clauses[-1][1] if clauses else 0
@@ -381,14 +383,15 @@ def _withdrawn(sentence: Sentence, text: str, start: int, language: Language) ->
     patterns = language.patterns
     if patterns["temporary"].search(text, start):
         return
-    match = patterns["withdraws"].match(text, start)
-    if match:
+    facts: list[Stated] = []
+    if match := patterns["withdraws"].match(text, start):
         said = next(filter(None, match.groups()), "")
         statement = _completed(Sentence(said, False, sentence.quotations), language)
         facts = _facts(statement, language, language.rules)
         facts = facts or _facts(statement, language, language.explicit)
         yield from (Ending((key,), value) for _, key, value in facts)
-    elif match := patterns["withdraws_topic"].match(text, start):
+    match = patterns["withdraws_topic"].match(text, start)
+    if match and not facts:
         topic = next(filter(None, match.groups()), "")
         yield from _of_topic(sentence.restored(topic), language)
 
@@ -517,6 +520,8 @@ def _apply_rule(
         place[0] : opening.start("value") if "value" in opening.groupdict() else opening.end()
     ]
     for value in ValueReader(given, language, is_casual=text == text.lower()).read(rule.read):
+        if not sentence.restored(value).strip():
+            continue  # a quotation mark with nothing behind it
         names = {name: _alias(word, language) for name, word in groups.items()}
         names["value"] = value
         names["alias"] = _alias(value, language)
