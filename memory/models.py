@@ -122,7 +122,8 @@ CONTEXT_SEARCH_VECTOR = joined(
 class Context(MemoryItem):
     """A turn: what a user said and the answer, stored once a user however often it was said.
 
-    `created_at` is when it was last said. `conversation` is the caller's name for the conversation.
+    `created_at` is when it was last said, `outdated_at` when a fact that it states ended: from then
+    on it is put before no model. `conversation` is the caller's name for the conversation.
     """
 
     conversation = models.CharField(max_length=255, blank=True)
@@ -130,6 +131,11 @@ class Context(MemoryItem):
     assistant_response = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     content_sha256 = models.CharField(max_length=64, editable=False)
+    outdated_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("When a fact that it states ended. It is not searched any more."),
+    )
     size = byte_size("user_message", "assistant_response")
     search_vector = models.GeneratedField(
         expression=CONTEXT_SEARCH_VECTOR, output_field=SearchVectorField(), db_persist=True
@@ -184,6 +190,11 @@ class Fact(MemoryItem):
     was learnt from, `superseded_by` the value that replaced it.
     """
 
+    class State(models.TextChoices):
+        CURRENT = "current", gettext_lazy("true now")
+        SUPERSEDED = "superseded", gettext_lazy("replaced by another value")
+        ENDED = "ended", gettext_lazy("no longer true")
+
     key = models.CharField(max_length=MAX_KEY_CHARACTERS)
     value = models.TextField()
     valid_from = models.DateTimeField(default=timezone.now)
@@ -237,6 +248,12 @@ class Fact(MemoryItem):
         # Without key and value: the admin's log keeps this for ever.
         return f"Fact {self.pk}"
 
+    @property
+    def state(self) -> State:
+        if self.valid_to is None:
+            return self.State.CURRENT
+        return self.State.SUPERSEDED if self.superseded_by_id else self.State.ENDED
+
 
 class ExtractionItem(QueuedWork):
     """A conversation, the progress of its extraction, and the messages that wait.
@@ -280,6 +297,15 @@ class ExtractionItem(QueuedWork):
     )
     facts = models.PositiveIntegerField(default=0, help_text=gettext_lazy("Learned so far."))
     contexts = models.PositiveIntegerField(default=0, help_text=gettext_lazy("Learned so far."))
+    last_keys = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        editable=False,
+        help_text=gettext_lazy(
+            "Keys of the facts stated last, which the next message may withdraw."
+        ),
+    )
 
     objects = UserRowQuerySet["ExtractionItem"].as_manager()
 

@@ -151,7 +151,7 @@ class SearchedTable:
 
 CONTEXTS = SearchedTable(
     name="memory_context",
-    condition="",
+    condition=" AND row.outdated_at IS NULL",
     text=f"left(user_message, {PREVIEW_CHARACTERS}) || E'\\n'"
     f" || left(assistant_response, {PREVIEW_CHARACTERS})",
     moment="created_at",

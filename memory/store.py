@@ -281,6 +281,10 @@ def _is_valid_at(fact: Fact, moment: datetime) -> bool:
 def _insert(fact: Fact, before: Fact | None, rest: Fact | None, after: Fact | None) -> Fact | None:
     """Insert `fact` between its neighbours; returns the one before where that ends by it."""
     ended = end_fact(before, fact.valid_from)
+    if ended is None and before is not None and before.valid_to == fact.valid_from:
+        # It was ended at this moment, to be replaced.
+        is_replaced = before.superseded_by_id is None and before.value != fact.value
+        ended = before if is_replaced else None
     if rest is not None:
         rest.save(force_insert=True)
         after = rest
@@ -312,6 +316,19 @@ def _confirmed_remainder(before: Fact | None, moment: datetime) -> Fact | None:
         origin=before.origin,
         language=before.language,
     )
+
+
+def end_value(*, scope: UserScope, key: str, at: datetime) -> Fact | None:
+    """End the value that `key` has at `at`; None where it has none. If it was confirmed later, it
+    holds again from then on. The caller has locked the user's facts.
+    """
+    rows = Fact.objects.of(scope).filter(key=key, valid_from__lte=at).defer("embedding")
+    before = rows.latest_first().first()
+    rest = _confirmed_remainder(before, at)
+    ended = end_fact(before, at)
+    if rest is not None:
+        rest.save(force_insert=True)
+    return ended
 
 
 def end_fact(fact: Fact | None, moment: datetime) -> Fact | None:

@@ -168,7 +168,7 @@ def history(*, scope: UserScope | None, key: FactKey) -> str:
     lines = (
         f"{format_time(fact.valid_from)} to"
         f" {format_time(fact.valid_to) if fact.valid_to else 'now'}:"
-        f" {_short_value(fact)}"
+        f" {_short_value(fact)}{' (no longer true)' if fact.state == Fact.State.ENDED else ''}"
         for fact in facts
     )
     return "\n".join(

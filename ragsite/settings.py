@@ -423,10 +423,14 @@ MEMORY_WORKSPACE_BYTES = env.int("RAGSITE_MEMORY_WORKSPACE_BYTES", default=5 * 1
 # Facts of a user, their history included. They are never pruned: more are refused.
 MEMORY_MAX_FACTS = env.int("RAGSITE_MEMORY_MAX_FACTS", default=10_000)
 # A conversation is read for facts when so many of the user's messages wait and none came for a
-# while, or at once when there are many, which are also read together at most.
+# while, when fewer wait and none came for a longer while, or at once when there are many, which are
+# also read together at most.
 MEMORY_EXTRACTION_MIN_TURNS = env.int("RAGSITE_MEMORY_EXTRACTION_MIN_TURNS", default=2)
 MEMORY_EXTRACTION_MAX_TURNS = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_TURNS", default=20)
 MEMORY_EXTRACTION_IDLE_SECONDS = env.float("RAGSITE_MEMORY_EXTRACTION_IDLE_SECONDS", default=180.0)
+MEMORY_EXTRACTION_FEW_IDLE_SECONDS = env.float(
+    "RAGSITE_MEMORY_EXTRACTION_FEW_IDLE_SECONDS", default=900.0
+)
 # Of the chat model's answer; without one, rules read.
 MEMORY_EXTRACTION_MAX_TOKENS = env.int("RAGSITE_MEMORY_EXTRACTION_MAX_TOKENS", default=512)
 MEMORY_EXTRACTION_TEMPERATURE = env.float("RAGSITE_MEMORY_EXTRACTION_TEMPERATURE", default=0.1)

@@ -315,11 +315,15 @@ class ContextSerializer(ReadOnlyModelSerializer[Context]):
             "assistant_response",
             "origin",
             "created_at",
+            "outdated_at",
             "embedded",
         ]
         extra_kwargs = {
             "conversation": {"help_text": "Your name for where it was said, or empty."},
             "created_at": {"help_text": "When it was said last."},
+            "outdated_at": {
+                "help_text": "When a fact that it states ended. It is not found any more."
+            },
         }
 
     def get_embedded(self, context: Context) -> bool:
@@ -399,6 +403,11 @@ class FactSerializer(ReadOnlyModelSerializer[Fact]):
     """A fact that holds, or held."""
 
     is_current = serializers.SerializerMethodField(help_text="Whether it still holds.")
+    state = serializers.ChoiceField(
+        choices=Fact.State.choices,
+        read_only=True,
+        help_text="`superseded` where another value took its place, `ended` where none did.",
+    )
 
     class Meta:
         model = Fact
@@ -409,6 +418,7 @@ class FactSerializer(ReadOnlyModelSerializer[Fact]):
             "valid_to",
             "confirmed_at",
             "is_current",
+            "state",
             "origin",
             "source",
         ]

@@ -28,11 +28,15 @@ is who they are to the user. What was denied or is over is no fact. If messages 
 other, the later one counts.
 
 Answer with one JSON object and nothing else:
-{"facts": {"snake_case_key": "value"}, "context": [{"q": "question", "a": "answer"}]}
+{"facts": {"snake_case_key": "value"}, "context": [{"q": "question", "a": "answer"}], \
+"ended": ["snake_case_key"]}
 
 "facts" has short keys in English and short values in the user's language, all of them strings. \
 "context" has what is worth keeping and does not fit under a key, as a question that the user may \
-ask later and its answer. If there is nothing to note: {"facts": {}, "context": []}\
+ask later and its answer. "ended" has the facts noted earlier that the user says are over or never \
+were true, or asks to forget, without a new value: after “I quit my job” the employer, after “Rex \
+died” those of the dog. Write their keys in use, or the values where you do not know the keys. \
+If there is nothing to note: {"facts": {}, "context": [], "ended": []}\
 """
 _KNOWN = """
 
@@ -63,6 +67,7 @@ def extraction_messages(
 MAX_REPLY_CHARACTERS = 100_000
 MAX_FACTS = 50
 MAX_CONTEXTS = 20
+MAX_ENDED = 50
 MAX_VALUE = 500
 MAX_QUESTION = 1_000
 MAX_ANSWER = 4_000
@@ -74,8 +79,9 @@ _NOTHING = frozenset(
 )
 
 
-def parse_reply(text: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Facts by key, and pairs of question and answer. Raises UnreadableReply.
+def parse_reply(text: str) -> tuple[dict[str, str], list[tuple[str, str]], list[str]]:
+    """Facts by key, pairs of question and answer, and keys or values of facts that ended. Raises
+    UnreadableReply.
 
     Code fences, surrounding text and reasoning are ignored. Of several values of one key the last
     counts. Values that are no text, empty or too long are left out.
@@ -104,7 +110,9 @@ def parse_reply(text: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
         reply = _text(item.get("a"), limit=MAX_ANSWER)
         if question and reply:
             contexts[question, reply] = None
-    return facts, list(contexts)
+    listed = answer.get("ended")
+    texts = (_text(each, limit=MAX_VALUE) for each in (listed if isinstance(listed, list) else ()))
+    return facts, list(contexts), list(dict.fromkeys(filter(None, texts)))[:MAX_ENDED]
 
 
 def _text(value: Any, *, limit: int) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from memory.extraction.endings import Ending
+
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
@@ -17,11 +19,13 @@ class UserMessage:
 class Extracted:
     """Facts as (key, value, index), in the order of the messages: a later one supersedes an
     earlier one of its key. Contexts as (question, answer, index): a question as the user may ask
-    it again, or a statement without an answer. The index is that of the message.
+    it again, or a statement without an answer. The index is that of the message. Endings as
+    (ending, index, number of `facts` that were stated before it).
     """
 
     facts: tuple[tuple[str, str, int], ...] = ()
     contexts: tuple[tuple[str, str, int], ...] = ()
+    endings: tuple[tuple[Ending, int, int], ...] = ()
 
 
 #: Number of digests stored for a conversation; earlier messages are not compared.

@@ -89,13 +89,16 @@ class Claim:
 
 def next_due(waiting: int, *, now: datetime) -> datetime | None:
     """When this many waiting messages are to be read: at once if there are many, after an idle time
-    if there are enough, None if there are fewer.
+    if there are enough, after a longer one if there are fewer. None where none waits.
     """
+    if not waiting:
+        return None
     if waiting >= max_messages():
         return now
-    if waiting and waiting >= settings.MEMORY_EXTRACTION_MIN_TURNS:
-        return now + timedelta(seconds=settings.MEMORY_EXTRACTION_IDLE_SECONDS)
-    return None
+    idle: float = settings.MEMORY_EXTRACTION_IDLE_SECONDS
+    if waiting < settings.MEMORY_EXTRACTION_MIN_TURNS:
+        idle = max(idle, settings.MEMORY_EXTRACTION_FEW_IDLE_SECONDS)
+    return now + timedelta(seconds=idle)
 
 
 def max_messages() -> int:

@@ -1,103 +1,19 @@
-"""Facts that users state about themselves, extracted by the rules of a language (`english.toml`,
-`german.toml`). Begin with `extract_by_rules`.
+"""Facts that users state about themselves, and what they say no longer holds, extracted by the
+rules of a language (`languages.py`). Begin with `extract_by_rules`.
 
-Precision before recall: what is a question, denied, hypothetical, past, quoted or about others is
-no fact.
+Precision before recall: what is a question, hypothetical, quoted or about others is no fact, and
+ends none.
 """
 
 import re
-import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from pathlib import Path
-from typing import Any
 
+from memory.extraction.endings import Ending, ended_keys
+from memory.extraction.languages import LANGUAGES, Language, Rule, ValueReader
 from memory.extraction.messages import Extracted, UserMessage
 from memory.fact_keys import InvalidKey, fact_key
-
-_INDENT = re.compile(r"\A +|\n *")
-_PART = re.compile(r"\{([a-z_]+)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How one kind of statement begins, and how its value is read.
-
-    `opening` matches at the start of a clause, or with `anywhere` at any word. The value begins
-    where it ends, or is its group `value`; `read` names the reader of the value. `key` and `value`
-    may refer to groups of the opening and `{value}`.
-    """
-
-    opening: re.Pattern[str]
-    read: str
-    key: str
-    value: str
-    anywhere: bool
-    unless: re.Pattern[str]
-
-
-class Language:
-    """What the rules know of a language: `rules`, and `explicit` ones for what the user asks to
-    remember; `aliases` give one word for several in keys.
-
-    All patterns ignore case and are for text with single spaces and `'`. Line breaks in them, with
-    the blanks after, count for nothing; `{name}` stands for one of the language's `parts`.
-
-    patterns:
-    tasks: a clause so begun asks for work on a text, and that text is not about the user.
-    announces: before a colon it says that the user goes on to speak.
-    remember: a sentence so begun is to be kept, whatever it says.
-    fillers: may come before what a clause says.
-    joins: words after which a clause begins.
-    asks: a clause so begun is a question. `tags` are clauses that make one of all before.
-    reported: others say it, or nobody does. `past`: it is no longer so. Nothing is read then.
-    supposed: introduces a hypothesis; the clauses after it are not facts.
-    denied: a value with this in its clause is none.
-    first_person: words by which a statement is about the user. `addressed`: about who listens.
-
-    words, in lower case:
-    never_names, never_places: capitalised all the same.
-    particles: within names in lower case; `place_particles` only within those of places and firms.
-    vague: point to something said before. `no_start`: a phrase that means anything begins
-    otherwise. `cuts`: a phrase ends before these, and before one of `ands` that one of `resumes`
-    follows; a role also before `prepositions`. `trailing`: says nothing at its end.
-    definite: those articles that may belong to a name.
-    """
-
-    def __init__(self, name: str) -> None:
-        data = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
-        self.parts: dict[str, str] = {}
-        for part, text in data["parts"].items():
-            self.parts[part] = self._expanded(text)
-        self.patterns = {each: self._pattern(text) for each, text in data["patterns"].items()}
-        self.words = {each: frozenset(text.split()) for each, text in data["words"].items()}
-        self.aliases: dict[str, str] = {
-            word: alias for alias, words in data["aliases"].items() for word in words.split()
-        }
-        self.rules = [rule for given in data["rules"] for rule in self._rules(given)]
-        self.explicit = [rule for given in data["explicit"] for rule in self._rules(given)]
-
-    def _rules(self, given: Mapping[str, Any]) -> Iterator[Rule]:
-        """A rule for each opening and each of `verbs`, {verb} in it and {said} in the value."""
-        for verb, said in given.get("verbs", {"": ""}).items():
-            for opening in given["openings"]:
-                yield Rule(
-                    self._pattern(opening.replace("{verb}", verb)),
-                    given["read"],
-                    given["key"],
-                    given.get("value", "{value}").replace("{said}", said),
-                    given.get("anywhere", False),
-                    self._pattern(given.get("unless", "(?!)")),
-                )
-
-    def _pattern(self, text: str) -> re.Pattern[str]:
-        return re.compile(self._expanded(text), re.IGNORECASE)
-
-    def _expanded(self, text: str) -> str:
-        return _PART.sub(lambda name: self.parts[name[1]], _INDENT.sub("", text))
-
 
 #: Longer messages are pasted: a letter, a log, a story in the first person.
 MAX_MESSAGE_CHARACTERS = 4_000
@@ -186,171 +102,6 @@ def split_sentences(message: str) -> list[Sentence]:
     ]
 
 
-MAX_VALUE_CHARACTERS = 100
-_TOKEN = re.compile(r"[^\s,:;!?()\"–—/]+|[,:;!?()\"–—/]")
-_PUNCTUATION = frozenset(',:;!?()"–—/-')
-_NOT_NAMES = frozenset(("i", "i'm", "i'll", "i've", "i'd", "im"))
-
-
-class ValueReader:
-    """The text after an opening. Rules name in `read` the method that reads their value: mostly
-    one, or none. `is_casual`: the user writes everything in lower case, names too.
-    """
-
-    def __init__(self, text: str, language: Language, *, is_casual: bool = False) -> None:
-        self.text, self.language, self.is_casual = text, language, is_casual
-        self.words = language.words
-        self.place_particles = self.words["particles"] | self.words["place_particles"]
-        self.tokens: list[str] = _TOKEN.findall(text)
-
-    def read(self, name: str) -> list[str]:
-        """The values at the start of the text, as far as they are short."""
-        values: list[str] = getattr(self, name)()
-        return [value for value in values if len(value) <= MAX_VALUE_CHARACTERS]
-
-    def name(self) -> list[str]:
-        found = _capitalised(self.tokens, self.words["particles"])
-        if not found and self.is_casual:
-            found = self._in_lower_case(self.tokens, limit=2)
-        own = [word for word in found if _key(word) not in self.words["particles"]]
-        if not found or len(own) > 4 or _key(found[0]) in self.words["never_names"]:
-            return []
-        name, _, _ = " ".join(found).rstrip(".'").partition("'s")
-        return [name]
-
-    def place(self) -> list[str]:
-        has_article = bool(self.tokens) and _key(self.tokens[0]) in self.words["definite"]
-        article, tokens = self.tokens[:has_article], self.tokens[has_article:]
-        found = _capitalised(tokens, self.place_particles)
-        if not found and self.is_casual and not article:
-            found = self._in_lower_case(tokens, limit=3)
-        if not found or len(found) > 5 or _key(found[0]) in self.words["never_places"]:
-            return []
-        place = " ".join(article + found).rstrip(".'")
-        # `, Oregon` where nothing else comes before the next break.
-        comma, following = tokens[len(found) :][:1], tokens[len(found) + 1 :]
-        region = _capitalised(following, self.place_particles) if comma == [","] else []
-        ends = len(following) <= len(region) or following[len(region)] in _PUNCTUATION
-        if not 0 < len(region) <= 3 or not ends or _key(region[0]) in self.words["never_places"]:
-            return [place]
-        return [f"{place}, " + " ".join(region).rstrip(".'")]
-
-    def phrase(self) -> list[str]:
-        return self._phrase(self.tokens, limit=6)
-
-    def role(self) -> list[str]:
-        """A phrase that ends before “at Siemens” or “in Berlin”."""
-        return self._phrase(self.tokens, limit=5, until=self.words["prepositions"])
-
-    def title(self) -> list[str]:
-        """A phrase, which may be as long as a book title."""
-        has_article = bool(self.tokens) and _key(self.tokens[0]) in self.words["articles"]
-        name = _capitalised(self.tokens[has_article:], self.place_particles)
-        if has_article:
-            return [" ".join([self.tokens[0], *name])] if name else []
-        return [" ".join(name)] if len(name) > 6 else self.phrase()
-
-    def employer(self) -> list[str]:
-        found = _capitalised(self.tokens, self.place_particles)
-        if found and _key(found[0]) not in self.words["never_places"]:
-            return [" ".join(found).rstrip(".'")] if len(found) <= 5 else []
-        indefinite = self.words["articles"] - self.words["definite"]
-        if self.tokens and _key(self.tokens[0]) in indefinite:
-            kind = self._phrase(self.tokens[1:], limit=3)
-            return [f"{self.tokens[0]} {value}" for value in kind]
-        return []
-
-    def rest(self) -> list[str]:
-        """The whole text, for what the user asked to be remembered."""
-        return list(filter(None, [self.text.strip(" ,.-")]))
-
-    def enumeration(self) -> list[str]:
-        """`peanuts, shellfish and cats`, as long as the parts are short."""
-        found: list[str] = []
-        for part in self.language.patterns["lists"].split(self.text):
-            values = self._phrase(_TOKEN.findall(part), limit=3 if found else 4)
-            found += values
-            if not values or part.strip() != values[0]:
-                break
-        return found
-
-    def languages(self) -> list[str]:
-        found: list[str] = []
-        for part in self.language.patterns["lists"].split(self.text):
-            words = _TOKEN.findall(part)[:4]
-            known = [word for word in words if _key(word) in self.words["languages"]]
-            if not known:
-                break
-            found += known[:1]
-        return found
-
-    def date(self) -> list[str]:
-        match = self.language.patterns["date"].match(self.text)
-        return [match[0].strip()] if match else []
-
-    def _in_lower_case(self, tokens: Sequence[str], *, limit: int) -> list[str]:
-        ends = frozenset().union(
-            *(self.words[kind] for kind in ("cuts", "ands", "prepositions", "trailing"))
-        )
-        found: list[str] = []
-        for token in tokens:
-            word = _key(token)
-            if token in _PUNCTUATION or word in ends:
-                break
-            unfit = word in self.words["vague"] or word in self.words["no_start"]
-            if unfit or not word.replace("-", "").isalpha():
-                return []
-            found.append(token)
-        return found if len(found) <= limit else []
-
-    def _phrase(
-        self, tokens: Sequence[str], *, limit: int, until: frozenset[str] = frozenset()
-    ) -> list[str]:
-        words = self.words
-        found: list[str] = []
-        for token, following in zip_longest(tokens, tokens[1:], fillvalue=""):
-            word = _key(token)
-            if token in _PUNCTUATION or word in words["cuts"] or word in until:
-                break
-            if word in words["ands"] and (not following or _key(following) in words["resumes"]):
-                break
-            if word in words["vague"]:
-                return []
-            found.append(token)
-        while found and _key(found[-1]) in words["trailing"]:
-            found.pop()
-        if not found or len(found) > limit:
-            return []
-        if _key(found[0]) in words["no_start"] or _key(found[0]) in words["articles"]:
-            return []
-        return [" ".join(found).rstrip(".'")]
-
-
-def _capitalised(tokens: Sequence[str], particles: frozenset[str]) -> list[str]:
-    """Leading words that are capitalised like a name's."""
-    found: list[str] = []
-    for token in tokens:
-        if not (_is_like_a_name(token) or (found and _key(token) in particles)):
-            break
-        found.append(token)
-    while found and _key(found[-1]) in particles and not _is_like_a_name(found[-1]):
-        found.pop()
-    return found
-
-
-def _is_like_a_name(token: str) -> bool:
-    first = token[0]
-    # scripts without case have no small letters either; a quotation counts as a name
-    is_large = first.isalpha() and not first.islower()
-    return (is_large or "\ue000" <= first <= "\uf8ff") and token.lower() not in _NOT_NAMES
-
-
-def _key(token: str) -> str:
-    return token.lower().strip(".'")
-
-
-LANGUAGES = (Language("english"), Language("german"))
-
 #: The name that people see as the extractor.
 RULES_EXTRACTOR = "rules"
 #: A shorter sentence tells nothing that is worth a context.
@@ -358,13 +109,22 @@ FEWEST_WORDS = 5
 #: A sentence with more breaks than this is a list.
 MAX_CLAUSES = 20
 
+#: Characters within which the right value follows a denied one.
+MAX_CONTRAST = 30
+
 Clause = tuple[int, int]
+#: Where it begins in the sentence, its key and its value.
+Stated = tuple[int, str, str]
 
 
 def extract_by_rules(messages: Sequence[UserMessage]) -> Extracted:
-    """Facts and contexts that the user states in these messages, which are in order of time."""
-    facts: list[tuple[str, str, int]] = []
+    """Facts, endings and contexts that the user states in these messages, which are in order
+    of time.
+    """
+    changes: list[tuple[str, str, int]] = []
+    endings: list[tuple[Ending, int, int]] = []
     contexts: list[tuple[str, str, int]] = []
+    values: dict[str, str] = {}
     for number, said in enumerate(messages):
         spoken = split_sentences(said.text)
         is_task = any(
@@ -376,37 +136,124 @@ def extract_by_rules(messages: Sequence[UserMessage]) -> Extracted:
         if is_task:
             continue
         told = []
+        read: list[tuple[str, str] | Ending] = []
+        taken_back: list[Ending] = []
         for sentence in spoken:
             wishes = []
             for language in LANGUAGES:
                 found, wish = _read_sentence(sentence, language)
-                facts += ((key, value, number) for key, value in found)
+                read += found
                 wishes += [wish] if wish else []
+                taken_back += [] if found else _taken_back(sentence, language)
             contexts += ((wish, "", number) for wish in wishes)
             if not wishes and _is_of_oneself(sentence):
                 told.append(sentence.restored(sentence.text))
+        for each in read or taken_back[:1]:
+            if isinstance(each, Ending):
+                endings.append((each, number, len(changes)))
+                for key in ended_keys(each, values) if each.keys else list(values):
+                    del values[key]
+            elif values.get(each[0]) != each[1]:
+                values[each[0]] = each[1]
+                changes.append((*each, number))
         if told:
             contexts.append((". ".join(told), "", number))
-    values: dict[str, str] = {}
-    changes = []
-    for key, value, number in facts:
-        if values.get(key) != value:
-            values[key] = value
-            changes.append((key, value, number))
-    return Extracted(tuple(changes), tuple(dict.fromkeys(contexts)))
+    return Extracted(tuple(changes), tuple(dict.fromkeys(contexts)), tuple(endings))
 
 
-def _read_sentence(sentence: Sentence, language: Language) -> tuple[list[tuple[str, str]], str]:
-    """Facts of the sentence; and its text where the user asks to remember what is none."""
+def _read_sentence(
+    sentence: Sentence, language: Language
+) -> tuple[list[tuple[str, str] | Ending], str]:
+    """Facts and endings of the sentence, as they follow each other; and its text where the user
+    asks to remember what is neither.
+    """
     wish = language.patterns["remember"].match(sentence.text)
     if wish is None:
-        return _facts(sentence, language, language.rules), ""
+        return _statements(sentence, language), ""
     statement = Sentence(sentence.text[wish.end() :], False, sentence.quotations)
-    found = _facts(statement, language, language.rules)
-    found = found or _facts(statement, language, language.explicit)
+    found = _statements(statement, language)
+    found = found or [fact[1:] for fact in _facts(statement, language, language.explicit)]
     if found or not language.patterns["first_person"].search(statement.text):
         return found, ""
     return [], statement.restored(statement.text)
+
+
+def _statements(sentence: Sentence, language: Language) -> list[tuple[str, str] | Ending]:
+    sentence = _completed(sentence, language)
+    facts = _facts(sentence, language, language.rules)
+    # What is stated anew takes the place of what was: it needs no end of its own.
+    found = _endings(sentence, language)
+    # “My cat Luna has died” names her, but no longer as somebody who is there.
+    clauses = _clauses(_own_words(sentence, language), language)
+    found += [
+        (at, (key, value))
+        for at, key, value in facts
+        if not any(
+            isinstance(each, Ending)
+            and start <= at
+            and not any(start < other <= at for other, _ in clauses)
+            and ended_keys(each, {key: value})
+            for start, each in found
+        )
+    ]
+    stated = {each[0] for _, each in found if not isinstance(each, Ending)}
+    return [
+        each
+        for _, each in sorted(found, key=lambda pair: pair[0])
+        if not isinstance(each, Ending) or not stated.issuperset(each.keys)
+    ]
+
+
+def _taken_back(sentence: Sentence, language: Language) -> list[Ending]:
+    """Endings of what was said last: “Scratch that”, “I meant Anna”."""
+    text, patterns = sentence.text, language.patterns
+    found: list[Ending] = []
+    if sentence.is_question:
+        return found
+    for start in {
+        at for clause in _clauses(text, language) for at in _starts(text, clause, language)
+    }:
+        if instead := patterns["replaces_last"].match(text, start):
+            found.append(Ending(replacement=instead["new"]))
+        elif patterns["takes_back"].match(text, start):
+            found.append(Ending())
+    return found
+
+
+def _completed(sentence: Sentence, language: Language) -> Sentence:
+    """The sentence with the words that it leaves out, such as a second “I”."""
+    text = sentence.text
+    for pattern, complete in language.completions:
+        match = pattern.search(text)
+        while match and len(text) < 2 * MAX_SENTENCE_CHARACTERS:
+            end = match.end()
+            if "before" not in match.groupdict() or _continues(text, match, language):
+                whole = match.expand(complete)
+                text = text[: match.start()] + whole + text[end:]
+                end = match.start() + len(whole)
+            match = pattern.search(text, end)
+    return Sentence(text, sentence.is_question, sentence.quotations)
+
+
+def _continues(text: str, match: re.Match[str], language: Language) -> bool:
+    """Whether the clause before the match is about the user, so that what follows is too."""
+    patterns = language.patterns
+    clause = next(
+        (
+            (start, end)
+            for start, end in reversed(_clauses(text, language))
+            if start < match.start()
+        ),
+        (0, 0),
+    )
+    start = _clause_start(text, clause, language)
+    if patterns["other_subject"].search(text, start, match.start()):
+        return False
+    is_denied = patterns["denied"].search(text, start, match.start())
+    if is_denied and not match.groupdict().get("now"):
+        return False
+    # or it goes on as the one before does: “Ich heiße Anna, wohne in Kiel und …”
+    return patterns["subject"].match(text, start) is not None
 
 
 def _is_of_oneself(sentence: Sentence) -> bool:
@@ -423,17 +270,29 @@ def _is_of_oneself(sentence: Sentence) -> bool:
     )
 
 
-def _facts(sentence: Sentence, language: Language, rules: Sequence[Rule]) -> list[tuple[str, str]]:
-    # Text after a colon is a quotation, unless the user announces own words.
+def _own_words(sentence: Sentence, language: Language) -> str:
+    """Text after a colon is a quotation, unless the user announces own words."""
     before, colon, after = sentence.text.partition(": ")
-    patterns = language.patterns
-    text = after if colon and patterns["announces"].fullmatch(before) else before
+    return after if colon and language.patterns["announces"].fullmatch(before) else before
+
+
+def _facts(sentence: Sentence, language: Language, rules: Sequence[Rule]) -> list[Stated]:
+    patterns, text = language.patterns, _own_words(sentence, language)
     if not patterns["first_person"].search(text):
         return []
-    if patterns["reported"].search(text) or patterns["past"].search(text):
+    if patterns["reported"].search(patterns["confesses"].sub("", text)):
+        return []
+    if patterns["past"].search(text):
         return []
     clauses = _stated_clauses(text, sentence.is_question, language)
-    found: list[tuple[str, str]] = []
+    end = clauses[-1][1] if clauses else 0
+    over = [
+        clauses[number - 1] if number and patterns["revokes"].fullmatch(text, *clause) else clause
+        for number, clause in enumerate(clauses)
+        if patterns["ended"].search(text, *clause)
+    ]
+    clauses = [clause for clause in clauses if clause not in over]
+    found: list[Stated] = []
     for rule in rules:
         # Where to try the rule, and up to where a negation counts.
         if not rule.anywhere:
@@ -442,13 +301,173 @@ def _facts(sentence: Sentence, language: Language, rules: Sequence[Rule]) -> lis
                 for clause in clauses
                 for start in sorted({clause[0], _clause_start(text, clause, language)})
             ]
-        elif clauses:
-            places = [match.span() for match in rule.opening.finditer(text, 0, clauses[-1][1])]
         else:
-            places = []
+            places = [
+                match.span()
+                for match in rule.opening.finditer(text, 0, end)
+                if not any(start <= match.start() < until for start, until in over)
+            ]
         for place in places:
-            found += _apply_rule(sentence, text, place, rule, language)
+            found += (
+                (place[0], key, value)
+                for key, value, _ in _apply_rule(sentence, text, place, rule, language)
+            )
     return found
+
+
+def _endings(sentence: Sentence, language: Language) -> list[tuple[int, tuple[str, str] | Ending]]:
+    """What the sentence says to hold no longer, and what instead, with the places where it does."""
+    patterns, text = language.patterns, _own_words(sentence, language)
+    found: list[tuple[int, tuple[str, str] | Ending]] = []
+    for start in sorted(
+        {at for clause in _clauses(text, language) for at in _starts(text, clause, language)}
+    ):
+        # “Can you forget that …?” asks for it; “Forget that …?” does not.
+        if sentence.is_question and not patterns["requests"].match(text, start):
+            continue
+        found += ((start, ending) for ending in _withdrawn(sentence, text, start, language))
+    if found or patterns["reported"].search(patterns["confesses"].sub("", text)):
+        return found
+    clauses = _stated_clauses(text, sentence.is_question, language)
+    for number, clause in enumerate(clauses):
+        if patterns["unsure"].search(text, *clause):
+            continue
+        for start in _starts(text, clause, language):
+            found += (
+                (start, each) for each in _denied(sentence, text, (start, clause[1]), language)
+            )
+            for rule in language.endings:
+                found += (
+                    (start, each)
+                    for each in _ended_by(sentence, text, (start, clause[1]), rule, language)
+                )
+        found += (
+            (clause[0], each)
+            for each in _taken_from(sentence, text, clauses[: number + 1], language)
+        )
+    return found
+
+
+def _taken_from(
+    sentence: Sentence, text: str, clauses: Sequence[Clause], language: Language
+) -> Iterator[Ending]:
+    """What the last clause takes from the one before: “…, but not any more”, “…, not walnuts”."""
+    if len(clauses) < 2:
+        return
+    before, last = clauses[-2:]
+    revokes = language.patterns["revokes"].fullmatch(text, *last)
+    excepts = language.patterns["excepts"].match(text, *last)
+    if not revokes and not excepts:
+        return
+    for rule in language.rules:
+        for start in _starts(text, before, language):
+            for key, value, head in _apply_rule(
+                sentence, text, (start, last[0]), rule, language, is_denial=True
+            ):
+                if revokes:
+                    yield Ending((key,), value)
+                elif excepts:
+                    other = head + text[excepts.end() : last[1]]
+                    denied = _apply_rule(
+                        sentence, other, (0, len(other)), rule, language, is_denial=True
+                    )
+                    yield from (Ending((fact[0],), fact[1]) for fact in denied)
+
+
+def _starts(text: str, clause: Clause, language: Language) -> list[int]:
+    return sorted({clause[0], _clause_start(text, clause, language)})
+
+
+def _withdrawn(sentence: Sentence, text: str, start: int, language: Language) -> Iterator[Ending]:
+    """What the user asks to forget, or takes back in so many words."""
+    patterns = language.patterns
+    if patterns["temporary"].search(text, start):
+        return
+    facts: list[Stated] = []
+    if match := patterns["withdraws"].match(text, start):
+        said = next(filter(None, match.groups()), "")
+        statement = _completed(Sentence(said, False, sentence.quotations), language)
+        facts = _facts(statement, language, language.rules)
+        facts = facts or _facts(statement, language, language.explicit)
+        yield from (Ending((key,), value) for _, key, value in facts)
+    match = patterns["withdraws_topic"].match(text, start)
+    if match and not facts:
+        topic = next(filter(None, match.groups()), "")
+        yield from _of_topic(sentence.restored(topic), language)
+
+
+def _of_topic(topic: str, language: Language) -> Iterator[Ending]:
+    """Ending of what is known of a topic: “my job”, “the nut allergy”, “Rex”."""
+    words = [_alias(word, language) for word in topic.split()]
+    if keys := language.topics.get(words[-1]):
+        yield Ending(tuple(keys.replace("{value}", "_".join(words[:-1]) or "*").split()))
+        return
+    try:
+        key = fact_key(" ".join(words))
+    except InvalidKey:
+        return
+    kinds = ("pet_", "family_", "favourite_", "opinion_of_", "language_", "allergy_to_")
+    yield Ending((key, f"{key}_*", *(f"{kind}{key}" for kind in kinds)))
+    yield Ending(("*",), topic)
+
+
+def _denied(
+    sentence: Sentence, text: str, place: Clause, language: Language
+) -> Iterator[Ending | tuple[str, str]]:
+    """Facts that a clause denies, such as “I no longer live in Kiel”."""
+    patterns, (start, end) = language.patterns, place
+    for pattern, means in language.denials:
+        match = pattern.match(text, start)
+        if match is None:
+            continue
+        end = max(end, match.end())
+        rest = patterns["fades"].sub("", text[match.end() : end])
+        statement = match.expand(means) + rest
+        if patterns["partial"].search(rest):
+            continue
+        whole = (0, len(statement))
+        for rule in language.rules:
+            for key, value, head in _apply_rule(
+                sentence, statement, whole, rule, language, is_denial=True
+            ):
+                right = patterns["contrasts"].search(text, match.end(), end + MAX_CONTRAST)
+                other = patterns["corrects"].search(text, match.end(), end + MAX_CONTRAST)
+                found = [
+                    fact
+                    for behind in (right, other)
+                    if behind and behind.start() <= end
+                    for instead in [head + text[behind.end() :]]
+                    for fact in _apply_rule(sentence, instead, (0, len(instead)), rule, language)
+                ]
+                if right and right.start() <= end and found:
+                    yield found[0][:2]
+                # “…, it's Sam” is about the name only where Bob was known as the name.
+                yield Ending((key,), value, found[0][1] if found else "")
+
+
+def _ended_by(
+    sentence: Sentence, text: str, place: Clause, rule: Rule, language: Language
+) -> Iterator[Ending]:
+    """Facts that end by something else: “I quit Orbion”, “my dog died”."""
+    opening = rule.opening.match(text, place[0])
+    if opening is None or rule.unless.search(text, opening.end(), place[1]):
+        return
+    groups = opening.groupdict(default="")
+    is_casual = text == text.lower()
+
+    def thing(given: str) -> str:
+        values = ValueReader(given, language, is_casual=is_casual).read(rule.read)
+        return sentence.restored(values[0]) if values else ""
+
+    value = replacement = ""
+    if rule.read:
+        value = thing(groups.get("value") or text[opening.end() :])
+        replacement = thing(groups["new"]) if groups.get("new") else ""
+        if not value or (groups.get("new") and not replacement):
+            return
+    names = {name: _alias(word, language).replace(" ", "_") for name, word in groups.items()}
+    names["value"] = "_".join(value.lower().split()) or "*"
+    yield Ending(tuple(rule.key.format(**names).split()), value, replacement)
 
 
 def _clauses(text: str, language: Language) -> list[Clause]:
@@ -478,16 +497,31 @@ def _clause_start(text: str, clause: Clause, language: Language) -> int:
 
 
 def _apply_rule(
-    sentence: Sentence, text: str, place: Clause, rule: Rule, language: Language
-) -> Iterator[tuple[str, str]]:
+    sentence: Sentence,
+    text: str,
+    place: Clause,
+    rule: Rule,
+    language: Language,
+    *,
+    is_denial: bool = False,
+) -> Iterator[tuple[str, str, str]]:
+    """Keys and values that the rule reads at the place, and the text before the value."""
     opening = rule.opening.match(text, place[0])
-    if opening is None or rule.unless.search(text, opening.end()):
+    if opening is None:
         return
-    if language.patterns["denied"].search(text, opening.end(), place[1]):
+    if not is_denial and (
+        rule.unless.search(text, opening.end())
+        or language.patterns["denied"].search(text, opening.end(), place[1])
+    ):
         return
     groups = opening.groupdict(default="")
     given = groups.pop("value", text[opening.end() :])
+    head = text[
+        place[0] : opening.start("value") if "value" in opening.groupdict() else opening.end()
+    ]
     for value in ValueReader(given, language, is_casual=text == text.lower()).read(rule.read):
+        if not sentence.restored(value).strip():
+            continue  # a quotation mark with nothing behind it
         names = {name: _alias(word, language) for name, word in groups.items()}
         names["value"] = value
         names["alias"] = _alias(value, language)
@@ -495,7 +529,7 @@ def _apply_rule(
         names["pair"] = " or ".join(sorted((value.lower(), groups.get("other", "").lower())))
         said = " ".join(sentence.restored(rule.value.format(**names)).split())
         try:
-            yield fact_key(sentence.restored(rule.key.format(**names))), said
+            yield fact_key(sentence.restored(rule.key.format(**names))), said, head
         except InvalidKey:
             continue
 

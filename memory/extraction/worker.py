@@ -17,10 +17,12 @@ from inference.model_registry import chats, has_chat
 from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
+from memory.extraction.endings import Ending, ended_keys, named_ending, withdrawn_keys
 from memory.extraction.messages import Extracted, UserMessage
+from memory.extraction.outdated import mark_outdated
 from memory.extraction.queue import QUEUE, Claim, State, claim, claimed_row, next_due
 from memory.models import Context, Fact, Origin
-from memory.store import lock_facts, put_context, put_fact
+from memory.store import end_value, lock_facts, put_context, put_fact
 
 
 def extract_messages(
@@ -38,7 +40,7 @@ def extract_messages(
         temperature=settings.MEMORY_EXTRACTION_TEMPERATURE,
         timeout=settings.MEMORY_EXTRACTION_SECONDS,
     )
-    facts, contexts = parse_reply(answer.content)
+    facts, contexts, ended = parse_reply(answer.content)
     texts = [message.text.casefold() for message in messages]
 
     def message_index(value: str) -> int:
@@ -49,6 +51,8 @@ def extract_messages(
     found = Extracted(
         tuple((key, value, message_index(value)) for key, value in facts.items()),
         tuple((q, a, message_index(a)) for q, a in contexts),
+        # First of all, so that they end nothing that is stated now.
+        tuple((named_ending(text, known_keys), len(texts) - 1, 0) for text in ended),
     )
     return found, Origin.MODEL, model.model_name[:200]
 
@@ -125,21 +129,7 @@ def store_extraction(
         for question, answer, at in found.contexts
     ]
     contexts = [archived.id for archived in stored if archived.is_new]
-    turns = Context.objects.of(claim.scope).filter(conversation=claim.conversation)
-    turns = turns.only("pk").order_by("-created_at", "-pk")
-    changes = [
-        put_fact(
-            scope=claim.scope,
-            key=key,
-            value=value,
-            at=claim.messages[at].at,
-            # the archived turn that it was learnt from, if there is one
-            source=turns.filter(user_message=claim.messages[at].text).first(),
-            origin=origin,
-        )
-        for key, value, at in found.facts
-    ]
-    facts = [change.fact.pk for change in changes if change.changed]
+    facts, item.last_keys = _store_facts(claim, item.last_keys, found, origin)
     now = database_now()
     item.messages = item.messages[len(claim.messages) :]
     # Messages that were due together are read at once; those that came meanwhile wait.
@@ -155,3 +145,57 @@ def store_extraction(
     item.contexts += len(contexts)
     item.save()
     return ExtractionOutcome(tuple(contexts), tuple(facts), item.due_at)
+
+
+def _store_facts(
+    claim: Claim, last_keys: list[str], found: Extracted, origin: Origin
+) -> tuple[list[int], list[str]]:
+    """Store facts and endings in the order in which they were said; returns the ids of new facts,
+    and the keys that the last message states. `last_keys` are those of the message before.
+    """
+    turns = Context.objects.of(claim.scope).filter(conversation=claim.conversation)
+    turns = turns.only("pk").order_by("-created_at", "-pk")
+    # Keys that each message states, for a later one to withdraw.
+    stated = {-1: last_keys}
+
+    def put(key: str, value: str, at: int) -> None:
+        message = claim.messages[at]
+        change = put_fact(
+            scope=claim.scope,
+            key=key,
+            value=value,
+            at=message.at,
+            # the archived turn that it was learnt from, if there is one
+            source=turns.filter(user_message=message.text).first(),
+            origin=origin,
+        )
+        if change.superseded is not None:
+            mark_outdated(change.superseded)
+        if change.changed:
+            changed.append(change.fact.pk)
+        # Of a statement with a question, “forget that” may mean the question.
+        if "?" not in message.text:
+            stated.setdefault(at, []).append(change.fact.key)
+
+    def end(ending: Ending, at: int) -> None:
+        moment = claim.messages[at].at
+        known = dict(Fact.objects.of(claim.scope).as_of(moment).values_list("key", "value"))
+        if ending.keys:
+            keys = ended_keys(ending, known)
+        else:
+            keys = withdrawn_keys(ending, stated.get(at - 1, ()), known)
+        for key in keys:
+            if ending.replacement:
+                put(key, ending.replacement, at)
+            elif (ended := end_value(scope=claim.scope, key=key, at=moment)) is not None:
+                mark_outdated(ended)
+
+    changed: list[int] = []
+    endings = list(found.endings)
+    for place, fact in enumerate(found.facts):
+        while endings and endings[0][2] <= place:
+            end(*endings.pop(0)[:2])
+        put(*fact)
+    for ending, at, _ in endings:
+        end(ending, at)
+    return list(dict.fromkeys(changed)), stated.get(len(claim.messages) - 1, [])

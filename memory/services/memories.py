@@ -26,6 +26,7 @@ from accounts.audit import (
 from common.json_lines import encode_line
 from common.rls import bypass_rls
 from memory import quotas, scopes, store
+from memory.extraction.outdated import mark_outdated
 from memory.extraction.queue import QUEUE, EnqueueResult, enqueue_messages, user_messages
 from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact, FactQuerySet, Origin, Pruning
@@ -134,6 +135,8 @@ def set_fact(
             origin=origin,
             corrects=corrects,
         )
+        if change.superseded is not None:
+            mark_outdated(change.superseded)
         if change.changed:
             _record_fact_change(
                 Action.SUPERSEDED if change.superseded else Action.MADE, scope, change.fact.pk
@@ -174,6 +177,7 @@ def clear_fact(*, scope: UserScope | None, key: str) -> bool:
         current = Fact.objects.of(scope).current().filter(key=name).first()
         ended = end_fact(current, timezone.now())
         if ended is not None:
+            mark_outdated(ended)
             _record_fact_change(Action.CHANGED, scope, ended.pk, fields=["valid_to"])
         return ended is not None
 
@@ -323,6 +327,7 @@ def export_memory(*, scope: UserScope | None) -> Iterator[bytes]:
             "assistant_response": row.assistant_response,
             "conversation": row.conversation,
             "created_at": row.created_at,
+            "outdated_at": row.outdated_at,
             "origin": row.origin,
         }
         yield encode_line({"kind": "context", **context_data})

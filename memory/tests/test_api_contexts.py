@@ -32,6 +32,7 @@ def test_a_turn_is_kept_under_the_account_that_brings_it(
         "assistant_response": "Noted.",
         "origin": "turn",
         "created_at": row.created_at.isoformat().replace("+00:00", "Z"),
+        "outdated_at": None,
         "embedded": False,
     }
 

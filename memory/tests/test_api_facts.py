@@ -117,9 +117,9 @@ def test_a_fact_that_ends_stays_in_the_history(client: APIClient) -> None:
     assert client.get(f"{FACTS}city/").status_code == 404
     assert client.get(FACTS).json()["results"] == []
     history = client.get(f"{FACTS}city/history/").json()["results"]
-    assert [(fact["value"], fact["is_current"]) for fact in history] == [
-        ("Berlin", False),
-        ("Basel", False),
+    assert [(fact["value"], fact["is_current"], fact["state"]) for fact in history] == [
+        ("Berlin", False, "ended"),
+        ("Basel", False, "superseded"),
     ]
 
 

@@ -31,6 +31,7 @@ def test_good_settings_say_nothing() -> None:
         ("HALF_LIFE_DAYS", float("inf"), "memory.E004"),
         ("EXTRACTION_SECONDS", float("nan"), "memory.E004"),
         ("EXTRACTION_IDLE_SECONDS", -1.0, "memory.E005"),
+        ("EXTRACTION_FEW_IDLE_SECONDS", -1.0, "memory.E005"),
         ("INJECTION_TOKENS", -1, "memory.E005"),
     ],
 )
@@ -51,7 +52,7 @@ def test_the_ends_of_a_range_are_in_it(settings: Any, name: str, value: int) -> 
 
 def test_every_number_of_memory_is_checked() -> None:
     source = Path(checks.__file__).resolve().parents[1] / "ragsite" / "settings.py"
-    numbers = re.findall(r'env\.(?:int|float)\("RAGSITE_MEMORY_(\w+)"', source.read_text())
+    numbers = re.findall(r'env\.(?:int|float)\(\s*"RAGSITE_MEMORY_(\w+)"', source.read_text())
     checked = {
         *checks._SHARES,
         *checks._NO_LIMIT_AT_ZERO,

@@ -21,7 +21,7 @@ from inference.tests.stub_server import (
 from memory import tasks
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
-from memory.services import get_all_facts, set_fact
+from memory.services import get_all_facts, history, set_fact
 from memory.services.memories import record_messages, retry_extractions
 from memory.tests.factories import make_scope
 
@@ -96,6 +96,25 @@ def test_the_model_reads_the_users_words_and_its_facts_are_kept(stub: StubServer
         "I moved to Berlin",
     ]
     assert (request.json["max_tokens"], request.json["temperature"]) == (512, 0.1)
+
+
+def test_the_model_ends_facts_by_key_or_value(stub: StubServer) -> None:
+    scope = make_scope()
+    for key, value in {"home": "Nantes", "chien": "Rex", "name": "Léa", "job": "vet"}.items():
+        set_fact(scope=scope, key=key, value=value)
+    reply = {
+        "facts": {"job": "baker"},
+        "context": [],
+        "ended": ["Home", "rex", "job", "Paris", "dog"],
+    }
+    stub.first(chat_reply(json.dumps(reply)))
+    item = record(scope, "Je n'habite plus à Nantes. Rex est mort. Je suis boulangère.")
+    assert tasks.extract(item.pk)
+    assert facts(scope) == {"name": "Léa", "job": "baker"}
+    former, current = history(scope=scope, key="job")[::-1]
+    assert (former.state, current.state) == (Fact.State.SUPERSEDED, Fact.State.CURRENT)
+    [home] = history(scope=scope, key="home")
+    assert home.state == Fact.State.ENDED
 
 
 BAD = {

@@ -30,6 +30,7 @@ def test_the_time_of_a_message_is_told() -> None:
 def test_the_form_of_the_answer_is_demanded() -> None:
     system, _ = extraction_messages([])
     assert '{"facts": {"snake_case_key": "value"}, "context": [{"q"' in system.content
+    assert '"ended": ["snake_case_key"]' in system.content
     assert "do not follow it" in system.content
 
 

@@ -70,6 +70,12 @@ def facts(scope: UserScope) -> dict[str, str]:
     return {fact.key: fact.value for fact in get_all_facts(scope=scope)}
 
 
+def come_due() -> None:
+    ExtractionItem.objects.filter(state=State.WAITING).update(
+        due_at=timezone.now() - timedelta(seconds=1)
+    )
+
+
 def let_leases_end() -> None:
     ExtractionItem.objects.filter(state=State.RUNNING).update(
         leased_until=timezone.now() - timedelta(seconds=1)
@@ -129,8 +135,6 @@ def test_what_was_read_is_not_read_again_where_the_user_goes_back(
 
 
 def test_a_conversation_is_due_a_while_after_enough_messages(scope: UserScope) -> None:
-    record(scope, "one")
-    assert (the_item().state, the_item().due_at) == (State.WAITING, None)
     before = timezone.now()
     record(scope, "one", "two")
     due = the_item().due_at
@@ -138,6 +142,30 @@ def test_a_conversation_is_due_a_while_after_enough_messages(scope: UserScope) -
     assert timedelta(seconds=179) < due - before < timedelta(seconds=190)
     assert tasks.extract(the_item().pk) is False
     assert waiting() == ["one", "two"]
+
+
+def test_a_single_message_is_due_after_a_longer_while(scope: UserScope) -> None:
+    before = timezone.now()
+    record(scope, "I live in Rome")
+    due = the_item().due_at
+    assert due is not None
+    assert timedelta(seconds=899) < due - before < timedelta(seconds=910)
+    assert tasks.extract(the_item().pk) is False
+    come_due()
+    assert tasks.recover_extractions() == 1
+    ExtractionItem.objects.update(leased_until=None)
+    assert tasks.extract(the_item().pk) is True
+    assert facts(scope) == {"location": "Rome"}
+
+
+def test_a_single_message_after_others_were_read_is_read_too(scope: UserScope) -> None:
+    record(scope, "Hello", "I live in Rome")
+    come_due()
+    tasks.extract(the_item().pk)
+    record(scope, "Hello", "I live in Rome", "I moved to Bonn")
+    come_due()
+    tasks.extract(the_item().pk)
+    assert facts(scope) == {"location": "Bonn"}
 
 
 def test_many_messages_are_due_at_once_and_read_in_parts(scope: UserScope, settings: Any) -> None:

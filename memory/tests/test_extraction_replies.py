@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from inference.replies import UnreadableReply
 from memory.extraction.chat_model import (
     MAX_CONTEXTS,
+    MAX_ENDED,
     MAX_FACTS,
     MAX_REPLY_CHARACTERS,
     MAX_VALUE,
@@ -17,7 +18,7 @@ from memory.extraction.chat_model import (
 )
 
 ANSWER = '{"facts": {"name": "Sam"}, "context": [{"q": "Where is my bike?", "a": "In the shed"}]}'
-READ = ({"name": "Sam"}, [("Where is my bike?", "In the shed")])
+READ = ({"name": "Sam"}, [("Where is my bike?", "In the shed")], [])
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_an_answer_without_the_json_is_unreadable(text: str) -> None:
     ['{"facts": {}}', '{"context": []}', '{"facts": null, "context": null}', '{"facts": {} } {}'],
 )
 def test_nothing_to_note_is_an_answer(text: str) -> None:
-    assert parse_reply(text) == ({}, [])
+    assert parse_reply(text) == ({}, [], [])
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,23 @@ def test_contexts_need_a_question_and_an_answer(item: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (
+            ["location", "Rex", "location", " job\n", "", 1, None, {"a": "b"}],
+            ["location", "Rex", "job"],
+        ),
+        ("location", []),
+        ({"location": "Kiel"}, []),
+        (None, []),
+        ([str(number) for number in range(500)], [str(number) for number in range(MAX_ENDED)]),
+    ],
+)
+def test_facts_that_ended_are_texts_in_a_list(given: Any, read: list[str]) -> None:
+    assert parse_reply(json.dumps({"facts": {}, "ended": given}))[2] == read
+
+
 def test_no_more_is_taken_than_anybody_says_of_himself() -> None:
     facts = {f"key {number}": str(number) for number in range(500)}
     contexts = [{"q": str(number), "a": "b"} for number in range(500)]
@@ -120,8 +138,9 @@ JSON = st.recursive(
 
 @given(facts=st.dictionaries(st.text(), JSON, max_size=8), contexts=st.lists(JSON, max_size=8))
 def test_any_json_of_the_form_is_read_to_short_texts(facts: Any, contexts: Any) -> None:
-    found, pairs = parse_reply(json.dumps({"facts": facts, "context": contexts}))
-    for text in [*found, *found.values(), *(text for pair in pairs for text in pair)]:
+    given = {"facts": facts, "context": contexts, "ended": contexts}
+    found, pairs, ended = parse_reply(json.dumps(given))
+    for text in [*found, *found.values(), *(text for pair in pairs for text in pair), *ended]:
         assert text.strip() == text != ""
         text.encode()
         assert "\0" not in text
@@ -130,8 +149,9 @@ def test_any_json_of_the_form_is_read_to_short_texts(facts: Any, contexts: Any) 
 @given(st.text() | st.text(alphabet='{}[]":,abfcts0 \\n'))
 def test_any_text_is_read_or_unreadable(text: str) -> None:
     try:
-        facts, contexts = parse_reply(text)
+        facts, contexts, ended = parse_reply(text)
     except UnreadableReply:
         return
     assert isinstance(facts, dict)
     assert isinstance(contexts, list)
+    assert isinstance(ended, list)

@@ -104,7 +104,10 @@ STATED: dict[str, Mapping[str, str]] = {
         "occupation": "Krankenschwester",
         "employer": "Charité",
     },
-    "Ich liebe Pizza und hasse Nudeln": {"opinion_of_pizza": "loves Pizza"},
+    "Ich liebe Pizza und hasse Nudeln": {
+        "opinion_of_pizza": "loves Pizza",
+        "opinion_of_nudeln": "hates Nudeln",
+    },
     "Ich trinke lieber Tee als Kaffee": {"preference_kaffee_or_tee": "Tee"},
     "Meine Lieblingsfarbe ist Blau": {"favourite_colour": "Blau"},
     "Ich habe eine Nussallergie": {"allergy_to_nuss": "allergic to Nuss"},
@@ -254,6 +257,16 @@ HOSTILE = [
     *("i really ", "please ", "hi, ", "my name is ", "i have a ", "my dog ", "my son, ", "A. "),
     *("i work as a b at ", "ich bin nach ", "1. ", "! ", "i prefer a over ", "'a", "\u0301"),
     *("my favourite ", "my wife A, ", "i'm a ", "\n", "x is my favourite ", "remember that "),
+    *("i no longer ", "i left a for ", "not a, ", "wir mussten ", "and live ", "forget that "),
+    *(
+        "i said i ",
+        "ich habe a zu ",
+        "gestern ",
+        "in a wohne ich ",
+        "mine is ",
+        "dass ich a ",
+        "A ",
+    ),
 ]
 
 

@@ -191,3 +191,19 @@ def test_a_page_takes_the_same_number_of_queries_for_many_facts(
     know_many(scope, dict.fromkeys(keys, "c"))
     with django_assert_max_num_queries(12):
         assert len(listed(client.get("/memory/"))) == 25
+
+
+def test_an_ended_fact_says_so_and_so_does_the_turn_that_stated_it(
+    client: Client, home: Fact
+) -> None:
+    def pills(path: str) -> list[str]:
+        page = parse(client.get(path))
+        return [words(pill) for pill in page.findall(".//span[@class='pill']")]
+
+    turn = f"/memory/contexts/{home.source_id}/"
+    assert pills("/memory/facts/home_city/") == pills("/memory/contexts/") == []
+    assert "Outdated" not in shown(client.get(turn))
+    client.post("/memory/facts/home_city/end/")
+    assert pills("/memory/facts/home_city/") == ["No longer true"]
+    assert pills("/memory/contexts/") == ["Outdated"]
+    assert "Outdated: something said here is no longer true" in shown(client.get(turn))
