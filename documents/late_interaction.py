@@ -27,6 +27,8 @@ MAX_ENCODED_NOW = 8
 #: Questions whose states are kept in the process, some 30 kB each.
 CACHED_QUESTIONS = 64
 OFFSET_DTYPE = np.dtype("<i4")
+#: A passage whose workers died so often while it was encoded is given up.
+MAX_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +114,14 @@ def encode_passages(
     ]
 
 
-# A text that was changed since is left out, as is one that is being encoded.
+# A text that was changed since is left out, as is one that is being encoded. One that was given up
+# has no bits.
 _STORED = """
     SELECT tokens.chunk_id, tokens.bits, tokens.starts, tokens.ends
     FROM documents_chunktokens AS tokens JOIN documents_chunk AS chunk ON chunk.id = tokens.chunk_id
-    WHERE tokens.chunk_id = ANY(%s) AND tokens.model = %s AND tokens.leased_until IS NULL
+    WHERE tokens.chunk_id = ANY(%s) AND tokens.model = %s
       AND tokens.content_sha256 = chunk.content_sha256
+      AND (tokens.leased_until IS NULL OR tokens.leased_until < now() AND tokens.attempts >= %s)
 """
 
 
@@ -153,7 +157,7 @@ def compare_passages(
 
 def _stored_tokens(ids: Sequence[int], encoder: TokenEncoder) -> dict[int, PassageTokens]:
     with connection.cursor() as cursor:
-        cursor.execute(_STORED, [list(ids), encoder.model_name])
+        cursor.execute(_STORED, [list(ids), encoder.model_name, MAX_ATTEMPTS])
         rows = cursor.fetchall()
     return {
         pk: PassageTokens(

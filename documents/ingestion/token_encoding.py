@@ -21,6 +21,7 @@ from documents.ingestion.jobs import lease_duration
 from documents.languages import FALLBACK, configuration
 from documents.late_interaction import (
     ALIAS,
+    MAX_ATTEMPTS,
     OFFSET_DTYPE,
     ComparedPassage,
     PassageTokens,
@@ -40,7 +41,6 @@ logger = logging.getLogger(__name__)
 BATCH_PASSAGES = 16
 #: Documents that a batch is taken from; those whose passages all have their tokens are ticked off.
 BATCH_DOCUMENTS = 128
-MAX_ATTEMPTS = 3
 
 
 def is_embedding_waiting() -> bool:

@@ -92,6 +92,10 @@ class Migration(migrations.Migration):
                             ),
                         ),
                     ],
+                    options={
+                        "verbose_name": "tokens of a passage",
+                        "verbose_name_plural": "tokens of a passage",
+                    },
                 ),
                 # Chunks are removed by the thousand without Django's eyes. Signs of states hold
                 # nothing that pglz could compress.

@@ -173,6 +173,9 @@ class ChunkTokens(models.Model):
 
     objects = WorkspaceOwnedQuerySet["ChunkTokens"].as_manager()
 
+    class Meta:
+        verbose_name = verbose_name_plural = gettext_lazy("tokens of a passage")
+
     def __str__(self) -> str:
         return f"Tokens of passage {self.chunk_id}"
 

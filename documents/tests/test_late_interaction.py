@@ -234,6 +234,9 @@ def test_a_passage_that_kills_its_workers_is_given_up(encoder: Encoder) -> None:
     assert len(encoder.asked) == token_encoding.MAX_ATTEMPTS
     assert Document.objects.get().tokens_model == "letters"
     assert not ChunkTokens.objects.get(chunk=chunk).bits
+    encoder.error = None
+    assert compare_passages("one", [passage(chunk)]) == {}
+    assert len(encoder.asked) == token_encoding.MAX_ATTEMPTS
 
 
 def test_a_passage_that_the_model_refuses_harms_no_other(

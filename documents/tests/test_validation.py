@@ -21,6 +21,7 @@ from documents.ingestion.sources import text_source
 from documents.ingestion.vector_indexes import drop_index
 from documents.models import (
     Chunk,
+    ChunkTokens,
     Collection,
     Document,
     IngestionItem,
@@ -177,6 +178,9 @@ BROKEN: dict[str, Callable[[Collection], Any]] = {
         workspace=WorkspaceFactory()
     ),
     "lexicalsegment_workspace": lambda c: c.lexical_segments.update(workspace=WorkspaceFactory()),
+    "chunktokens_workspace": lambda c: ChunkTokens.objects.create(
+        chunk=Chunk.objects.filter(collection=c)[0], workspace=WorkspaceFactory(), model="letters"
+    ),
     "lexical_index": lambda c: c.lexical_segments.update(total_length=1),
 }
 #: What goes with it: a run of another workspace has items of another workspace.
@@ -227,7 +231,7 @@ def test_what_is_safe_to_mend_is_mended(collection: Collection) -> None:
     for check in (
         *("document_counts", "document_stuck", "staged_not_waiting", "chunk_access"),
         *("chunk_media_type", "chunk_is_current", "former_space_missing", "run_counters"),
-        *("run_not_closed", "run_abandoned", "lexical_index"),
+        *("run_not_closed", "run_abandoned", "chunktokens_workspace", "lexical_index"),
     ):
         with broken(collection, check):
             report = validate(fix=True)

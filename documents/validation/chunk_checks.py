@@ -107,6 +107,20 @@ _WORKSPACE_COPIES = (
 )
 
 
+_TOKENS_OF_WORKSPACES = """
+    SELECT t.chunk_id AS id, true AS chunktokens_workspace
+    FROM documents_chunktokens t JOIN documents_chunk c ON c.id = t.chunk_id
+    WHERE t.workspace_id <> c.workspace_id
+      AND (%(collection)s::bigint IS NULL OR c.collection_id = %(collection)s)
+"""
+
+_FIX_TOKENS_OF_WORKSPACES = """
+    UPDATE documents_chunktokens t SET workspace_id = c.workspace_id FROM documents_chunk c
+    WHERE c.id = t.chunk_id AND t.workspace_id <> c.workspace_id
+      AND (%(collection)s::bigint IS NULL OR c.collection_id = %(collection)s)
+"""
+
+
 #: Indexes that are being built are not valid yet, and are left out.
 _INVALID_INDEXES = """
     SELECT i.indexrelid::int8 AS id, true AS index_invalid
@@ -282,6 +296,18 @@ PROBES: tuple[Check | SqlProbe, ...] = (
             ),
         )
         for table, column, other, collection in _WORKSPACE_COPIES
+    ),
+    SqlProbe(
+        _TOKENS_OF_WORKSPACES,
+        (
+            Check(
+                "chunktokens_workspace",
+                "tokens of chunks",
+                "are in another workspace than their chunk",
+                "`validate --fix` gives them the chunk's.",
+                partial(execute, _FIX_TOKENS_OF_WORKSPACES),
+            ),
+        ),
     ),
     Check(
         "lexical_index",
