@@ -83,7 +83,7 @@ def encode_passages(
     below a heading of its own is found by it, and not by that of its neighbour. Raises
     InferenceError."""
     parts = [
-        (place, section.start, f"{section.heading_below(each.heading)}\n".lstrip("\n"), section.end)
+        (place, section.start, f"{section.lead(each.heading)}\n".lstrip("\n"), section.end)
         for place, each in enumerate(passages)
         for section in split_sections(each.text)
     ]

@@ -3,7 +3,7 @@ encoder reads them one by one, and an answer is chosen among them. Begin with `s
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,16 +18,19 @@ MAX_SECTION_CHARACTERS = 700
 @dataclass(frozen=True, slots=True)
 class Section:
     """`text[start:end]` without its heading, which is `heading`, without marks; "" where none is
-    in the text above it."""
+    in the text above it. `header` is the header of the table that it begins with the rows of."""
 
     start: int
     end: int
     heading: str
+    header: str = ""
 
-    def heading_below(self, heading: str) -> str:
-        """The passage's title and headings on one line, with the section's own."""
+    def lead(self, heading: str) -> str:
+        """What the text is read below: the passage's title and headings on one line, with the
+        section's own, and the header of its table."""
         own = " ".join(self.heading.split())
-        return f"{heading} > {own}" if own and own not in heading else heading
+        line = f"{heading} > {own}" if own and own not in heading else heading
+        return "\n".join(each for each in (line, self.header) if each)
 
 
 def split_sections(text: str) -> list[Section]:
@@ -40,9 +43,10 @@ def split_sections(text: str) -> list[Section]:
             continue
         last = sections[-1] if is_open else None
         if last is not None and part.end - last.start <= MAX_SECTION_CHARACTERS:
-            sections[-1] = Section(last.start, part.end, last.heading)
+            sections[-1] = replace(last, end=part.end)
         else:
-            sections.append(Section(part.start, part.end, part.heading))
+            header = part.header.split("\n")[0]
+            sections.append(Section(part.start, part.end, part.heading, header))
             is_open = True
     return sections
 

@@ -22,7 +22,7 @@ from documents.models import Chunk, EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import InferenceError
 from inference.model_languages import EVERY
-from rag.answering.answer_types import asked_kind, holds_kind
+from rag.answering.answer_types import asked_kind
 from rag.answering.answerability import (
     FOREIGN_COVERAGE,
     Evidence,
@@ -46,7 +46,6 @@ from rag.answering.tables import asked_extreme, asked_rows
 from rag.events import Passage
 from reading.location import PAGE_LABEL
 from reading.sections import TokenMatches
-from reading.segments import split_segments
 from search.query import QueryError, parse_query
 from search.results import Hit, Mode, Scope, SearchResult
 from search.services import search
@@ -99,8 +98,9 @@ COVERAGE_PASSAGES = 1
 COVERAGE_PASSAGES_LEXICAL = 3
 
 
-#: Hits of which the passages of an answer are chosen: as many as a search ranks at no extra cost.
-CANDIDATES = 32
+#: Hits of which the passages of an answer are chosen: of questions in other words than the
+#: documents it takes so many to have the right one among them.
+CANDIDATES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,8 @@ def find_passages(
     ]
     space = _main_space(passages)
     nearness, titles = _nearness(_searched_text(result), passages, space)
-    rows = asked_rows(query, passages, asked_kind(query, language=asked_in))
+    kind = asked_kind(query, language=asked_in)
+    rows = asked_rows(query, passages, kind)
     sections: list[RankedSection] = []
     if reader is not None or late_interaction.knows(asked_in):
         own = [at for at, each in enumerate(passages) if _is_compared(each, asked_in, reader)]
@@ -150,6 +151,7 @@ def find_passages(
             nearness=[nearness[at] for at in own] if nearness else None,
             title_nearness=[titles[at] for at in own] if titles else None,
             asked_rows=rows,
+            kind=kind,
         )
         if reader is not None:
             release_connection()  # the model may be slow
@@ -212,22 +214,13 @@ def _with_sections(
     """The evidence with that of the best section."""
     best, *others = sections
     kind = asked_kind(query, language=asked_in)
-    header = next(
-        (
-            part.header
-            for part in split_segments(best.passage.text)
-            if part.header and best.start <= part.start < best.end
-        ),
-        "",
-    )
-    text = best.passage.text[best.start : best.end]
     return replace(
         evidence,
         section_score=best.score,
         section_lead=best.score - others[0].score if others else best.score,
         reading=best.reading,
         nearness=best.nearness,
-        lacks_kind=kind is not None and not holds_kind(kind, text, header=header),
+        lacks_kind=kind is not None and not best.holds(kind),
         is_extreme=is_extreme,
     )
 

@@ -23,6 +23,7 @@ from rag.answering.tables import TableRow, asked_extreme, extreme_rows
 from rag.events import Citation, Confidence, Passage
 from reading.segments import (
     Segment,
+    SegmentKind,
     is_reference,
     join_blocks,
     split_segments,
@@ -35,7 +36,7 @@ SimilarityFunction = Callable[[Sequence[str]], Sequence[float] | None]
 
 MAX_QUOTES = 3
 #: Characters of all quotations together.
-MAX_QUOTED_CHARACTERS = 1000
+MAX_QUOTED_CHARACTERS = 1500
 #: Passages that may be quoted, and segments considered of each.
 MAX_PASSAGES = 8
 MAX_SEGMENTS_PER_PASSAGE = 40
@@ -67,8 +68,10 @@ FOUND_WEIGHT, ALONE_WEIGHT, LETTERS_WEIGHT = 10.0, 1.0, 0.3
 KIND_WEIGHT, PRICED_WEIGHT = 0.3, 1.0
 #: How far below the best one of its section another segment may be that is quoted too.
 SECTION_MARGIN = 0.35
+#: Characters up to which a quotation that is not sure is widened by its neighbours.
+MAX_WIDENED_CHARACTERS = 480
 #: How far the best section is ahead, in standard deviations, if others are not quoted beside it.
-CLEAR_MARGIN = 0.8
+CLEAR_MARGIN = 1.5
 #: How far below the best a sentence may be that contradicts it.
 CONTRADICTION_MARGIN = 1.0
 #: What the other segments of the best one's passage, and among these its neighbours, gain over
@@ -264,7 +267,11 @@ def quote_sections(
         chosen = _select_quotes([each for each in ranked if not each.section], SECTION_MARGIN)
     else:
         best_of = {each.section: each for each in reversed(ranked)}
-        chosen = _select_quotes(sorted(best_of.values(), key=lambda each: -each.score), np.inf)
+        best = sorted(best_of.values(), key=lambda each: -each.score)
+        chosen = [
+            _widened(each, [other for other in judged if other.section == each.section])
+            for each in _select_quotes(best, np.inf)
+        ]
     return _answer(
         question, _merge_adjacent(chosen), language, asked_in, differ=contradiction is not None
     )
@@ -296,8 +303,10 @@ def _judge_segments(
         if kind is not None:
             scores[place] += KIND_WEIGHT * quote.holds(kind)
         scores[place] += PRICED_WEIGHT * ((quote.passage.chunk_id, quote.part.start) in priced)
-    chosen = np.argsort(-scores, kind="stable")[:MAX_READ_SEGMENTS].tolist()
-    readings = read([candidates[place].read_text for place in chosen]) if read else None
+    order = np.argsort(-scores, kind="stable").tolist()
+    # Of a segment that is only a link nothing is left to read.
+    chosen = [at for at in order if candidates[at].read_text.strip()][:MAX_READ_SEGMENTS]
+    readings = read([candidates[place].read_text for place in chosen]) if read and chosen else None
     if readings is not None:
         unread = min(readings)
         alone = np.full(len(candidates), unread)
@@ -310,6 +319,38 @@ def _judge_segments(
         replace(quote, score=sections[quote.section].score + score - of_section[quote.section])
         for quote, score in zip(candidates, scores.tolist(), strict=True)
     ]
+
+
+def _widened(quote: Quote, of_section: Sequence[Quote]) -> Quote:
+    """The quote with what stands around it in its section, the better side first, up to
+    MAX_WIDENED_CHARACTERS: where it is not sure which sentence answers, its neighbour may."""
+    parts = sorted(
+        (each for each in of_section if each.part.kind != "block"), key=lambda each: each.start
+    )
+    places = [place for place, each in enumerate(parts) if each.part == quote.part]
+    if not places or quote.part.kind not in ("sentence", "item"):
+        return quote
+    first = last = places[0]
+    while True:
+        sides = [
+            place
+            for place in (first - 1, last + 1)
+            if 0 <= place < len(parts)
+            and parts[place].part.kind in ("sentence", "item")
+            and max(parts[last].end, parts[place].end) - min(parts[first].start, parts[place].start)
+            <= MAX_WIDENED_CHARACTERS
+        ]
+        if not sides:
+            break
+        better = max(sides, key=lambda place: parts[place].score)
+        first, last = min(first, better), max(last, better)
+    chosen = parts[first : last + 1]
+    start, end = chosen[0].part.start, chosen[-1].part.end
+    kind: SegmentKind = "sentence"
+    if any(each.part.kind == "item" for each in chosen) and len(chosen) > 1:
+        kind, start = "block", quote.passage.text.rfind("\n", 0, start) + 1
+    part = replace(quote.part, kind=kind, start=start, end=end, cut=chosen[-1].part.cut)
+    return replace(quote, part=part) if len(chosen) > 1 else quote
 
 
 def _quoted_rows(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rag.answering.answer_types import AnswerKind, holds_kind
 from rag.answering.tables import TableRow
 from rag.events import Passage
 from reading.sections import Section, TokenMatches, split_sections
@@ -28,6 +29,11 @@ READING_WEIGHT = 0.6
 #: What a section gains that has the row of a table that is asked for.
 TABLE_WEIGHT = 1.0
 
+#: What a section gains that has an answer of the kind that is asked for, if that is a rare one:
+#: numbers and dates are nearly everywhere.
+KIND_WEIGHT = 0.7
+RARE_KINDS = ("phone", "email", "money")
+
 #: Means and standard deviations of the five scores over the sections found for a question, as a
 #: rule, and for how many sections these count: of few sections found the best does not stand out.
 USUAL = np.array([[0.449, 0.027], [0.466, 0.023], [0.71, 0.187], [0.81, 0.142], [0.56, 0.183]])
@@ -43,15 +49,15 @@ ReadFunction = Callable[[Sequence[str]], Sequence[float] | None]
 
 @dataclass(frozen=True, slots=True)
 class RankedSection:
-    """A section of a passage: `start` and `end` are offsets in the passage's text, `heading` is
-    title and headings on one line. `score` is in standard deviations above an average section found
+    """A section of a passage: `start` and `end` are offsets in the passage's text, `lead` is what
+    it is read below: title and headings, and the header of its table. `score` is in standard deviations above an average section found
     for the question. `matches` are None without a token encoder, `reading` without a reranker,
     `nearness`, the calibrated similarity of its passage, without an embedding model."""
 
     passage: Passage
     start: int
     end: int
-    heading: str
+    lead: str
     score: float
     matches: TokenMatches | None = None
     nearness: float | None = None
@@ -60,8 +66,14 @@ class RankedSection:
     @property
     def text(self) -> str:
         """As a reranker reads it."""
+        heading, *header = self.lead.split("\n")
         text = self.passage.text[self.start : self.end]
-        return f"{self.heading[-MAX_HEADING_CHARACTERS:]}\n{text}"
+        return "\n".join([heading[-MAX_HEADING_CHARACTERS:], *header, text])
+
+    def holds(self, kind: AnswerKind) -> bool:
+        """Whether it holds an answer of this kind."""
+        _, _, header = self.lead.partition("\n")
+        return holds_kind(kind, self.passage.text[self.start : self.end], header=header)
 
     def overlaps(self, other: "RankedSection") -> bool:
         """Whether both have some of the same text, as the sections of overlapping passages do."""
@@ -80,13 +92,14 @@ def rank_sections(
     nearness: Sequence[float] | None,
     title_nearness: Sequence[float] | None,
     asked_rows: Sequence[TableRow] = (),
+    kind: AnswerKind | None = None,
 ) -> list[RankedSection]:
     """The sections of the passages, best first, none of which repeats another.
 
     `matches` are by the passages' chunks; a passage without them is taken for an average one.
     `nearness` and `title_nearness` are the calibrated similarities of each passage and of its
     document's title; None where no model can tell. `asked_rows` are rows of tables that are asked
-    for.
+    for, `kind` is the kind of answer that is.
     """
     found: list[RankedSection] = []
     scores: list[list[float]] = []
@@ -105,7 +118,7 @@ def rank_sections(
                     passage,
                     section.start,
                     section.end,
-                    section.heading_below(passage.heading),
+                    section.lead(passage.heading),
                     score=0.0,
                     matches=tokens,
                     nearness=nearness[place] if nearness else None,
@@ -122,8 +135,13 @@ def rank_sections(
             )
     if not found:
         return []
-    weights = [SECTION_WEIGHT, PASSAGE_WEIGHT, SEARCH_WEIGHT, NEARNESS_WEIGHT, TITLE_WEIGHT]
-    total = standard_scores(np.array(scores)) @ np.array(weights)
+    weights = np.array(
+        [SECTION_WEIGHT, PASSAGE_WEIGHT, SEARCH_WEIGHT, NEARNESS_WEIGHT, TITLE_WEIGHT]
+    )
+    # The weight of what no model could tell goes to the others.
+    is_known = ~np.isnan(np.array(scores)).all(axis=0)
+    weights *= weights.sum() / weights[is_known].sum()
+    total = standard_scores(np.array(scores)) @ weights
     asked = {(row.passage.chunk_id, row.part.start) for row in asked_rows}
     ranked = []
     for each, score in zip(found, total.tolist(), strict=True):
@@ -131,7 +149,9 @@ def rank_sections(
             chunk == each.passage.chunk_id and each.start <= start < each.end
             for chunk, start in asked
         )
-        ranked.append(replace(each, score=score + TABLE_WEIGHT * has_row))
+        has_kind = kind in RARE_KINDS and each.holds(kind)
+        bonus = TABLE_WEIGHT * has_row + KIND_WEIGHT * has_kind
+        ranked.append(replace(each, score=score + bonus))
     ranked.sort(key=lambda each: -each.score)
     kept: list[RankedSection] = []
     for each in ranked:
@@ -144,8 +164,9 @@ def _section_at(sections: Sequence[Section], tokens: TokenMatches) -> Section:
     """The section that tokens are of, which were encoded when the passage was stored."""
     start, end = tokens.span
     shared = [min(end, each.end) - max(start, each.start) for each in sections]
-    heading = sections[int(np.argmax(shared))].heading if sections else ""
-    return Section(start, end, heading)
+    if not sections:
+        return Section(start, end, "")
+    return replace(sections[int(np.argmax(shared))], start=start, end=end)
 
 
 def standard_scores(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Answers whose passages and sentences a cross-encoder reads: the bundled one, and none."""
+"""Answers chosen by the bundled token encoder and cross-encoder, and without one of them."""
 
 from dataclasses import replace
 from importlib.util import find_spec
@@ -25,6 +25,7 @@ pytestmark = [
 ]
 
 BUNDLED = {"BACKEND": "inference.backends.onnx_local.OnnxReranker"}
+TOKENS = {"BACKEND": "inference.backends.onnx_local.OnnxTokenEncoder"}
 DEAD = {
     "BACKEND": "inference.backends.rerank_http.HttpReranker",
     "OPTIONS": {"model": "ms-marco-x", "base_url": "http://127.0.0.1:9/v1", "timeout": 1.0},
@@ -60,7 +61,11 @@ Die Werkstatt ist am Dienstag von zehn bis achtzehn Uhr geöffnet. Reparaturen d
 
 @pytest.fixture
 def scope(media_root: Any, settings: Any) -> Scope:
-    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": BUNDLED}}
+    settings.INFERENCE = {
+        **settings.INFERENCE,
+        "reranker": {"default": BUNDLED},
+        "token_encoder": {"default": TOKENS},
+    }
     collection: Collection = CollectionFactory(slug="shelf")
     document(collection, "workshop.md", WORKSHOP)
     document(collection, "prices.md", PRICES)
@@ -76,10 +81,9 @@ def answer_to(
     quoted, evidence = quote_passages(
         question,
         found.passages,
-        found.evidence,
+        found,
         language=asked_in,
         asked_in=asked_in,
-        reader=found.reader,
     )
     return found, quoted, evidence
 
@@ -99,7 +103,8 @@ def test_a_reading_is_on_the_scale_of_the_calibration_pairs(scope: Scope) -> Non
 
 def test_the_sentence_that_answers_is_quoted_first(scope: Scope) -> None:
     found, quoted, evidence = answer_to("how many days of leave do we get", scope)
-    assert found.passages[0].reading is not None
+    assert found.sections[0].reading is not None
+    assert found.sections[0].matches is not None
     assert quoted.cited[0].quote.startswith("Everybody has 27 days of paid leave a year.")
     assert judge_confidence(evidence) == "high"
 
@@ -141,32 +146,30 @@ def test_a_question_in_a_language_that_it_does_not_know_is_not_read(scope: Scope
     question = "Wann ist die Werkstatt geöffnet und wie lange dauern Reparaturen?"
     found, quoted, _ = answer_to(question, scope, asked_in="de")
     assert found.reader is None
-    assert all(passage.reading is None for passage in found.passages)
+    assert not found.sections
     assert "Werkstatt" in quoted.cited[0].quote
 
 
 def test_passages_in_a_language_that_it_does_not_know_are_not_read(scope: Scope) -> None:
     found, _, _ = answer_to("When is the workshop open?", scope)
-    read = {passage.language[:2] for passage in found.passages if passage.reading is not None}
-    assert read == {"en"}
+    assert {section.passage.language[:2] for section in found.sections} == {"en"}
 
 
 @pytest.mark.parametrize(("least", "language"), [(0.0, "en"), (1.05, "de")])
 def test_another_language_is_quoted_if_the_own_does_not_answer_at_all(
     scope: Scope, monkeypatch: pytest.MonkeyPatch, least: float, language: str
 ) -> None:
-    for name in ("HIGH_CONFIDENCE", "SECOND_HIGH_CONFIDENCE"):
+    for name in ("SECTION_HIGH_CONFIDENCE", "SECOND_HIGH_CONFIDENCE"):
         monkeypatch.setattr(answerability, name, 1.1)
-    monkeypatch.setattr(answerability, "LOW_CONFIDENCE", least)
+    monkeypatch.setattr(answerability, "SECTION_LOW_CONFIDENCE", least)
     question = "When is the workshop open?"
     found = find_passages(question, scope=scope, k=8)
     quoted, _ = quote_passages(
         question,
         found.passages,
-        replace(found.evidence, is_multilingual=True),
+        replace(found, evidence=replace(found.evidence, is_multilingual=True)),
         language="en",
         asked_in="en",
-        reader=found.reader,
     )
     assert {cited.passage.language[:2] for cited in quoted.cited} == {language}
 
@@ -176,8 +179,21 @@ def test_a_reranker_that_is_down_leaves_it_to_similarity_and_words(
 ) -> None:
     settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": DEAD}}
     found, quoted, _ = answer_to("How many days of paid leave has everybody?", scope)
-    assert all(passage.reading is None for passage in found.passages)
+    assert all(section.reading is None for section in found.sections)
     assert "27 days" in quoted.text
+
+
+def test_without_a_token_encoder_a_reranker_decides(scope: Scope, settings: Any) -> None:
+    settings.INFERENCE = {**settings.INFERENCE, "token_encoder": {}}
+    found, quoted, _ = answer_to("how many days of leave do we get", scope)
+    assert found.sections[0].matches is None
+    assert quoted.cited[0].quote.startswith("Everybody has 27 days of paid leave a year.")
+
+
+def test_without_a_reranker_the_token_encoder_decides(scope: Scope) -> None:
+    found, quoted, _ = answer_to("how many days of leave do we get", scope, rerank=False)
+    assert found.sections[0].reading is None
+    assert quoted.cited[0].quote.startswith("Everybody has 27 days of paid leave a year.")
 
 
 def test_without_a_reranker_none_is_demanded_silently(scope: Scope, settings: Any) -> None:
@@ -185,11 +201,6 @@ def test_without_a_reranker_none_is_demanded_silently(scope: Scope, settings: An
     assert find_reader(scope, asked_in="en") is None
     with pytest.raises(NoRerankerConfigured):
         find_passages("Who?", scope=scope, k=8, rerank=True)
-
-
-def test_reranking_can_be_left_out(scope: Scope) -> None:
-    found, _, _ = answer_to("How many days of leave?", scope, rerank=False)
-    assert found.reader is None
 
 
 def test_a_model_that_tells_nothing_apart_is_not_heard(

@@ -303,24 +303,25 @@ def test_the_best_sentence_decides_where_sentences_were_compared() -> None:
     assert judged(1.2, asked_in="de")
 
 
-def read(**values: float) -> Evidence:
-    return Evidence(passages=8, nearness=1.0, **values)
+def compared(**values: Any) -> Evidence:
+    return Evidence(passages=8, **values)
 
 
-def test_a_reranker_and_the_embedding_model_decide_together() -> None:
-    assert judge_confidence(read(alone=1.4, around=1.4, sentence_nearness=1.3)) == "high"
-    assert judge_confidence(read(alone=0.2, around=0.2, sentence_nearness=1.1)) != "high"
-    assert judge_confidence(read(alone=0.9, around=0.9, sentence_nearness=0.6)) != "high"
+def test_a_section_that_stands_out_is_sure_to_answer() -> None:
+    outstanding = compared(section_score=8.0, section_lead=3.0, reading=1.5, nearness=1.4)
+    assert judge_confidence(outstanding) == "high"
+    assert judge_confidence(replace(outstanding, section_lead=0.2, section_score=5.0)) == "low"
+    unrelated = compared(section_score=2.5, section_lead=0.3, reading=0.0, nearness=0.9)
+    assert judge_confidence(unrelated) == "none"
 
 
-def test_a_reranker_decides_alone_where_no_sentence_was_compared() -> None:
-    assert judge_confidence(read(around=1.3)) == "high"
-    assert judge_confidence(read(around=0.3)) != "high"
+def test_what_models_did_not_tell_is_taken_for_usual() -> None:
+    told = compared(section_score=8.0, section_lead=3.0)
+    assert judge_confidence(told) == "high"
 
 
 def test_what_is_not_of_the_kind_that_is_asked_for_is_no_answer() -> None:
-    near = read(alone=1.2, around=1.2, sentence_nearness=1.3)
-    assert judge_confidence(near) == "high"
+    near = compared(section_score=8.0, section_lead=3.0, reading=1.5, nearness=1.4)
     assert judge_confidence(replace(near, lacks_kind=True)) != "high"
 
 
