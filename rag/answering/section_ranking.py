@@ -27,7 +27,7 @@ SEARCH_WEIGHT, NEARNESS_WEIGHT, TITLE_WEIGHT = 0.25, 0.2, 0.2
 #: Weight of a reading, 0 for an unrelated section and 1 for a usual answer.
 READING_WEIGHT = 0.6
 #: What a section gains that has the row of a table that is asked for.
-TABLE_WEIGHT = 1.0
+TABLE_WEIGHT = 2.0
 
 #: What a section gains that has an answer of the kind that is asked for, if that is a rare one:
 #: numbers and dates are nearly everywhere.
@@ -50,9 +50,10 @@ ReadFunction = Callable[[Sequence[str]], Sequence[float] | None]
 @dataclass(frozen=True, slots=True)
 class RankedSection:
     """A section of a passage: `start` and `end` are offsets in the passage's text, `lead` is what
-    it is read below: title and headings, and the header of its table. `score` is in standard deviations above an average section found
-    for the question. `matches` are None without a token encoder, `reading` without a reranker,
-    `nearness`, the calibrated similarity of its passage, without an embedding model."""
+    it is read below: title and headings, and the header of its table. `score` is in standard
+    deviations above an average section found for the question. `matches` are None without a token
+    encoder, `reading` without a reranker, `nearness`, the calibrated similarity of its passage,
+    without an embedding model."""
 
     passage: Passage
     start: int
