@@ -80,7 +80,7 @@ HIGH_CONFIDENCE, LOW_CONFIDENCE = 0.5, 0.12
 SECOND_HIGH_CONFIDENCE = 0.8
 #: The same where an answer is chosen among sections: there confidence is how often the first
 #: citation is right, and not only whether there is an answer.
-SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE = 0.78, 0.13
+SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE = 0.75, 0.1
 
 
 #: Coefficients of the logistic regression.
@@ -99,8 +99,10 @@ LANGUAGE_NEARNESS = 0.45
 #: The same where an answer is chosen among sections: by how far the best one stands out of all and
 #: is ahead of the next one, by a reranker and by the similarity of its passage. Fitted in
 #: docs/decisions/0086.
-SECTION_SCORE_WEIGHT, SECTION_LEAD_WEIGHT = 0.5, 0.5
-SECTION_READING_WEIGHT, SECTION_NEARNESS_WEIGHT, SECTION_BIAS = 0.6, 0.5, -4.2
+SECTION_SCORE_WEIGHT, SECTION_LEAD_WEIGHT = 0.4, 0.75
+SECTION_READING_WEIGHT, SECTION_NEARNESS_WEIGHT, SECTION_BIAS = 0.6, 0.55, -4.45
+#: A greater lead says nothing more.
+MAX_LEAD = 4.0
 #: What is taken for the reading and the nearness where no model told them.
 USUAL_READING, USUAL_NEARNESS = 0.7, 1.2
 #: What speaks against an answer without anything of the kind that the question asks for.
@@ -194,7 +196,7 @@ def answer_confidence(evidence: Evidence) -> float:
         nearness = USUAL_NEARNESS if evidence.nearness is None else evidence.nearness
         logit = (
             SECTION_SCORE_WEIGHT * evidence.section_score
-            + SECTION_LEAD_WEIGHT * evidence.section_lead
+            + SECTION_LEAD_WEIGHT * min(evidence.section_lead, MAX_LEAD)
             + SECTION_READING_WEIGHT * reading
             + SECTION_NEARNESS_WEIGHT * nearness
             + SECTION_BIAS
