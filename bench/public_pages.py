@@ -10,7 +10,8 @@ QUOTES = " '\""
 _TITLE = re.compile(r"^title:\s*(.+)$", re.MULTILINE)
 #: Templates, comments, imports of components, and these themselves.
 _CODE = re.compile(
-    r"<%.*?%>|<!--.*?-->|\{/\*.*?\*/\}|^(?:import|export) [^\n]*$|</?[A-Z]\w*\b[^>]*>|^[ \t]*:::[^\n]*$"
+    r"<%.*?%>|<!--.*?-->"
+    r"|\{/\*.*?\*/\}|^(?:import|export) [^\n]*$|</?[A-Z]\w*\b[^>]*>|^[ \t]*:::[^\n]*$"
     r"|!\[[^\]]*\]\([^)]*\)",
     re.DOTALL | re.MULTILINE,
 )
