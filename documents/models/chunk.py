@@ -143,8 +143,7 @@ class ChunkTokens(models.Model):
     worker that encodes them (`leased_until`). Deleted with the passage, by the database.
 
     Of a passage whose `content_sha256` differs the text has changed since; without `bits` it has no
-    token, or was given up. What was read is title and headings, then the text, up to the model's
-    window.
+    token, or was given up. What was read is each section of it, below title and headings.
     """
 
     chunk = models.OneToOneField(

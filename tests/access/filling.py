@@ -15,6 +15,7 @@ from documents import lexical_index
 from documents.models import (
     Chunk,
     ChunkEdit,
+    ChunkTokens,
     Collection,
     Document,
     IngestionItem,
@@ -92,6 +93,9 @@ def _document(
         heading_path=[f"Keys {word}"],
         metadata=document.metadata,
     )
+    tokens = ChunkTokens.objects.create(
+        chunk=chunk, workspace=owner.workspace, model=f"encoder-{word}", content_sha256="0" * 64
+    )
     edit = ChunkEdit.objects.create(
         workspace=owner.workspace,
         document=document,
@@ -123,6 +127,7 @@ def _document(
         "documents.document": document.pk,
         "chunk": chunk.pk,
         "documents.chunk": chunk.pk,
+        "documents.chunktokens": tokens.pk,
         "edit": edit.pk,
         "documents.chunkedit": edit.pk,
         "documents.stageddocument": staged.pk,
