@@ -77,7 +77,10 @@ def missing_names(question: str, passage: Passage) -> float:
 HIGH_CONFIDENCE, LOW_CONFIDENCE = 0.5, 0.12
 #: The high one for passages in another language, after a reranker found that those in the
 #: question's own do not answer it.
-SECOND_HIGH_CONFIDENCE = 0.8
+SECOND_HIGH_CONFIDENCE = 0.85
+#: The same for what a model of many languages compared: that there is an answer does not say that
+#: the first quotation is it.
+MULTILINGUAL_HIGH_CONFIDENCE, MULTILINGUAL_LOW_CONFIDENCE = 0.85, 0.35
 #: The same where an answer is chosen among sections: there confidence is how often the first
 #: citation is right, and not only whether there is an answer.
 SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE = 0.75, 0.1
@@ -96,6 +99,9 @@ SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.05
 #: How much nearer a model of many languages takes texts to be that are in the question's language,
 #: those that answer it and others alike.
 LANGUAGE_NEARNESS = 0.45
+#: The same for what a model of many languages compared: that there is an answer does not say that
+#: the first quotation is it.
+MULTILINGUAL_HIGH_CONFIDENCE, MULTILINGUAL_LOW_CONFIDENCE = 0.85, 0.35
 #: The same where an answer is chosen among sections: by how far the best one stands out of all and
 #: is ahead of the next one, by a reranker and by the similarity of its passage. Fitted in
 #: docs/decisions/0086.
@@ -172,10 +178,14 @@ def judge_confidence(evidence: Evidence) -> Confidence:
     """Whether the passages contain an answer for sure, perhaps, or none."""
     confidence = answer_confidence(evidence)
     high, low = HIGH_CONFIDENCE, LOW_CONFIDENCE
+    if evidence.is_extreme:
+        return "high"
     if evidence.section_score is not None:
         high, low = SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE
     elif evidence.is_second:
         high = SECOND_HIGH_CONFIDENCE
+    elif evidence.is_multilingual:
+        high, low = MULTILINGUAL_HIGH_CONFIDENCE, MULTILINGUAL_LOW_CONFIDENCE
     if confidence >= high:
         return "high"
     return "low" if confidence >= low else "none"

@@ -298,9 +298,9 @@ def test_the_best_sentence_decides_where_sentences_were_compared() -> None:
 
     assert judged(None), "a passage that is near enough"
     assert not judged(0.6), "none of its sentences is"
-    assert judged(1.5)
-    assert not judged(1.2), "the same nearness is less in one's own language"
-    assert judged(1.2, asked_in="de")
+    assert judged(1.8)
+    assert not judged(1.5), "the same nearness is less in one's own language"
+    assert judged(1.5, asked_in="de")
 
 
 def compared(**values: Any) -> Evidence:
