@@ -27,7 +27,7 @@ SEARCH_WEIGHT, NEARNESS_WEIGHT, TITLE_WEIGHT = 0.25, 0.2, 0.2
 #: Weight of a reading, 0 for an unrelated section and 1 for a usual answer.
 READING_WEIGHT = 0.8
 #: What a section gains that has the row of a table that is asked for.
-TABLE_WEIGHT = 2.0
+TABLE_WEIGHT = 4.0
 
 #: What a section gains that has an answer of the kind that is asked for, if that is a rare one:
 #: numbers and dates are nearly everywhere.
