@@ -70,12 +70,6 @@ def knows(language: str) -> bool:
         return False
 
 
-def passage_heading(title: str, heading_path: Sequence[str]) -> str:
-    """Title and headings on one line."""
-    parts = [title, *(part for part in heading_path if part != title)]
-    return " > ".join(" ".join(part.split()) for part in parts if part.strip())
-
-
 def encode_passages(
     encoder: TokenEncoder, passages: Sequence[ComparedPassage]
 ) -> list[PassageTokens]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 from reading.location import location
+from reading.sections import heading_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,7 @@ class Passage:
     @property
     def heading(self) -> str:
         """Title and headings on one line."""
-        parts = [self.title, *(part for part in self.heading_path if part != self.title)]
-        return " > ".join(" ".join(part.split()) for part in parts if part.strip())
+        return heading_line(self.title, self.heading_path)
 
 
 GeneratorKind = Literal["extractive", "model", "pipeline"]

@@ -2,7 +2,7 @@
 encoder reads them one by one, and an answer is chosen among them. Begin with `split_sections`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -13,6 +13,12 @@ from reading.segments import split_segments
 
 #: Longer sections, in characters, are cut between sentences.
 MAX_SECTION_CHARACTERS = 700
+
+#: How much more the tokens of a question count that are found least: 0 for the mean of all, and the
+#: least alone for an endless one. Fitted in docs/decisions/0086.
+SHARPNESS = 4.0
+#: Weight of the tokens of the text itself beside those of the text with title and headings.
+OWN_WEIGHT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,12 @@ class Section:
         own = " ".join(self.heading.split())
         line = f"{heading} > {own}" if own and own not in heading else heading
         return "\n".join(each for each in (line, self.header) if each)
+
+
+def heading_line(title: str, heading_path: Sequence[str]) -> str:
+    """Title and headings on one line; a heading that repeats the title is left out."""
+    parts = [title, *(part for part in heading_path if part != title)]
+    return " > ".join(" ".join(part.split()) for part in parts if part.strip())
 
 
 def split_sections(text: str) -> list[Section]:
@@ -83,9 +95,13 @@ class TokenMatches:
 
     @property
     def late_interaction(self) -> float:
-        """The mean, over the question's tokens, of the best cosine with a token (MaxSim,
-        https://arxiv.org/abs/2004.12832)."""
-        return float(self.similarities.max(axis=1).mean())
+        """How well the question's tokens find theirs: the best cosine of each (MaxSim,
+        https://arxiv.org/abs/2004.12832), of which a low one counts more than a high one, and with
+        OWN_WEIGHT the mean of the best ones in the text itself."""
+        best = self.similarities.max(axis=1)
+        soft_minimum = -np.log(np.exp(-SHARPNESS * best).mean()) / SHARPNESS
+        own = self.similarities[:, self.starts >= 0].max(axis=1).mean()
+        return float((soft_minimum + OWN_WEIGHT * own) / (1 + OWN_WEIGHT))
 
     def of(self, start: int, end: int) -> float:
         """The same for these characters together with title and headings; -1 without any token."""

@@ -28,12 +28,12 @@ from documents.late_interaction import (
     encode_passages,
     encoder_languages,
     has_token_encoder,
-    passage_heading,
 )
 from documents.models import Chunk, ChunkTokens, Document, StagedDocument
 from inference.interfaces import BackendUnavailable, InferenceError, TokenEncoder
 from inference.model_languages import EVERY
 from inference.model_registry import token_encoders
+from reading.sections import heading_line
 
 logger = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ def _encode(encoder: TokenEncoder, chunk_ids: Sequence[int], token: UUID) -> Non
     passages = []
     for pk, text, heading_path, digest, title in chunks:
         digests[pk] = digest
-        passages.append(ComparedPassage(pk, passage_heading(title, heading_path), text))
+        passages.append(ComparedPassage(pk, heading_line(title, heading_path), text))
     for passage, tokens in zip(passages, _encoded(encoder, passages), strict=True):
         values: dict[str, Any] = {}
         if tokens is not None:

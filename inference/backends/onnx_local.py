@@ -4,7 +4,7 @@ CPU. No torch."""
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from inference.interfaces import InferenceError
 from inference.local.bundled import (
@@ -22,8 +22,10 @@ from inference.local.embedder import LocalEmbedder
 from inference.local.model_folder import (
     MINILM,
     MULTILINGUAL_E5,
+    LocalModel,
     ModelFolder,
     Pooling,
+    T,
     locate_model,
     onnx_file,
     read_checkpoint,
@@ -134,63 +136,30 @@ class OnnxEmbedder(LocalEmbedder["OnnxEncoder"]):
         return OnnxEncoder(self._folder, self._placement, weights=weights, precision=precision)
 
 
-class OnnxReranker(PairReranker["OnnxCrossEncoder"]):
-    """A cross-encoder with one output, or with two: not relevant and relevant."""
+class _OnnxModel(LocalModel[T]):
+    """What models that read texts with a BERT's `model.onnx` have in common."""
 
     loads_quickly = True
+    #: A bundled model's name.
+    default_model: ClassVar[str]
 
     def __init__(
         self,
-        model: str = MS_MARCO_MINILM.name,
+        model: str | None = None,
         *,
         name: str | None = None,
         threads: int | None = None,
         batch_tokens: int | None = None,
         max_length: int | None = None,
     ) -> None:
-        """`model`: a bundled model's name, or a folder with `model.onnx` and `tokenizer.json`."""
+        """`model`: a bundled model's name, or a folder with `model.onnx`, `tokenizer.json` and, for
+        a token encoder, `config.json`. `name` is what a token encoder's states are filed under."""
         super().__init__(
-            model, name=name, batch_tokens=batch_tokens, threads=threads, max_length=max_length
-        )
-
-    @cached_property
-    def _located(self) -> tuple[Path, str]:
-        return locate_onnx_model(str(self._source))[:2]
-
-    @cached_property
-    def _checkpoint(self) -> ModelFolder:
-        path, _, bundled = locate_onnx_model(str(self._source))
-        if bundled is None:
-            return read_checkpoint(path, max_length=self._max_length)
-        return run_as(bundled, path, max_length=self._max_length)
-
-    def _load(self) -> "OnnxCrossEncoder":
-        from inference.local.onnx_models import OnnxCrossEncoder  # noqa: PLC0415
-
-        path, _, bundled = locate_onnx_model(str(self._source))
-        if bundled is not None:
-            check_files(bundled, path)
-        return OnnxCrossEncoder(self._checkpoint, self._placement)
-
-
-class OnnxTokenEncoder(LocalTokenEncoder):
-    """A BERT whose first output is the last hidden state of each token."""
-
-    loads_quickly = True
-
-    def __init__(
-        self,
-        model: str = ANSWERAI_COLBERT.name,
-        *,
-        name: str | None = None,
-        threads: int | None = None,
-        batch_tokens: int | None = None,
-        max_length: int | None = None,
-    ) -> None:
-        """`model`: a bundled model's name, or a folder with `model.onnx`, `tokenizer.json` and
-        `config.json`. `name` is what stored states are filed under."""
-        super().__init__(
-            model, name=name, batch_tokens=batch_tokens, threads=threads, max_length=max_length
+            model or self.default_model,
+            name=name,
+            batch_tokens=batch_tokens,
+            threads=threads,
+            max_length=max_length,
         )
 
     @cached_property
@@ -202,13 +171,34 @@ class OnnxTokenEncoder(LocalTokenEncoder):
         path, _, bundled = locate_onnx_model(str(self._source))
         if bundled is not None:
             return run_as(bundled, path, max_length=self._max_length)
-        size = read_json(path / "config.json", required=True).get("hidden_size")
-        return replace(read_checkpoint(path, max_length=self._max_length), hidden_size=int(size))
+        size = read_json(path / "config.json").get("hidden_size")
+        return replace(read_checkpoint(path, max_length=self._max_length), hidden_size=size)
+
+    def _check_files(self) -> None:
+        path, _, bundled = locate_onnx_model(str(self._source))
+        if bundled is not None:
+            check_files(bundled, path)
+
+
+class OnnxReranker(_OnnxModel["OnnxCrossEncoder"], PairReranker["OnnxCrossEncoder"]):
+    """A cross-encoder with one output, or with two: not relevant and relevant."""
+
+    default_model = MS_MARCO_MINILM.name
+
+    def _load(self) -> "OnnxCrossEncoder":
+        from inference.local.onnx_models import OnnxCrossEncoder  # noqa: PLC0415
+
+        self._check_files()
+        return OnnxCrossEncoder(self._checkpoint, self._placement)
+
+
+class OnnxTokenEncoder(_OnnxModel["OnnxTokenStates"], LocalTokenEncoder):
+    """A BERT whose first output is the last hidden state of each token."""
+
+    default_model = ANSWERAI_COLBERT.name
 
     def _load(self) -> "OnnxTokenStates":
         from inference.local.onnx_models import OnnxTokenStates  # noqa: PLC0415
 
-        path, _, bundled = locate_onnx_model(str(self._source))
-        if bundled is not None:
-            check_files(bundled, path)
+        self._check_files()
         return OnnxTokenStates(self._checkpoint, self._placement)

@@ -83,8 +83,7 @@ SECOND_HIGH_CONFIDENCE = 0.85
 MULTILINGUAL_HIGH_CONFIDENCE, MULTILINGUAL_LOW_CONFIDENCE = 0.85, 0.35
 #: The same where an answer is chosen among sections: there confidence is how often the first
 #: citation is right, and not only whether there is an answer.
-SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE = 0.75, 0.1
-
+SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE = 0.78, 0.1
 
 #: Coefficients of the logistic regression.
 NEARNESS_WEIGHT, BACKGROUND_WEIGHT, COVERAGE_WEIGHT, NAMES_WEIGHT = 7.5, 5.75, 8.0, -2.5
@@ -99,18 +98,14 @@ SENTENCE_NAMES_WEIGHT, SENTENCE_BIAS = -0.6, -5.05
 #: How much nearer a model of many languages takes texts to be that are in the question's language,
 #: those that answer it and others alike.
 LANGUAGE_NEARNESS = 0.45
-#: The same for what a model of many languages compared: that there is an answer does not say that
-#: the first quotation is it.
-MULTILINGUAL_HIGH_CONFIDENCE, MULTILINGUAL_LOW_CONFIDENCE = 0.85, 0.35
 #: The same where an answer is chosen among sections: by how far the best one stands out of all and
-#: is ahead of the next one, by a reranker and by the similarity of its passage. Fitted in
-#: docs/decisions/0086.
-SECTION_SCORE_WEIGHT, SECTION_LEAD_WEIGHT = 0.4, 0.75
-SECTION_READING_WEIGHT, SECTION_NEARNESS_WEIGHT, SECTION_BIAS = 0.6, 0.55, -4.45
+#: is ahead of the next one, and by the similarity of its passage. Fitted in docs/decisions/0086.
+SECTION_SCORE_WEIGHT, SECTION_LEAD_WEIGHT = 0.44, 0.64
+SECTION_NEARNESS_WEIGHT, SECTION_BIAS = 0.76, -4.66
 #: A greater lead says nothing more.
 MAX_LEAD = 4.0
-#: What is taken for the reading and the nearness where no model told them.
-USUAL_READING, USUAL_NEARNESS = 0.7, 1.2
+#: What is taken for the nearness where no model told it.
+USUAL_NEARNESS = 1.2
 #: What speaks against an answer without anything of the kind that the question asks for.
 LACKS_KIND_WEIGHT = -2.5
 #: The same where no embedding model could tell.
@@ -128,7 +123,7 @@ class Evidence:
     answers best, None where sentences were not compared; then `coverage` is of its passage.
     `section_score` is how far the best section stands out of all that were found, and
     `section_lead` how far it is ahead of the next one, in standard deviations, None where no
-    sections were compared; `reading` is what a reranker makes of it, None without one.
+    sections were compared.
     `coverage` is the IDF-weighted share (0..1) of the question's `terms` that the best passage
     contains, and `missing_names` the share of its names and numbers that it does not. `is_foreign`:
     the passage is in another language than the question. `is_multilingual`: the embedding model was
@@ -147,7 +142,6 @@ class Evidence:
     is_multilingual: bool = False
     section_score: float | None = None
     section_lead: float = 0.0
-    reading: float | None = None
     lacks_kind: bool = False
     is_extreme: bool = False
     is_second: bool = False
@@ -178,8 +172,6 @@ def judge_confidence(evidence: Evidence) -> Confidence:
     """Whether the passages contain an answer for sure, perhaps, or none."""
     confidence = answer_confidence(evidence)
     high, low = HIGH_CONFIDENCE, LOW_CONFIDENCE
-    if evidence.is_extreme:
-        return "high"
     if evidence.section_score is not None:
         high, low = SECTION_HIGH_CONFIDENCE, SECTION_LOW_CONFIDENCE
     elif evidence.is_second:
@@ -202,12 +194,10 @@ def answer_confidence(evidence: Evidence) -> float:
     if evidence.is_extreme:
         return 1.0
     if evidence.section_score is not None:
-        reading = USUAL_READING if evidence.reading is None else evidence.reading
         nearness = USUAL_NEARNESS if evidence.nearness is None else evidence.nearness
         logit = (
             SECTION_SCORE_WEIGHT * evidence.section_score
             + SECTION_LEAD_WEIGHT * min(evidence.section_lead, MAX_LEAD)
-            + SECTION_READING_WEIGHT * reading
             + SECTION_NEARNESS_WEIGHT * nearness
             + SECTION_BIAS
         )

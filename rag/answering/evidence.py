@@ -22,7 +22,7 @@ from documents.models import Chunk, EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import InferenceError
 from inference.model_languages import EVERY
-from rag.answering.answer_types import asked_kind
+from rag.answering.answer_types import AnswerKind, asked_kind
 from rag.answering.answerability import (
     FOREIGN_COVERAGE,
     Evidence,
@@ -37,6 +37,8 @@ from rag.answering.extractive import ExtractiveAnswer, extract_answer, quote_sec
 from rag.answering.passage_ranking import favour_tables, rank_passages
 from rag.answering.reader import Reader, find_reader
 from rag.answering.section_ranking import (
+    READING_WEIGHT,
+    USUAL_READING,
     RankedSection,
     by_best_section,
     rank_sections,
@@ -172,7 +174,7 @@ def find_passages(
     evidence = _evidence(result, passages, terms)
     if sections:
         is_extreme = bool(rows) and asked_extreme(query) is not None
-        evidence = _with_sections(evidence, query, sections, asked_in, is_extreme=is_extreme)
+        evidence = _with_sections(evidence, sections, kind, is_extreme=is_extreme)
     return FoundPassages(result, passages, evidence, tuple(sections), reader)
 
 
@@ -205,20 +207,18 @@ def _compare_tokens(query: str, passages: Sequence[Passage]) -> dict[int, TokenM
 
 def _with_sections(
     evidence: Evidence,
-    query: str,
     sections: Sequence[RankedSection],
-    asked_in: str,
+    kind: AnswerKind | None,
     *,
     is_extreme: bool,
 ) -> Evidence:
     """The evidence with that of the best section."""
     best, *others = sections
-    kind = asked_kind(query, language=asked_in)
+    unread = READING_WEIGHT * USUAL_READING if best.reading is None else 0.0
     return replace(
         evidence,
-        section_score=best.score,
+        section_score=best.score + unread,
         section_lead=best.score - others[0].score if others else best.score,
-        reading=best.reading,
         nearness=best.nearness,
         lacks_kind=kind is not None and not best.holds(kind),
         is_extreme=is_extreme,

@@ -25,7 +25,9 @@ MAX_READ_SECTIONS = 8
 SECTION_WEIGHT, PASSAGE_WEIGHT = 1.0, 0.3
 SEARCH_WEIGHT, NEARNESS_WEIGHT, TITLE_WEIGHT = 0.25, 0.2, 0.2
 #: Weight of a reading, 0 for an unrelated section and 1 for a usual answer.
-READING_WEIGHT = 0.8
+READING_WEIGHT = 1.2
+#: A reranker's reading of the best section, as a rule.
+USUAL_READING = 0.7
 #: What a section gains that has the row of a table that is asked for.
 TABLE_WEIGHT = 4.0
 

@@ -308,10 +308,10 @@ def compared(**values: Any) -> Evidence:
 
 
 def test_a_section_that_stands_out_is_sure_to_answer() -> None:
-    outstanding = compared(section_score=8.0, section_lead=3.0, reading=1.5, nearness=1.4)
+    outstanding = compared(section_score=8.0, section_lead=3.0, nearness=1.4)
     assert judge_confidence(outstanding) == "high"
     assert judge_confidence(replace(outstanding, section_lead=0.2, section_score=5.0)) == "low"
-    unrelated = compared(section_score=2.5, section_lead=0.3, reading=0.0, nearness=0.9)
+    unrelated = compared(section_score=2.5, section_lead=0.3, nearness=0.9)
     assert judge_confidence(unrelated) == "none"
 
 
@@ -321,7 +321,7 @@ def test_what_models_did_not_tell_is_taken_for_usual() -> None:
 
 
 def test_what_is_not_of_the_kind_that_is_asked_for_is_no_answer() -> None:
-    near = compared(section_score=8.0, section_lead=3.0, reading=1.5, nearness=1.4)
+    near = compared(section_score=8.0, section_lead=3.0, nearness=1.4)
     assert judge_confidence(replace(near, lacks_kind=True)) != "high"
 
 
