@@ -19,7 +19,7 @@ from accounts.api_keys import KeyLimited
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
 from common.options.drf import OptionsSerializer
-from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
+from common.serializers import ReadOnlyModelSerializer, SlugsField, StrictSerializer, TextField
 from rag.answer_stream import answer_response
 from rag.context import context_of_view
 from rag.events import Citation, Confidence, Done, Event, Metadata, Retrieval, answer_text
@@ -60,10 +60,8 @@ class ChatInput(OptionsSerializer):
     options = RetrievalOptions
 
     message = TextField(max_length=MAX_QUESTION_CHARACTERS, help_text="The question.")
-    collections = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
+    collections = SlugsField(
         required=False,
-        max_length=100,
         help_text="Slugs of collections. Default: those of the conversation, or all that you may"
         " see.",
     )

@@ -15,7 +15,7 @@ from rest_framework.settings import api_settings
 from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, etag, idempotent
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
-from common.serializers import StrictSerializer, TextField
+from common.serializers import SlugsField, StrictSerializer, TextField
 from rag.answer_stream import answer_response
 from rag.api.chat import MAX_TURNS, AnswerSerializer, ChatTurnInput, answer_object
 from rag.context import context_of_view
@@ -45,10 +45,8 @@ class PipelineRunInput(StrictSerializer):
     """A question to a pipeline."""
 
     question = TextField(max_length=MAX_QUESTION_CHARACTERS)
-    collections = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
+    collections = SlugsField(
         required=False,
-        max_length=100,
         help_text="Slugs of collections that its tools see. Default: all that you may see.",
     )
     filter = FilterField(
