@@ -66,8 +66,9 @@ def _sources(domain: str) -> Iterator[Path]:
         yield from (ROOT / "static" / "js").rglob("*.js")
         return
     yield from (ROOT / "templates").rglob("*.html")
-    for app in ROOT.glob("*/apps.py"):
-        for path in app.parent.rglob("*.py"):
+    apps = [app.parent for app in ROOT.glob("*/apps.py")]
+    for folder in (*apps, ROOT / "reading"):  # which is no app
+        for path in folder.rglob("*.py"):
             if not {"tests", "migrations"}.intersection(path.relative_to(ROOT).parts):
                 yield path
 
