@@ -66,9 +66,8 @@ def _sources(domain: str) -> Iterator[Path]:
         yield from (ROOT / "static" / "js").rglob("*.js")
         return
     yield from (ROOT / "templates").rglob("*.html")
-    apps = [app.parent for app in ROOT.glob("*/apps.py")]
-    for folder in (*apps, ROOT / "reading"):  # which is no app
-        for path in folder.rglob("*.py"):
+    for app in (*ROOT.glob("*/apps.py"), ROOT / "reading" / "__init__.py"):
+        for path in app.parent.rglob("*.py"):
             if not {"tests", "migrations"}.intersection(path.relative_to(ROOT).parts):
                 yield path
 

@@ -139,7 +139,7 @@ def check_options(name: str, given: Mapping[str, Any]) -> dict[str, int]:
     kind = CHUNKERS.get(name)
     if kind is None:
         raise InvalidInput(
-            gettext("There is no chunker “{name}”. Choose one of: {names}.").format(
+            gettext("There is no chunker “{name}”. Use {names}.").format(
                 name=name, names=", ".join(CHUNKERS)
             ),
             field="chunker",

@@ -30,7 +30,7 @@ def test_the_names_are_known() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match="one of: auto, recursive, markdown, code"):
+    with pytest.raises(InvalidInput, match="Use auto, recursive, markdown, code"):
         get_chunker("clever", counter=minilm())
 
 
