@@ -17,14 +17,13 @@ from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
 from common.options import option_fields
 from common.options.drf import OptionsSerializer, serializer_field
-from common.serializers import SlugsField, StrictSerializer, TextField
+from common.serializers import TextField
 from rag.answer_stream import answer_response
-from rag.api.chat import MAX_TURNS, AnswerSerializer, ChatTurnInput, answer_object
+from rag.api.chat import AnswerInput, AnswerSerializer, answer_object
 from rag.context import context_of_view
 from rag.models import Pipeline, Trace
 from rag.pipelines.definition import (
     MAX_ID_CHARACTERS,
-    MAX_PROMPT_CHARACTERS,
     MAX_QUESTION_CHARACTERS,
     NODE_TYPES,
     Definition,
@@ -37,48 +36,15 @@ from rag.pipelines.definition import (
 from rag.services import pipelines as services
 from rag.services.conversations import parse_history
 from rag.services.traces import MAX_DAYS
-from search.api.inputs import FilterField
 
 examples = load_examples("rag.api")
 
 
 @extend_schema_serializer(component_name="PipelineRun")
-class PipelineRunInput(StrictSerializer):
+class PipelineRunInput(AnswerInput):
     """A question to a pipeline."""
 
     question = TextField(max_length=MAX_QUESTION_CHARACTERS)
-    collections = SlugsField(
-        required=False,
-        help_text="Slugs of collections that its tools see. Default: all that you may see.",
-    )
-    filter = FilterField(
-        required=False, help_text="What passages must be like, in the language of searches."
-    )
-    history = serializers.ListField(
-        child=ChatTurnInput(),
-        required=False,
-        max_length=MAX_TURNS,
-        help_text="What was said before, oldest first.",
-    )
-    model = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=200,
-        help_text="A chat model of `GET /models/`, for nodes that name none. Default: the site's.",
-    )
-    system_prompt = TextField(
-        required=False,
-        max_length=MAX_PROMPT_CHARACTERS,
-        help_text="What you demand of the answer, behind the prompts of the nodes that write it.",
-    )
-    language = TextField(
-        required=False,
-        max_length=40,
-        help_text="What the answer is written in, such as `German`, `de`, or of code `Python`.",
-    )
-    stream = serializers.BooleanField(
-        default=True, help_text="Events as they come; false: one JSON object at the end."
-    )
 
 
 class TraceParameters(ListParameters):
