@@ -65,8 +65,8 @@ def read_part(
             known=", ".join(names), cure=cure(name)
         )
         faults.add(_join(path, name), message.rstrip())
-        del given[name]
-    given |= parts
+    taken = option_fields(model).keys() & set(names)
+    given = {name: each for name, each in given.items() if name in taken} | parts
     try:
         return model.model_validate(given)
     except ValidationError as error:
@@ -241,6 +241,11 @@ def parse_definition(value: Any, *, site: SiteCapabilities = ANY_SITE) -> Defini
     return definition.model_copy(update={"name": definition.name or definition.id})
 
 
+_ALL_FIELDS = tuple(
+    dict.fromkeys(name for kind in NODE_TYPES.values() for name in kind.field_names())
+)
+
+
 def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) -> Node:
     """Read one of `nodes`; faults are added to `faults`."""
     type_name = value.get("type") if isinstance(value, Mapping) else None
@@ -253,10 +258,11 @@ def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) 
             ),
         )
     parts: dict[str, Any] = {"type": type_name if kind else ""}
-    names = (kind or Node).field_names()
+    # Of an unknown type any field may be meant.
+    names = kind.field_names() if kind else _ALL_FIELDS
     if "model" in names and isinstance(value, Mapping) and value.get("model") is not None:
         parts["model"] = read_part(ModelOptions, value["model"], f"{path}.model", faults)
-    if "workers" in names:
+    if kind is CoordinatorNode:
         parts["workers"] = tuple(
             read_part(Worker, worker, f"{path}.workers.{at}", faults)
             for at, worker in enumerate(_entries(value, "workers", path, faults))

@@ -141,7 +141,7 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
             "id": "My pipeline",
             "colour": "red",
             "nodes": [
-                {"id": "a", "type": "wizard"},
+                {"id": "a", "type": "wizard", "threshold": 1},
                 {"id": "b", "type": "gate"},
                 {"id": "b", "type": "llm", "tools": ["x"]},
                 {"id": "9", "type": "worker", "max_iter": 0, "tools": ["rm"]},
