@@ -85,6 +85,15 @@ def _invalid_cursor() -> InvalidInput:
 MAX_REPORTED_ERRORS = 20
 
 
+class SlugsField(serializers.ListField):
+    """Slugs, such as those of collections."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(
+            **{"child": serializers.SlugField(max_length=63), "max_length": 100, **given}
+        )
+
+
 class HelpfulSerializer(serializers.Serializer[Any]):
     """Input whose errors list the valid choices."""
 

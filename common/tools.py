@@ -13,16 +13,13 @@ from jsonschema.exceptions import best_match
 from pydantic import Field
 
 from common.errors import NotFound, RagsiteError
-from common.options import option_fields
+from common.options import Options, option_fields
 from common.options.schema import json_schema, option_schemas
 from common.text import truncated
 from common.translation import gettext
 
 _MAX_QUOTED_CHARACTERS = 200
 _MAX_CURE_CHARACTERS = 200
-
-#: Argument of a tool's function that takes a model of options: callers give its fields by name.
-OPTIONS = "options"
 
 ToolFamily = Literal["documents", "memory", "graph"]
 
@@ -54,7 +51,7 @@ class Tool:
         for name, parameter in inspect.signature(self.run).parameters.items():
             if name == "scope":
                 continue
-            if name == OPTIONS:
+            if _is_options(hints[name]):
                 properties |= option_schemas(hints[name])
                 fields = option_fields(hints[name]).values()
                 required += [field.name for field in fields if field.is_required]
@@ -74,10 +71,16 @@ class Tool:
     def call(self, scope: Any, arguments: Mapping[str, Any]) -> str:
         """Run it, with arguments that fit `parameters`."""
         given = dict(arguments)
-        if model := get_type_hints(self.run).get(OPTIONS):
-            names = given.keys() & option_fields(model).keys()
-            given[OPTIONS] = model(**{name: _whole(given.pop(name)) for name in names})
+        for argument, model in get_type_hints(self.run).items():
+            if _is_options(model):
+                names = given.keys() & option_fields(model).keys()
+                given[argument] = model(**{name: _whole(given.pop(name)) for name in names})
         return self.run(scope=scope, **given)
+
+
+def _is_options(hint: Any) -> bool:
+    """Whether callers of a tool give the fields of this argument by name."""
+    return isinstance(hint, type) and issubclass(hint, Options)
 
 
 def _whole(value: Any) -> Any:

@@ -25,6 +25,7 @@ from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
 from documents.services.document_update import MAX_TITLE_CHARACTERS
 from inference.model_registry import rerankers
 from reading.chunkers import CHUNKERS
+from reading.chunkers.options import ChunkerOptions
 
 ACCESS_HELP = gettext_lazy("Nobody ticked: everybody in the workspace.")
 
@@ -96,21 +97,6 @@ GRAPH_CHOICES = [
     ),
     (Collection.Graph.OFF, gettext_lazy("Off: nothing is read, and what was is forgotten")),
 ]
-_OPTION = re.compile(r"(\w+)\s*=\s*(-?\d{1,9})")
-
-
-class ChunkerOptionsField(WrittenField):
-    """Options as people write them, `max_tokens=200 overlap=20`, as a mapping."""
-
-    def parse(self, text: str) -> dict[str, int]:
-        if _OPTION.sub("", text).strip(" ,;\n\r\t"):
-            raise InvalidInput(
-                gettext("Write options as name=number, such as max_tokens=200 overlap=20.")
-            )
-        return {name: int(number) for name, number in _OPTION.findall(text)}
-
-    def write(self, value: dict[str, Any]) -> str:
-        return " ".join(f"{name}={number}" for name, number in value.items())
 
 
 class FacetsField(WrittenField):
@@ -172,11 +158,10 @@ class CollectionChangeForm(forms.Form):
         required=False,
         help_text=gettext_lazy("How documents become passages. “auto” suits most."),
     )
-    chunker_options = ChunkerOptionsField(
+    chunker_options = OptionsField(
+        ChunkerOptions,
         label=gettext_lazy("Options of the cutting"),
         max_length=200,
-        required=False,
-        empty_value="",
         help_text=gettext_lazy(
             "Such as “max_tokens=200 overlap=20”. Left empty, its own defaults."
         ),

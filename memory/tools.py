@@ -19,8 +19,8 @@ from common.tools import between, nonempty, tools_by_name
 from memory import services
 from memory.fact_keys import fact_key
 from memory.models import Fact
+from memory.options import MAX_QUERY_CHARACTERS
 from memory.scopes import UserScope
-from memory.services.search import MAX_QUERY_CHARACTERS
 
 FactKey = Annotated[
     str, nonempty("What the fact is about, in snake_case, such as favourite_color.")

@@ -66,7 +66,7 @@ def _sources(domain: str) -> Iterator[Path]:
         yield from (ROOT / "static" / "js").rglob("*.js")
         return
     yield from (ROOT / "templates").rglob("*.html")
-    for app in ROOT.glob("*/apps.py"):
+    for app in (*ROOT.glob("*/apps.py"), ROOT / "reading" / "__init__.py"):
         for path in app.parent.rglob("*.py"):
             if not {"tests", "migrations"}.intersection(path.relative_to(ROOT).parts):
                 yield path

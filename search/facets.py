@@ -29,7 +29,7 @@ from search.filters import (
 from search.filters import sql as filters_sql
 from search.filters.sql import DATE_KEYS, elements_path
 from search.filters.tree import METADATA, Field, Operator, parse_field
-from search.query_options import SearchQuery
+from search.query_options import MAX_FACETS, SearchQuery
 from search.ranked_results import RankedResults, rank_results
 from search.results import Facet, Mode, Scope
 from search.retrieval.scope_facts import ScopeFacts, read_scope_facts
@@ -151,7 +151,6 @@ def value_text(value: Value) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-MAX_FACETS = 10
 MAX_VALUES = 50
 #: Selects the built-in facets and those that the collections define, or else the most selective
 #: metadata fields.

@@ -17,7 +17,7 @@ from common.text import whole_number
 from common.web import cached_reverse
 from search.filters import And, FilterError, Node, read_filter, to_text
 from search.query import MAX_QUERY_CHARACTERS
-from search.query_options import SearchQuery
+from search.query_options import ScopeOptions, SearchQuery
 
 #: A page has dozens of URLs with the same question.
 _quoted = lru_cache(maxsize=1000)(quote_plus)
@@ -30,7 +30,7 @@ MAX_UNKNOWN = 5
 MAX_ADDRESS = 6000
 
 
-class SearchState(SearchQuery):
+class SearchState(ScopeOptions, SearchQuery):
     """State of the search page, all of it in its query string.
 
     `page` counts from 1. `unknown` are unrecognised parameters, which the page reports.
@@ -38,8 +38,6 @@ class SearchState(SearchQuery):
 
     q: str = Field(default="", max_length=MAX_QUERY_CHARACTERS)
     group: bool = True
-    collections: tuple[str, ...] = Field(default=(), alias="collection")
-    types: tuple[str, ...] = Field(default=(), alias="type")
     filter: str = ""
     explain: bool = False
     page: int = 1

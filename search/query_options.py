@@ -11,17 +11,18 @@ from typing import Annotated, Any, Self
 import numpy as np
 from django.utils.translation import gettext
 from numpy.typing import NDArray
-from pydantic import Field, PlainValidator, model_validator
+from pydantic import Field, PlainValidator, SkipValidation, model_validator
 
 from accounts.models import User, Workspace
 from accounts.services import GROUPS_OF_USER, principals
 from common.errors import InvalidInput, NotFound
 from common.fusion_options import FusionMethod, FusionOptions
-from common.options import FLAT, INTERNAL
+from common.options import FLAT, INTERNAL, Options
 from common.sql import CompiledQuery, fetch_prepared
 from documents.models import Collection
 from documents.spaces import OPTION_BOUNDS
 from search.filters import ALL, Node, all_of, metadata_filter, one_of, read_filter
+from search.filters.tree import MAX_PATH_CHARACTERS
 from search.filters.tree import Field as FilteredField
 from search.query import MAX_QUERY_CHARACTERS, Query, QueryError, parse_query
 from search.reranking import DEFAULT_RERANK_DEPTH, MAX_RERANK_DEPTH, RERANK_DEPTH
@@ -29,6 +30,7 @@ from search.results import VERSIONS, Expansion, Mode, Scope, Sort, Versions
 
 MAX_K = 100
 MAX_OFFSET = 1000
+MAX_FACETS = 10
 
 
 def _checked_vector(given: Any) -> NDArray[np.float32] | None:
@@ -191,6 +193,63 @@ class SearchQuery(RetrievalOptions):
             return parse_query(self.q)
         except QueryError as error:
             raise InvalidInput(str(error), field="q") from error
+
+
+class ScopeOptions(Options):
+    """Which documents are searched."""
+
+    collections: tuple[str, ...] = Field(
+        default=(),
+        alias="collection",
+        max_length=100,
+        description="Slugs of collections. Default: all that you may see.",
+    )
+    types: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = Field(
+        default=(),
+        alias="type",
+        max_length=100,
+        description="Media types, such as `application/pdf`. Default: all.",
+    )
+    #: The parser of filters has its own errors.
+    filter: SkipValidation[str | Mapping[str, Any] | None] = Field(
+        default=None,
+        description="What hits must be like, as JSON or as text:"
+        ' `{"year": {"$gte": 2020}, "language": "de"}` or `year>=2020; lang=de`.',
+    )
+    versions: Versions = Field(
+        default="current", description="`all` finds superseded versions of documents too."
+    )
+
+    def scope(self, *, user: Any, workspace: Workspace) -> Scope:
+        """What `user` may see of it. Raises NotFound and FilterError."""
+        return scope_for(
+            user=user,
+            workspace=workspace,
+            collections=self.collections,
+            filter=self.filter,
+            media_types=self.types,
+            versions=self.versions,
+        )
+
+
+class PageOptions(Options):
+    """Which hits of a search are listed, and with what."""
+
+    k: int = Field(default=10, ge=1, le=MAX_K, description="Hits a page, at most.")
+    offset: int = Field(default=0, ge=0, le=MAX_OFFSET, description="Hits to pass over.")
+    facets: tuple[Annotated[str, Field(min_length=1, max_length=MAX_PATH_CHARACTERS)], ...] = Field(
+        default=(),
+        alias="facet",
+        max_length=MAX_FACETS,
+        description="Fields whose values to count: `collection`, `media_type`, `language`, `origin`"
+        " (site or folder), `dated` (by year), any of the metadata. `*`: all of these, of the"
+        " metadata those that the collections chose, or else the most telling. What the filter"
+        " picks of such a field (`author=knuth`, `lang=de,fr`) does not hide its other values.",
+    )
+
+
+class SearchRequest(PageOptions, ScopeOptions, SearchQuery):
+    """All options of a request for hits."""
 
 
 _SITE = "SELECT slug, id FROM documents_collection WHERE workspace_id = %s::bigint"

@@ -41,21 +41,9 @@ from search.presentation import (
     similar_origin,
 )
 from search.query_options import scope_for
-from search.results import Hit, Scope
+from search.results import Hit
 from search.services import save_search, search, update_saved_search
 from search.similar import similar_documents, similar_passages
-
-
-def page_scope(request: HttpRequest, workspace: Workspace, state: SearchState) -> Scope:
-    """The scope of the page's state. Raises NotFound and FilterError."""
-    return scope_for(
-        user=request.user,
-        workspace=workspace,
-        collections=state.collections,
-        filter=state.filter,
-        media_types=state.types,
-    )
-
 
 #: Together and by hand: put together from querysets, they took longer than the page's hits.
 _JUDGED = """
@@ -186,7 +174,7 @@ def search_page(request: HttpRequest) -> HttpResponse:
 
 
 def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> dict[str, Any]:
-    scope = page_scope(request, workspace, state)
+    scope = state.scope(user=request.user, workspace=workspace)
     result = search(
         state,
         scope=scope,
@@ -234,7 +222,7 @@ def facet_choices(request: HttpRequest) -> HttpResponse:
     name = request.GET.get("facet", "")
     values = facet_values(
         state.q,
-        scope=page_scope(request, workspace, state),
+        scope=state.scope(user=request.user, workspace=workspace),
         facet=name,
         prefix=request.GET.get("prefix", "").replace("\0", "")[:MAX_PREFIX_CHARACTERS],
         mode=state.mode,
@@ -256,7 +244,7 @@ def export_page(request: HttpRequest) -> HttpResponseBase:
         return request.build_absolute_uri(passage_url(hit))
 
     kind = request.GET.get("as", "csv")
-    scope = page_scope(request, workspace, state)
+    scope = state.scope(user=request.user, workspace=workspace)
     return download(export_hits(state, scope=scope, kind=kind, link=link), kind=kind)
 
 

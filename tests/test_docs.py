@@ -11,9 +11,11 @@ import pytest
 from django.core.management import get_commands
 
 import inference.backends
+from common.options import option_fields
 from ragsite.bootstrap import OWN_APPS
 from ragsite.environment import SIGN_IN
 from reading.chunkers import CHUNKERS
+from reading.chunkers.options import ChunkerOptions
 from reading.parsers import ParseError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,8 +67,14 @@ def test_every_chunker_is_described_with_its_options(chunker: str) -> None:
     described = {
         (row[1], row[2], row[3]) for row in rows if len(row) == 4 and f"`{chunker}`" in row[0]
     }
-    options = CHUNKERS[chunker].options
-    assert described == {(f"`{each.name}`", str(each.default), each.help) for each in options}
+    meanings = {
+        name: option.description.partition(" Default:")[0]
+        for name, option in option_fields(ChunkerOptions).items()
+    }
+    assert described == {
+        (f"`{name}`", str(default), meanings[name])
+        for name, default in CHUNKERS[chunker].defaults.items()
+    }
 
 
 def test_every_system_check_is_described() -> None:

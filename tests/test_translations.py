@@ -207,7 +207,6 @@ ENGLISH_ONLY = {
     "documents/catalogue/database.py",
     "documents/catalogue/ddl.py",
     "reading/chunkers/__init__.py",
-    "reading/chunkers/base.py",
     "reading/chunkers/strategies.py",
     "documents/ingestion/items.py",
     "documents/ingestion/pipeline.py",

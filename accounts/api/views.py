@@ -17,7 +17,7 @@ from accounts.models import ApiKey, Change, Scope
 from common.api import ErrorSerializer
 from common.errors import NotFound
 from common.openapi import load_examples
-from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer
+from common.serializers import MAX_ID, ReadOnlyModelSerializer, SlugsField, StrictSerializer
 
 examples = load_examples("accounts.api")
 
@@ -40,8 +40,7 @@ class NewKeyInput(StrictSerializer):
     expires_at = serializers.DateTimeField(
         required=False, allow_null=True, help_text="When it ends. Without it, never."
     )
-    collections = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
+    collections = SlugsField(
         required=False,
         max_length=1_000,
         help_text="Slugs of the only collections that it opens. Without, or empty: all.",

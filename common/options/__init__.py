@@ -48,7 +48,7 @@ class Options(BaseModel):
         try:
             super().__init__(**given)
         except ValidationError as error:
-            raise invalid_input(error, type(self)) from error
+            raise invalid_inputs(error, type(self))[0] from error
 
     # As of `RootModel`: `model_validate` and nested models do not go by it.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -71,7 +71,7 @@ class Options(BaseModel):
         try:
             return cls.model_validate(given)
         except (InvalidInput, ValidationError) as error:
-            known = error if isinstance(error, InvalidInput) else invalid_input(error, cls)
+            known = error if isinstance(error, InvalidInput) else invalid_inputs(error, cls)[0]
             field = ".".join(filter(None, (at, known.field)))
             raise InvalidInput(str(known), field=field) from error
 
@@ -81,7 +81,7 @@ class Options(BaseModel):
         try:
             return cls.model_validate(given, strict=False)
         except ValidationError as error:
-            raise invalid_input(error, cls) from error
+            raise invalid_inputs(error, cls)[0] from error
 
     def given(self) -> dict[str, Any]:
         """The options that were given and are not None, by their names at the doors."""
@@ -232,12 +232,15 @@ def _read_type(name: str, hint: Any, metadata: Sequence[Any]) -> dict[str, Any]:
     return {"kind": hint if isinstance(hint, type) else object, **bounds}
 
 
-def invalid_input(error: ValidationError, model: type[BaseModel]) -> InvalidInput:
-    """pydantic's first error in our words, with the path of the value as `field`."""
-    first = error.errors(include_url=False)[0]
+def invalid_inputs(error: ValidationError, model: type[BaseModel]) -> list[InvalidInput]:
+    """pydantic's errors in our words, with the paths of the values as `field`."""
+    return [_invalid_input(each, model) for each in error.errors(include_url=False)]
+
+
+def _invalid_input(error: Mapping[str, Any], model: type[BaseModel]) -> InvalidInput:
     path: list[str] = []
     option: OptionField | None = None
-    for part in map(str, first["loc"]):
+    for part in map(str, error["loc"]):
         if option is not None and issubclass(option.kind, Options):
             model, option = option.kind, None
         if option is not None:
@@ -248,17 +251,19 @@ def invalid_input(error: ValidationError, model: type[BaseModel]) -> InvalidInpu
         path.append((info and info.alias) or part)
         option = option_fields(model).get(path[-1])
     names = ", ".join(option_fields(model))
-    match first["type"]:
+    match error["type"]:
         case "extra_forbidden":
             message = gettext("There is no option “{name}”. There are: {names}.")
         case "model_type":
             message = gettext("These options are an object of {names}.")
         case "missing" | "string_too_short":
             message = gettext("{name} is missing.")
+        case "value_error":
+            return InvalidInput(str(error["ctx"]["error"]), field=".".join(path))
         case kind if option is not None:
-            return InvalidInput(_value_error(option, kind, first), field=".".join(path))
+            return InvalidInput(_value_error(option, kind, error), field=".".join(path))
         case _:
-            message = str(first["msg"]).replace("{", "{{").replace("}", "}}")
+            message = str(error["msg"]).replace("{", "{{").replace("}", "}}")
     name = path[-1] if path else ""
     return InvalidInput(message.format(name=name, names=names), field=".".join(path))
 
@@ -277,6 +282,10 @@ def _value_error(option: OptionField, kind: str, error: Mapping[str, Any]) -> st
             name=option.name,
             length=format_number(len(given)),
             limit=format_number(option.max_length or 0),
+        )
+    if kind == "too_long":
+        return gettext("The list has {length} entries; the limit is {most}.").format(
+            length=format_number(len(given)), most=format_number(option.max_length or 0)
         )
     if kind.endswith("_type") and option.kind in _KIND_ERRORS:
         return gettext(_KIND_ERRORS[option.kind]).format(name=option.name)

@@ -13,8 +13,8 @@ def add_options(
     """Add an argument `--rrf-k` for each option of the model, or `only` for some. They are read
     by `model.pick(options)`, which checks bounds.
 
-    `parser` is a parser or a group of one. An option that may be left open and is a switch gets
-    `--rerank` and `--no-rerank`.
+    `parser` is a parser or a group of one. A name of one letter gets one dash. An
+    option that may be left open and is a switch gets `--rerank` and `--no-rerank`.
     """
     for name, option in flat_options(model, skip=skip).items():
         if only and name not in only:
@@ -32,4 +32,4 @@ def add_options(
             given |= {"action": "append", "default": []}
         else:
             given["type"] = option.kind
-        parser.add_argument(f"--{name.replace('_', '-')}", **given)
+        parser.add_argument(f"{'--'[: len(name)]}{name.replace('_', '-')}", **given)

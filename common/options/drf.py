@@ -6,7 +6,7 @@ from django.utils.functional import lazy
 from rest_framework import serializers
 
 from common import bounded_json
-from common.options import OptionField, Options, nested_options
+from common.options import OptionField, Options, nested_options, option_fields
 from common.serializers import StrictSerializer
 
 Field = serializers.Field[Any, Any, Any, Any]
@@ -23,7 +23,8 @@ class MappingField(serializers.DictField):
 
 class OptionsSerializer(StrictSerializer):
     """Input with the options of a model besides its own fields, which go before an option of the
-    same name. Values are checked by the fields, and what they do not know of by the model.
+    same name and have its description, if none of their own. Values are checked by the fields, and
+    what they do not know of by the model.
 
     None leaves an option open: it need not be given. Only a switch may be null.
     """
@@ -36,6 +37,9 @@ class OptionsSerializer(StrictSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         own = super().get_fields()
+        for name, option in option_fields(self.options).items():
+            if name in own and own[name].help_text is None:
+                own[name].help_text = option.description
         made = {
             name: own.pop(name, None) or serializer_field(option, has_default=self.has_defaults)
             for name, option in nested_options(self.options, skip=self.skip).items()

@@ -16,6 +16,8 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from common.admin import LargeTableAdmin, counted, link_to, link_to_list
+from common.errors import InvalidInput
+from common.options.forms import OptionsField
 from common.translation import format_number
 from common.web import errors_as_messages
 from documents import services
@@ -23,7 +25,6 @@ from documents.admin.content import ContentAdmin, download_export
 from documents.forms import (
     CHUNKER_CHOICES,
     GRAPH_CHOICES,
-    ChunkerOptionsField,
     FacetsField,
     fusion_field,
     reranker_choices,
@@ -36,7 +37,7 @@ from documents.models import (
     IngestionRun,
 )
 from reading.chunkers import check_options
-from reading.chunkers.base import ChunkerError
+from reading.chunkers.options import ChunkerOptions
 
 #: Documents that one action may read again.
 MAX_REPROCESSED_DOCUMENTS = 20_000
@@ -58,10 +59,9 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         widget=UnfoldAdminSelectWidget,
         help_text=gettext_lazy("A change holds for documents when they are next ingested."),
     )
-    chunker_options = ChunkerOptionsField(
+    chunker_options = OptionsField(
+        ChunkerOptions,
         max_length=200,
-        required=False,
-        empty_value="",
         widget=UnfoldAdminTextInputWidget,
         help_text=gettext_lazy(
             "Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults."
@@ -116,7 +116,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         given: dict[str, Any] = super().clean() or self.cleaned_data
         try:
             check_options(given.get("chunker", "auto"), given.get("chunker_options", {}))
-        except ChunkerError as error:
+        except InvalidInput as error:
             self.add_error("chunker_options", str(error))
         return given
 

@@ -28,8 +28,7 @@ from documents.page_images import DEFAULT_WIDTH, WIDTHS
 from documents.run_progress import COUNTERS
 from documents.services import MAX_METADATA_CHARACTERS
 from documents.services.model_languages import run_notes
-from reading.chunkers import CHUNKERS
-from reading.chunkers.base import Option
+from reading.chunkers.options import ChunkerOptions
 
 
 class SpaceSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
@@ -371,30 +370,10 @@ class ItemFilter(ListParameters):
 
 
 @extend_schema_serializer(component_name="ChunkerOptions")
-class ChunkerOptionsInput(StrictSerializer):
+class ChunkerOptionsInput(OptionsSerializer):
     """Options of the chunker. Each chunker takes only its own; tokens are the model's."""
 
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        # Every option by name, then by the chunker that takes it.
-        options: dict[str, dict[str, Option]] = {}
-        for chunker, kind in CHUNKERS.items():
-            for option in kind.options:
-                options.setdefault(option.name, {})[chunker] = option
-        return {name: _option_field(users) for name, users in options.items()}
-
-
-def _option_field(users: dict[str, Option]) -> serializers.IntegerField:
-    option = next(iter(users.values()))
-    by_default: dict[int, list[str]] = {}
-    for chunker, each in users.items():
-        by_default.setdefault(each.default, []).append(chunker)
-    defaults = "; ".join(f"{value} for {', '.join(of)}" for value, of in by_default.items())
-    return serializers.IntegerField(
-        required=False,
-        min_value=option.least,
-        max_value=option.most,
-        help_text=f"{option.help} Default: {defaults}.",
-    )
+    options = ChunkerOptions
 
 
 @extend_schema_serializer(component_name="CollectionChange")

@@ -1,6 +1,6 @@
 """Collections: found, created, changed, deleted, exported and imported."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -23,7 +23,6 @@ from documents.services.model_languages import space_for_languages
 from documents.transfer.exporter import ExportResult, write_export
 from documents.transfer.importer import ExportReader, Importer
 from reading.chunkers import check_options
-from reading.chunkers.base import ChunkerError
 
 MAX_SLUG_CHARACTERS = 63
 
@@ -72,7 +71,7 @@ def create_collection(
         )
     check_slug(slug)
     chosen = CollectionOptions(**options)
-    _check_chunker(chosen.chunker, chosen.chunker_options)
+    check_options(chosen.chunker, chosen.chunker_options)
     try:
         with transaction.atomic():
             made = Collection.objects.create(
@@ -115,14 +114,6 @@ def get_or_create_collection(
         return create_collection(workspace=workspace, name=name, slug=slug, languages=languages)
 
 
-def _check_chunker(chunker: str, chunker_options: Mapping[str, Any]) -> None:
-    try:
-        check_options(chunker, chunker_options)
-    except ChunkerError as error:
-        field = f"chunker_options.{error.option}" if error.option else "chunker"
-        raise InvalidInput(str(error), field=field) from error
-
-
 def update_collection(
     *, collection: Collection, name: str | None = None, **options: Any
 ) -> Collection:
@@ -143,7 +134,7 @@ def update_collection(
         same = given.get("chunker", collection.chunker) == collection.chunker
         given.setdefault("chunker_options", collection.chunker_options if same else {})
         given.setdefault("chunker", collection.chunker)
-        _check_chunker(given["chunker"], given["chunker_options"])
+        check_options(given["chunker"], given["chunker_options"])
     if name is not None and not name.strip():
         raise InvalidInput(gettext("A collection needs a name."), field="name")
     if name is not None:

@@ -592,7 +592,7 @@ def test_a_collection_is_changed_and_its_address_and_space_stay(client: Client) 
         "graph": "llm",
     }
     refused = client.post(page_of(collection, "change"), form)
-    assert "size may be 1 to 100" in refused.content.decode()
+    assert "size must be a whole number from 1 to 100" in refused.content.decode()
     form["chunker_options"] = "size=4 step=2"
     assert client.post(page_of(collection, "change"), form).status_code == 302
     changed = Collection.objects.get()

@@ -6,20 +6,13 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
+from common.options.drf import OptionsSerializer
 from common.serializers import StrictSerializer, TextField
 from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
 from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
-from graph.reading.steps import (
-    DIRECTIONS,
-    GRAINS,
-    MAX_DEPTH,
-    MAX_HOPS,
-    MAX_NAMES,
-    MAX_PAGE,
-    MAX_REACHED,
-    MAX_VERTICES,
-)
+from graph.options import PathOptions, SubgraphOptions, TraversalOptions, WalkOptions
+from graph.reading.steps import MAX_PAGE
 from graph.reading.vertices import KINDS
 from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
 
@@ -41,44 +34,12 @@ def cursor_field() -> TextField:
     )
 
 
-def rels_field() -> serializers.ListField:
-    return serializers.ListField(
-        child=TextField(max_length=MAX_REL_CHARACTERS),
-        required=False,
-        max_length=MAX_NAMES,
-        help_text="Only by these relations; may be repeated. Default: by any.",
-    )
-
-
 def labels_field(meaning: str) -> serializers.ListField:
     return serializers.ListField(
         child=TextField(max_length=MAX_LABEL_CHARACTERS),
         required=False,
         max_length=MAX_LABELS,
         help_text=meaning,
-    )
-
-
-def direction_field() -> serializers.ChoiceField:
-    """Along relations, against them, or both."""
-    return serializers.ChoiceField(
-        choices=DIRECTIONS,
-        default="both",
-        help_text="`out` along relations, from their source to their target; `in` against them.",
-    )
-
-
-def grain_field() -> serializers.ChoiceField:
-    return serializers.ChoiceField(
-        choices=GRAINS,
-        default="document",
-        help_text="Whether what mentions a node is shown as documents or as passages.",
-    )
-
-
-def depth_field(default: int) -> serializers.IntegerField:
-    return serializers.IntegerField(
-        min_value=1, max_value=MAX_DEPTH, default=default, help_text="Steps, at most."
     )
 
 
@@ -211,13 +172,12 @@ class EdgeBody(StrictSerializer):
     replace_props = replace_props_field()
 
 
-class NeighborParameters(WorkspaceParameters):
+class NeighborParameters(OptionsSerializer, WorkspaceParameters):
     """Query string of a node's neighbours."""
 
+    options = WalkOptions
+
     id = id_field("A node, document or passage.")
-    rel = rels_field()
-    direction = direction_field()
-    grain = grain_field()
     limit = serializers.IntegerField(
         min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbours a page."
     )
@@ -235,34 +195,30 @@ class MentionParameters(WorkspaceParameters):
 
 
 @extend_schema_serializer(component_name="GraphTraversalInput")
-class TraversalBody(StrictSerializer):
+class TraversalBody(OptionsSerializer):
     """Start, depth and filters of a traversal."""
 
+    options = TraversalOptions
+
     start = id_field("A node, document or passage.")
-    max_depth = depth_field(2)
-    rel = rels_field()
-    direction = direction_field()
-    grain = grain_field()
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_REACHED, default=1000, help_text="Nodes, at most."
-    )
 
 
 @extend_schema_serializer(component_name="GraphPathInput")
-class PathBody(StrictSerializer):
+class PathBody(OptionsSerializer):
     """Ends, depth and filters of a path."""
+
+    options = PathOptions
 
     source = id_field("A node, document or passage.")  # type: ignore[assignment]
     target = id_field("Another one.")
-    max_depth = depth_field(6)
-    rel = rels_field()
-    direction = direction_field()
-    grain = grain_field()
 
 
 @extend_schema_serializer(component_name="GraphSubgraphInput")
-class SubgraphBody(StrictSerializer):
+class SubgraphBody(OptionsSerializer):
     """Start nodes, distance and filters of a subgraph."""
+
+    options = SubgraphOptions
+    skip = frozenset({"direction"})
 
     id = serializers.ListField(
         child=TextField(max_length=MAX_ASKED_ID),
@@ -270,15 +226,7 @@ class SubgraphBody(StrictSerializer):
         max_length=MAX_IDS,
         help_text="Nodes, documents or passages; may be repeated.",
     )
-    hops = serializers.IntegerField(
-        min_value=0, max_value=MAX_HOPS, default=1, help_text="Steps from any of them, at most."
-    )
-    rel = rels_field()
     label = labels_field("Besides `id` only nodes with one of these labels; may be repeated.")  # type: ignore[assignment]
-    grain = grain_field()
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_VERTICES, default=200, help_text="Nodes, at most."
-    )
     format = serializers.ChoiceField(
         choices=["json", "graphml"],
         default="json",

@@ -9,11 +9,12 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
+from common.options.drf import OptionsSerializer
 from common.serializers import PageParameters, ReadOnlyModelSerializer, StrictSerializer, TextField
 from memory.models import Context, ExtractionItem, Fact, Pruning
+from memory.options import MAX_QUERY_CHARACTERS, InjectionOptions, MemoryQuery
 from memory.retrieval import MODES
 from memory.scopes import MAX_USER_ID_CHARACTERS
-from memory.services.search import MAX_CONTEXT, MAX_FACTS, MAX_QUERY_CHARACTERS, MAX_RESULTS
 from memory.store import MAX_TEXT_BYTES
 
 
@@ -99,8 +100,6 @@ class DatedMessageField(MessageField):
 
 #: A key of 200 letters, each of which takes nine characters in an address and twelve in base 64.
 MAX_FACT_CURSOR = 4000
-#: More than any model reads.
-MAX_INJECTED_TOKENS = 100_000
 #: Beyond the JSON value limit, so that errors are not repeated ten thousand times.
 MAX_MESSAGES = 10_000
 
@@ -174,36 +173,13 @@ class ConversationFilter(PageParameters, MemoryParameters):
     )
 
 
-def _threshold() -> serializers.FloatField:
-    return serializers.FloatField(
-        required=False,
-        min_value=0,
-        max_value=1,
-        help_text="Least relevance, which means the same for every question. Default: the site's.",
-    )
-
-
 @extend_schema_serializer(component_name="MemorySearch")
-class SearchInput(StrictSerializer):
+class SearchInput(OptionsSerializer):
     """A search in a user's memory."""
 
-    query = TextField(max_length=MAX_QUERY_CHARACTERS, help_text="Words or a question.")
-    max_results = serializers.IntegerField(
-        min_value=1, max_value=MAX_RESULTS, default=5, help_text="Hits, at most."
-    )
-    threshold = _threshold()
-    recency = serializers.FloatField(
-        required=False,
-        min_value=0,
-        max_value=1,
-        help_text="How much it counts for the order how fresh a context is: 0 nothing, 1 fully."
-        " Default: the site's.",
-    )
-    mode = serializers.ChoiceField(
-        choices=MODES,
-        default="hybrid",
-        help_text="`lexical` finds by words, `vector` by meaning, `hybrid` by both.",
-    )
+    options = MemoryQuery
+
+    query = TextField(max_length=MAX_QUERY_CHARACTERS)
 
 
 class SearchParameters(SearchInput, MemoryParameters):
@@ -246,30 +222,16 @@ class FactInput(StrictSerializer):
 
 
 @extend_schema_serializer(component_name="MemoryInjection")
-class InjectionInput(StrictSerializer):
+class InjectionInput(OptionsSerializer):
     """Messages for a chat model, and limits of what is added."""
+
+    options = InjectionOptions
 
     messages = serializers.ListField(
         child=MessageField(),
         min_length=1,
         max_length=MAX_MESSAGES,
         help_text="The conversation; its last question counts.",
-    )
-    max_context = serializers.IntegerField(
-        default=3,
-        min_value=0,
-        max_value=MAX_CONTEXT,
-        help_text="Contexts, at most: the best, as far as they reach the threshold.",
-    )
-    max_facts = serializers.IntegerField(
-        default=10, min_value=0, max_value=MAX_FACTS, help_text="Facts, at most."
-    )
-    threshold = _threshold()
-    max_tokens = serializers.IntegerField(
-        required=False,
-        min_value=0,
-        max_value=MAX_INJECTED_TOKENS,
-        help_text="Of all that is added, roughly counted. Default: the site's.",
     )
 
 

@@ -23,6 +23,7 @@ from memory.api import serializers as api_serializers
 from memory.api.serializers import USER_ID_HELP, MemoryParameters
 from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact, FactQuerySet
+from memory.options import MemoryQuery
 from memory.scopes import UserScope, scope_of
 from memory.services.memories import record_messages, retry_extractions
 from memory.services.search import inject
@@ -117,8 +118,7 @@ class SearchView(MemoryView):
         examples=[examples.SEARCH_ANSWER],
     )
     def get(self, request: Request) -> Response:
-        names = api_serializers.SearchInput().fields
-        return self._found({name: self.parameters[name] for name in names & self.parameters.keys()})
+        return self._found(self.parameters)
 
     @extend_schema(
         operation_id="memory_search_post",
@@ -130,7 +130,8 @@ class SearchView(MemoryView):
     def post(self, request: Request) -> Response:
         return self._found(self.validated(api_serializers.SearchInput))
 
-    def _found(self, asked: dict[str, Any]) -> Response:
+    def _found(self, given: dict[str, Any]) -> Response:
+        asked = {name: given[name] for name in MemoryQuery.model_fields if name in given}
         result = services.search_memory(scope=self.scope, **asked)
         return self.answer(
             api_serializers.SearchAnswerSerializer,

@@ -15,6 +15,7 @@ from memory import services
 from memory.embedding import embed_waiting
 from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact, Pruning
+from memory.options import MemoryQuery
 from memory.scopes import UserScope, default_command_user, user_scope
 
 
@@ -57,14 +58,8 @@ def scope_from(options: Options) -> UserScope:
 
 def search_contexts(options: Options) -> CommandOutput:
     """Search a user's contexts; prints scores with each hit."""
-    result = services.search_memory(
-        scope=scope_from(options),
-        query=options["query"],
-        max_results=options["k"],
-        threshold=options["threshold"],
-        recency=options["recency"],
-        mode=options["mode"],
-    )
+    asked = {name: options[name] for name in MemoryQuery.model_fields}
+    result = services.search_memory(scope=scope_from(options), **asked)
     names = ("user_message", "assistant_response", "conversation", "created_at", "origin")
     hits = [
         {**asdict(hit.ranked), **{name: getattr(hit.context, name) for name in names}}

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.utils import timezone
-from django.utils.formats import number_format
-from django.utils.translation import gettext
 
-from common.errors import InvalidInput
 from common.replicas import reads_from_replica
 from memory.injection import (
     FactEntry,
@@ -29,15 +26,13 @@ from memory.injection import (
     text_of_content,
 )
 from memory.models import Context, Fact
+from memory.options import MAX_RESULTS, InjectionOptions, MemoryQuery
 from memory.ranking import Ranked, Ranking, rank
-from memory.retrieval import CONTEXTS, FACTS, MODES, Mode, Retrieved, SearchedTable, find, read_sql
+from memory.retrieval import CONTEXTS, FACTS, Mode, Retrieved, SearchedTable, find, read_sql
 from memory.scopes import UserScope
 from memory.store import signing_keys
 
 M = TypeVar("M", Context, Fact)
-
-MAX_RESULTS = 100
-MAX_QUERY_CHARACTERS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,42 +61,26 @@ def search_memory(
     *,
     scope: UserScope | None,
     query: str,
-    max_results: int = 5,
-    threshold: float | None = None,
-    recency: float | None = None,
-    mode: Mode = "hybrid",
     now: datetime | None = None,
+    **options: Any,
 ) -> MemoryResult:
     """The contexts of this user that are relevant to `query`; none without a scope.
 
-    `threshold` is the least relevance, 0..1, by default MEMORY_THRESHOLD; it is comparable between
-    questions. `recency` is the weight of freshness in the order, 0..1, by default
-    MEMORY_RECENCY_WEIGHT. Ages count from `now`. If the embedder fails, only words are searched and
-    `degraded` says so.
+    `options` are others of MemoryQuery. Ages count from `now`. If the embedder fails, only words
+    are searched and `degraded` says so.
 
     Raises InvalidInput, and InferenceError for mode `vector` without a model.
     """
     started = perf_counter()
     if scope is None:
         return MemoryResult(())
-    question = checked_query(query)
-    least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
-    if not 1 <= max_results <= MAX_RESULTS:
-        raise InvalidInput(
-            gettext("max_results must be from 1 to {limit}.").format(limit=MAX_RESULTS),
-            field="max_results",
-        )
-    if mode not in MODES:
-        raise InvalidInput(
-            gettext("The mode “{mode}” does not exist. Use {names}.").format(
-                mode=mode, names=", ".join(MODES)
-            ),
-            field="mode",
-        )
+    asked = MemoryQuery(query=query, **options)
+    question, mode = asked.query, asked.mode
+    least = settings.MEMORY_THRESHOLD if asked.threshold is None else asked.threshold
     now = now or timezone.now()
     found = find(CONTEXTS, question, scope=scope, now=now, mode=mode)
-    ranked = _rank(question, found, recency=recency, mode=mode, now=now)
-    best = ranked.best(max_results, least=least)
+    ranked = _rank(question, found, recency=asked.recency, mode=mode, now=now)
+    best = ranked.best(asked.max_results, least=least)
     hits = _load_rows(Context, CONTEXTS, best, scope=scope, now=now)
     return MemoryResult(
         hits=tuple(MemoryHit(context, scores) for context, scores in hits),
@@ -122,37 +101,10 @@ def rank_facts(
     """
     if scope is None:
         return []
-    question, now = checked_query(query), now or timezone.now()
+    question, now = MemoryQuery(query=query).query, now or timezone.now()
     found = find(FACTS, question, scope=scope, now=now)
     ranked = _rank(question, found, recency=0.0, mode="hybrid", now=now)
     return _load_rows(Fact, FACTS, ranked.best(limit), scope=scope, now=now)
-
-
-def checked_query(query: str) -> str:
-    """The query without characters that PostgreSQL cannot store. Raises InvalidInput."""
-    question = query.replace("\0", " ").encode(errors="replace").decode().strip()
-    if not question:
-        raise InvalidInput(gettext("Enter a question or some words."), field="query")
-    if len(question) > MAX_QUERY_CHARACTERS:
-        raise InvalidInput(
-            gettext(
-                "The query has {length} characters; {limit} are allowed. Shorten it to"
-                " the essential part."
-            ).format(
-                length=number_format(len(question), force_grouping=True),
-                limit=number_format(MAX_QUERY_CHARACTERS, force_grouping=True),
-            ),
-            field="query",
-        )
-    return question
-
-
-def checked_fraction(value: float | None, default: float, *, field: str) -> float:
-    """`value`, or the default for None. Raises InvalidInput unless it is from 0 to 1."""
-    share = default if value is None else value
-    if not 0 <= share <= 1:
-        raise InvalidInput(gettext("{field} must be from 0 to 1.").format(field=field), field=field)
-    return share
 
 
 def _rank(
@@ -164,7 +116,7 @@ def _rank(
         baseline_similarity=found.background,
         unrelated_similarity=found.unrelated,
         now=now,
-        recency_weight=checked_fraction(recency, settings.MEMORY_RECENCY_WEIGHT, field="recency"),
+        recency_weight=settings.MEMORY_RECENCY_WEIGHT if recency is None else recency,
         half_life_days=settings.MEMORY_HALF_LIFE_DAYS,
         evidence=mode == "hybrid",
     )
@@ -192,10 +144,6 @@ def _load_rows(
     return [(found[each.id], each) for each in best if each.id in found]
 
 
-MAX_FACTS = 20
-MAX_CONTEXT = 20
-
-
 @dataclass(frozen=True, slots=True)
 class InjectionResult:
     """Messages for the model, and what was added: facts as (key, value), context as turns, most
@@ -214,12 +162,9 @@ def inject(
     messages: Sequence[Message],
     scope: UserScope | None,
     enabled: bool | None = None,
-    max_context: int = 3,
-    max_facts: int = 10,
-    threshold: float | None = None,
-    max_tokens: int | None = None,
     count: Callable[[str], int] = estimated_tokens,
     now: datetime | None = None,
+    **options: Any,
 ) -> InjectionResult:
     """`messages` with memory relevant to the last user message.
 
@@ -234,20 +179,9 @@ def inject(
 
     Raises InvalidInput. If the embedder fails, only words are searched.
     """
-    for field, value, most in (
-        ("max_context", max_context, MAX_CONTEXT),
-        ("max_facts", max_facts, MAX_FACTS),
-    ):
-        if not 0 <= value <= most:
-            raise InvalidInput(
-                gettext("{field} must be from 0 to {most}.").format(field=field, most=most),
-                field=field,
-            )
-    if max_tokens is not None and max_tokens < 0:
-        raise InvalidInput(
-            gettext("max_tokens must be at least 0; 0 adds nothing."), field="max_tokens"
-        )
-    least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
+    limits = InjectionOptions(**options)
+    least = settings.MEMORY_THRESHOLD if limits.threshold is None else limits.threshold
+    max_tokens = limits.max_tokens
     wanted = settings.MEMORY_INJECTION if enabled is None else enabled
     own = strip_injected(messages=messages)
     at = last_user_index(own)
@@ -258,15 +192,15 @@ def inject(
     if not question:
         return InjectionResult(tuple(messages))
     moment = now or timezone.now()
-    context, degraded = _relevant_turns(question, own, scope, max_context, least, moment)
+    context, degraded = _relevant_turns(question, own, scope, limits.max_context, least, moment)
     keys = signing_keys()
     injected = fit_to_budget(
-        facts=_relevant_facts(question, scope, max_facts, moment),
+        facts=_relevant_facts(question, scope, limits.max_facts, moment),
         context=context,
         max_tokens=settings.MEMORY_INJECTION_TOKENS if max_tokens is None else max_tokens,
         count=count,
-        max_facts=max_facts,
-        max_context=max_context,
+        max_facts=limits.max_facts,
+        max_context=limits.max_context,
         written=partial(signed_block, before=said, keys=keys),
     )
     block = signed_block(injected, before=said, keys=keys)

@@ -19,7 +19,7 @@ from accounts.api_keys import KeyLimited
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
 from common.options.drf import OptionsSerializer
-from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
+from common.serializers import ReadOnlyModelSerializer, SlugsField, StrictSerializer, TextField
 from rag.answer_stream import answer_response
 from rag.context import context_of_view
 from rag.events import Citation, Confidence, Done, Event, Metadata, Retrieval, answer_text
@@ -53,23 +53,55 @@ class ChatTurnInput(StrictSerializer):
     content = TextField(max_length=MAX_TURN_CHARACTERS)
 
 
+class AnswerInput(StrictSerializer):
+    """Where to search for an answer, and who writes it."""
+
+    collections = SlugsField(
+        required=False,
+        help_text="Slugs of collections. Default: those of the conversation, if there is one, or"
+        " all that you may see.",
+    )
+    filter = FilterField(
+        required=False, help_text="What passages must be like, in the language of searches."
+    )
+    history = serializers.ListField(
+        child=ChatTurnInput(),
+        required=False,
+        max_length=MAX_TURNS,
+        help_text="What was said before, oldest first, where your program keeps it itself: no"
+        " conversation is kept then. The last 20 are read.",
+    )
+    model = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="A chat model of `GET /models/`; `extractive` quotes sentences. Default: the"
+        " site's. For a pipeline, of nodes that name none.",
+    )
+    system_prompt = TextField(
+        required=False,
+        max_length=MAX_PROMPT_CHARACTERS,
+        help_text="What you demand of the answer, behind the site's own rules and the prompts of a"
+        " pipeline.",
+    )
+    language = TextField(
+        required=False,
+        max_length=40,
+        help_text="What the answer is written in, such as `German`, `de`, or of code `Python`."
+        " Default: as the question.",
+    )
+    stream = serializers.BooleanField(
+        default=True, help_text="Events as they come; false: one JSON object at the end."
+    )
+
+
 @extend_schema_serializer(component_name="Chat")
-class ChatInput(OptionsSerializer):
+class ChatInput(OptionsSerializer, AnswerInput):
     """A question, where to search for its answer, and what answers it."""
 
     options = RetrievalOptions
 
     message = TextField(max_length=MAX_QUESTION_CHARACTERS, help_text="The question.")
-    collections = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
-        required=False,
-        max_length=100,
-        help_text="Slugs of collections. Default: those of the conversation, or all that you may"
-        " see.",
-    )
-    filter = FilterField(
-        required=False, help_text="What passages must be like, in the language of searches."
-    )
     conversation = serializers.IntegerField(
         **OPTIONAL,
         min_value=1,
@@ -83,25 +115,11 @@ class ChatInput(OptionsSerializer):
         max_value=2**63 - 1,
         help_text="The last answer of the conversation, whose place this one takes.",
     )
-    history = serializers.ListField(
-        child=ChatTurnInput(),
-        required=False,
-        max_length=MAX_TURNS,
-        help_text="What was said before, oldest first, where your program keeps it itself; nothing"
-        " is kept then. The last 20 are read.",
-    )
     pipeline = serializers.SlugField(
         **OPTIONAL, max_length=63, help_text="The pipeline or template that answers. Default: none."
     )
     pipeline_id = serializers.SlugField(
         required=False, allow_null=True, max_length=63, help_text="The same as `pipeline`."
-    )
-    model = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=200,
-        help_text="A chat model of `GET /models/`; `extractive` quotes sentences. Default: the"
-        " site's. For a pipeline, of nodes that name none.",
     )
     memory = serializers.BooleanField(
         **OPTIONAL,
@@ -119,17 +137,6 @@ class ChatInput(OptionsSerializer):
     mode = serializers.ChoiceField(
         choices=MODES, default="hybrid", help_text="How passages are found, as in searches."
     )
-    system_prompt = TextField(
-        required=False,
-        max_length=MAX_PROMPT_CHARACTERS,
-        help_text="What you demand of the answer, behind the site's own rules.",
-    )
-    language = TextField(
-        required=False,
-        max_length=40,
-        help_text="What the answer is written in, such as `German` or `de`. Default: as the"
-        " question.",
-    )
     temperature = serializers.FloatField(
         **OPTIONAL, min_value=0, max_value=2, help_text="How freely the model chooses its words."
     )
@@ -144,9 +151,6 @@ class ChatInput(OptionsSerializer):
         min_value=1,
         max_value=MAX_ANSWER_TOKENS,
         help_text="Tokens of the answer, at most.",
-    )
-    stream = serializers.BooleanField(
-        default=True, help_text="Events as they come; false: one JSON object at the end."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

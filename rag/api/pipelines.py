@@ -15,70 +15,36 @@ from rest_framework.settings import api_settings
 from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, etag, idempotent
 from common.api import ErrorSerializer, StreamNegotiation
 from common.openapi import load_examples
-from common.serializers import StrictSerializer, TextField
+from common.options import option_fields
+from common.options.drf import OptionsSerializer, serializer_field
+from common.serializers import TextField
 from rag.answer_stream import answer_response
-from rag.api.chat import MAX_TURNS, AnswerSerializer, ChatTurnInput, answer_object
+from rag.api.chat import AnswerInput, AnswerSerializer, answer_object
 from rag.context import context_of_view
 from rag.models import Pipeline, Trace
 from rag.pipelines.definition import (
-    DEFAULT_MAX_TOKENS,
-    DEFAULT_TEMPERATURE,
-    EDGE_TYPES,
     MAX_ID_CHARACTERS,
-    MAX_PROMPT_CHARACTERS,
     MAX_QUESTION_CHARACTERS,
-    MAX_ROUNDS,
-    MAX_TIMEOUT,
     NODE_TYPES,
+    Definition,
+    Edge,
+    ModelOptions,
+    Node,
     PipelineError,
+    Worker,
 )
 from rag.services import pipelines as services
 from rag.services.conversations import parse_history
 from rag.services.traces import MAX_DAYS
-from search.api.inputs import FilterField
 
 examples = load_examples("rag.api")
 
 
 @extend_schema_serializer(component_name="PipelineRun")
-class PipelineRunInput(StrictSerializer):
+class PipelineRunInput(AnswerInput):
     """A question to a pipeline."""
 
     question = TextField(max_length=MAX_QUESTION_CHARACTERS)
-    collections = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
-        required=False,
-        max_length=100,
-        help_text="Slugs of collections that its tools see. Default: all that you may see.",
-    )
-    filter = FilterField(
-        required=False, help_text="What passages must be like, in the language of searches."
-    )
-    history = serializers.ListField(
-        child=ChatTurnInput(),
-        required=False,
-        max_length=MAX_TURNS,
-        help_text="What was said before, oldest first.",
-    )
-    model = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=200,
-        help_text="A chat model of `GET /models/`, for nodes that name none. Default: the site's.",
-    )
-    system_prompt = TextField(
-        required=False,
-        max_length=MAX_PROMPT_CHARACTERS,
-        help_text="What you demand of the answer, behind the prompts of the nodes that write it.",
-    )
-    language = TextField(
-        required=False,
-        max_length=40,
-        help_text="What the answer is written in, such as `German`, `de`, or of code `Python`.",
-    )
-    stream = serializers.BooleanField(
-        default=True, help_text="Events as they come; false: one JSON object at the end."
-    )
 
 
 class TraceParameters(ListParameters):
@@ -101,88 +67,68 @@ class TraceStatisticsParameters(WorkspaceParameters):
     )
 
 
+class PartSerializer(OptionsSerializer):
+    """A part of a definition, whose defaults are left out."""
+
+    has_defaults = False
+
+
 @named(component_name="PipelineModel")
-class ModelOptionsSerializer(serializers.Serializer[Any]):
+class ModelOptionsSerializer(PartSerializer):
     """Which chat model a node uses, and with what options."""
 
-    name = serializers.CharField(
-        required=False, help_text="As `GET /models/` tells. Default: the run's, or the site's."
-    )
-    temperature = serializers.FloatField(
-        required=False, min_value=0, max_value=2, help_text=f"Default {DEFAULT_TEMPERATURE}."
-    )
-    max_tokens = serializers.IntegerField(
-        required=False, min_value=1, help_text=f"Default {DEFAULT_MAX_TOKENS:,}."
-    )
-    top_p = serializers.FloatField(required=False, min_value=0.001, max_value=1)
+    options = ModelOptions
 
 
 @named(component_name="PipelineWorker")
-class WorkerSerializer(serializers.Serializer[Any]):
+class WorkerSerializer(PartSerializer):
     """A worker that a coordinator may assign steps to."""
 
-    name = serializers.CharField()
-    prompt = serializers.CharField(required=False)
-    tools = serializers.ListField(child=serializers.CharField(), required=False)
+    options = Worker
 
 
 @named(component_name="PipelineNode")
-class NodeSerializer(serializers.Serializer[Any]):
+class NodeSerializer(PartSerializer):
     """A node. Which fields a type takes, and what they mean: docs/reference/pipelines.md."""
 
-    id = serializers.CharField(help_text="By which edges name it.")
+    options = Node
+
     type = serializers.ChoiceField(choices=sorted(NODE_TYPES))
-    prompt = serializers.CharField(required=False, help_text="What the model is told to do.")
     model = ModelOptionsSerializer(required=False)
-    tools = serializers.ListField(child=serializers.CharField(), required=False)
-    max_iter = serializers.IntegerField(required=False, help_text="Turns or rounds, at most.")
-    timeout = serializers.FloatField(
-        required=False, min_value=1, max_value=MAX_TIMEOUT, help_text="Seconds."
-    )
-    condition = serializers.CharField(required=False, help_text="Of a gate.")
-    separator = serializers.CharField(required=False, help_text="Of an aggregator.")
-    threshold = serializers.FloatField(required=False, help_text="Of an evaluator.")
-    on_exhausted = serializers.ChoiceField(
-        choices=["best", "fail"], required=False, help_text="Of an evaluator."
-    )
-    max_tasks = serializers.IntegerField(
-        required=False, help_text="Of an orchestrator or coordinator."
-    )
-    workers = WorkerSerializer(many=True, required=False, help_text="Of a coordinator.")
-    collection = serializers.CharField(required=False, help_text="Of an sql node.")
-    dialect = serializers.CharField(required=False, help_text="Of an sql node.")
+
+    def get_fields(self) -> dict[str, Any]:
+        """Adds those of single types."""
+        fields = super().get_fields()
+        for kind in NODE_TYPES.values():
+            for name, option in option_fields(kind).items():
+                if name in fields:
+                    continue
+                takers = [each for each, of in NODE_TYPES.items() if name in of.model_fields]
+                told = f"{option.description} Of nodes of type {' or '.join(takers)}."
+                if name == "workers":
+                    fields[name] = WorkerSerializer(many=True, required=False, help_text=told)
+                else:
+                    fields[name] = serializer_field(
+                        option, has_default=False, required=False, help_text=told
+                    )
+        return fields
 
 
 @named(component_name="PipelineEdge")
-class EdgeSerializer(serializers.Serializer[Any]):
+class EdgeSerializer(PartSerializer):
     """An edge from a node to the next."""
 
-    to = serializers.CharField()
-    type = serializers.ChoiceField(choices=EDGE_TYPES, required=False)
-    condition = serializers.CharField(
-        required=False, help_text='When it is taken, such as `output contains "yes"`.'
-    )
-    name = serializers.CharField(required=False, help_text="What a router calls it.")
-    max_iter = serializers.IntegerField(
-        required=False, min_value=1, max_value=MAX_ROUNDS, help_text="Rounds of a loop, at most."
-    )
-
-    def get_fields(self) -> dict[str, Any]:
-        """Adds `from`, which is a keyword in Python."""
-        return {"from": serializers.CharField(), **super().get_fields()}
+    options = Edge
 
 
 @named(component_name="PipelineDefinition")
-class DefinitionSerializer(serializers.Serializer[Any]):
+class DefinitionSerializer(PartSerializer):
     """A pipeline: nodes, and edges between them."""
 
-    id = serializers.CharField(help_text="Small letters, digits and hyphens.")
-    name = serializers.CharField(required=False, help_text="Default: its id.")
-    description = serializers.CharField(required=False)
+    options = Definition
+
     nodes = NodeSerializer(many=True)
     edges = EdgeSerializer(many=True, required=False)
-    entry_node = serializers.CharField(help_text="Where it begins.")
-    timeout = serializers.FloatField(required=False, help_text="Of a run, in seconds.")
 
 
 @named(component_name="PipelineListed")

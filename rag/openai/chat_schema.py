@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from common.errors import InvalidInput
 from common.options.drf import OptionsSerializer
+from common.serializers import SlugsField
 from inference.interfaces import ChatMessage, ToolCall
 from rag.openai.protocol import AnyField
 from rag.services.chat import SEARCH_OPTIONS
@@ -60,9 +61,8 @@ class ExtrasInput(OptionsSerializer):
 
     options = RetrievalOptions
 
-    collections = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
-        **_nullable(max_length=100, help_text="Slugs: the answer is made out of these."),
+    collections = SlugsField(
+        **_nullable(help_text="Slugs: the answer is made out of these."),
     )
     filter = FilterField(**_nullable(help_text="What passages must be like, as in searches."))
     memory = serializers.BooleanField(
@@ -126,10 +126,8 @@ class CompletionInput(serializers.Serializer[Any]):
             max_length=255, allow_blank=True, help_text="Whose memory is used: a user of yours."
         )
     )
-    collections = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
+    collections = SlugsField(
         **_nullable(
-            max_length=100,
             help_text="Not OpenAI's: slugs of collections. The answer is then made out of these,"
             " and cites them.",
         ),

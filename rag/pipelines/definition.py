@@ -2,12 +2,16 @@
 Begin with `Definition`. Without Django.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
 
 from common.errors import RagsiteError
-from common.translation import gettext_noop
+from common.options import Options
+from common.translation import gettext, gettext_noop
 
 MAX_NODES = 50
 MAX_EDGES = 200
@@ -86,235 +90,229 @@ class FaultList:
 ModelNeed = Literal["never", "if there is one", "always"]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeOption:
-    """A field that only some node types have."""
-
-    name: str
-    kind: Literal["text", "number", "integer", "choice", "condition", "workers"]
-    meaning: str
-    default: Any = None
-    low: float = 0
-    high: float = 1
-    choices: tuple[str, ...] = ()
-    required: bool = False
+#: Formats of ids, with {limit}.
+NODE_ID_FORMAT = gettext_noop("a letter, then letters, digits, _ and -, at most {limit} together")
+SLUG_FORMAT = gettext_noop("small letters, digits and -, at most {limit} together")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeType:
-    """A node type. `turns` is the default of `max_iter`, None if it takes none."""
+def _matching(pattern: str, form: str) -> AfterValidator:
+    compiled = re.compile(rf"{pattern}{{0,{MAX_ID_CHARACTERS - 1}}}")
 
-    name: str
-    meaning: str
-    needs_model: ModelNeed
-    prompt: bool = True
-    tools: bool = False
-    turns: int | None = None
-    options: tuple[NodeOption, ...] = ()
+    def check(id: str) -> str:
+        if not compiled.fullmatch(id):
+            limited = gettext(form).format(limit=MAX_ID_CHARACTERS)
+            raise ValueError(gettext("An id is {format}.").format(format=limited))
+        return id
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Names of all fields such a node may have."""
-        named = {"prompt": self.prompt, "model": self.needs_model != "never", "tools": self.tools}
-        taken = [name for name, has in named.items() if has]
-        rounds = ["max_iter"] if self.turns is not None else []
-        return ("id", "type", *taken, *rounds, "timeout", *(each.name for each in self.options))
+    return AfterValidator(check)
 
 
-_MAX_TASKS_OPTION = NodeOption("max_tasks", "integer", "Sub-tasks, at most.", 5, 1, 20)
-
-_NODE_TYPES = (
-    NodeType(
-        "llm",
-        gettext_noop("Asks the chat model once and outputs its reply."),
-        "if there is one",
-    ),
-    NodeType(
-        "worker",
-        gettext_noop(
-            "Lets the chat model call tools until it answers, for `max_iter` turns at most; one"
-            " last turn without tools then answers."
-        ),
-        "if there is one",
-        tools=True,
-        turns=10,
-    ),
-    NodeType(
-        "router", gettext_noop("Lets the chat model choose one of its edges by name."), "always"
-    ),
-    NodeType(
-        "gate",
-        gettext_noop("Passes input that meets its condition."),
-        "never",
-        prompt=False,
-        options=(
-            NodeOption("condition", "condition", "What must hold of the input.", required=True),
-        ),
-    ),
-    NodeType(
-        "aggregator",
-        gettext_noop("Joins the outputs of its parents."),
-        "never",
-        prompt=False,
-        options=(NodeOption("separator", "text", "Between two of them.", "\n\n", high=200),),
-    ),
-    NodeType(
-        "orchestrator",
-        gettext_noop("Plans independent subtasks and runs them in parallel."),
-        "always",
-        tools=True,
-        turns=5,
-        options=(_MAX_TASKS_OPTION,),
-    ),
-    NodeType(
-        "evaluator",
-        gettext_noop("Scores its input from 0 to 1; below `threshold` its loop edge leads back."),
-        "always",
-        turns=DEFAULT_ROUNDS,
-        options=(
-            NodeOption("threshold", "number", "The least score that will do.", 0.7),
-            NodeOption(
-                "on_exhausted",
-                "choice",
-                "When all rounds are used up: go on with the best, or fail.",
-                "best",
-                choices=("best", "fail"),
-            ),
-            NodeOption(
-                "syntax",
-                "choice",
-                "Whether code blocks that cannot be parsed score 0, and the model is not asked.",
-                "ignore",
-                choices=("ignore", "check"),
-            ),
-        ),
-    ),
-    NodeType(
-        "synthesizer",
-        gettext_noop("Combines the outputs of its parents into one answer with citations."),
-        "if there is one",
-    ),
-    NodeType(
-        "coordinator",
-        gettext_noop(
-            "Assigns steps to its workers one after the other. Each sees the results of"
-            " earlier steps."
-        ),
-        "always",
-        turns=5,
-        options=(
-            NodeOption("workers", "workers", "Who may be given a step.", required=True),
-            _MAX_TASKS_OPTION,
-        ),
-    ),
-    NodeType(
-        "sql",
-        gettext_noop(
-            "Answers from a catalogued database: writes a query and checks it against the"
-            " catalogue."
-        ),
-        "always",
-        turns=2,
-        options=(
-            NodeOption("collection", "text", "Slug of the catalogue. Default: any.", "", high=63),
-            NodeOption("dialect", "text", "Of the SQL. Default: the catalogue's.", "", high=30),
-        ),
-    ),
-)
-
-NODE_TYPES: Mapping[str, NodeType] = {kind.name: kind for kind in _NODE_TYPES}
-
-
-EdgeType = Literal["direct", "conditional", "loop"]
-EDGE_TYPES: tuple[EdgeType, ...] = ("direct", "conditional", "loop")
+_ID = Field(min_length=1, max_length=MAX_ID_CHARACTERS)
+NodeId = Annotated[str, _ID, _matching(r"[A-Za-z][A-Za-z0-9_-]", NODE_ID_FORMAT)]
+Slug = Annotated[str, _ID, _matching(r"[a-z0-9][a-z0-9-]", SLUG_FORMAT)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True)]
+Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARACTERS)]
+#: A list in JSON.
+Tools = Annotated[tuple[str, ...], Field(max_length=MAX_TOOLS, strict=False)]
+Turns = Annotated[int, Field(ge=1, le=MAX_TURNS, description="Turns or rounds, at most.")]
+MaxTasks = Annotated[int, Field(ge=1, le=20, description="Sub-tasks, at most.")]
+Timeout = Annotated[float | None, Field(ge=1, le=MAX_TIMEOUT)]
 
 DEFAULT_TEMPERATURE = 0.7
 DEFAULT_MAX_TOKENS = 4_096
 
 
-def _without_defaults(item: Any) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults, as in JSON."""
-    given = {field.name: (getattr(item, field.name), field.default) for field in fields(item)}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, (value, default) in given.items()
-        if value != default
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """Which chat model, and with what options. Without a name it is the run's, or the default."""
-
-    name: str = ""
-    temperature: float = DEFAULT_TEMPERATURE
-    max_tokens: int = DEFAULT_MAX_TOKENS
-    top_p: float | None = None
+class Part(Options):
+    """A part of a definition, whose fields are those of its JSON."""
 
     def to_json(self) -> dict[str, Any]:
-        """The options that differ from the defaults."""
-        return _without_defaults(self)
+        """The fields that differ from their defaults."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
+class ModelOptions(Part):
+    """Which chat model, and with what options."""
+
+    name: str = Field(
+        default="",
+        max_length=200,
+        description="As `GET /models/` tells. Default: the run's, or the site's.",
+    )
+    temperature: float = Field(
+        default=DEFAULT_TEMPERATURE, ge=0, le=2, description=f"Default {DEFAULT_TEMPERATURE}."
+    )
+    max_tokens: int = Field(
+        default=DEFAULT_MAX_TOKENS,
+        ge=1,
+        le=200_000,
+        description=f"Default {DEFAULT_MAX_TOKENS:,}.",
+    )
+    top_p: float | None = Field(default=None, ge=0.001, le=1)
+
+
+class Worker(Part):
     """A worker that a coordinator may assign steps to."""
 
-    name: str
-    prompt: str = ""
-    tools: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Its fields as in a definition."""
-        return _without_defaults(self)
+    name: NodeId
+    prompt: Prompt = ""
+    tools: Tools = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A step. `max_iter` is 0 for types without turns; `options` are those of its type, with
-    defaults filled in."""
+class Node(Part):
+    """A step: base of the node types, which add fields, or have not all of these."""
 
-    id: str
+    meaning: ClassVar[str] = ""
+    needs_model: ClassVar[ModelNeed] = "never"
+    lacks: ClassVar[frozenset[str]] = frozenset()
+
+    id: NodeId = Field(description="By which edges name it.")
     type: str
-    prompt: str = ""
+    prompt: Prompt = Field(default="", description="What the model is told to do.")
     model: ModelOptions = ModelOptions()
-    tools: tuple[str, ...] = ()
-    max_iter: int = 0
-    timeout: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    tools: Tools = ()
+    #: 0 for types without turns.
+    max_iter: Turns = 0
+    timeout: Timeout = Field(default=None, description="Seconds.")
 
-    @property
-    def kind(self) -> NodeType:
-        """The `NodeType` of this node."""
-        return NODE_TYPES[self.type]
-
-    def to_json(self) -> dict[str, Any]:
-        """Its fields as in a definition, without defaults."""
-        given = _without_defaults(self)
-        for option in self.kind.options:
-            value = self.options[option.name]
-            if value != option.default:
-                given[option.name] = (
-                    [worker.to_json() for worker in value] if option.kind == "workers" else value
-                )
-        if "model" in given:
-            given["model"] = self.model.to_json()
-        if self.max_iter == (self.kind.turns or 0):
-            given.pop("max_iter", None)
-        return {name: value for name, value in given.items() if name != "options"}
+    @classmethod
+    def field_names(cls) -> tuple[str, ...]:
+        """Names of all fields that such a node may have."""
+        return tuple(name for name in cls.model_fields if name not in cls.lacks)
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """An edge from a node to the next. `name` is the route's name for a router, by default
-    `target`. `max_iter` is for loops: the maximum number of rounds, the first included."""
+_ONE_TURN = frozenset({"tools", "max_iter"})
+_NO_MODEL = frozenset({"prompt", "model", *_ONE_TURN})
 
-    source: str
-    target: str
+
+class LlmNode(Node):
+    meaning = gettext_noop("Asks the chat model once and outputs its reply.")
+    needs_model = "if there is one"
+    lacks = _ONE_TURN
+
+
+class WorkerNode(Node):
+    meaning = gettext_noop(
+        "Lets the chat model call tools until it answers, for `max_iter` turns at most; one last"
+        " turn without tools then answers."
+    )
+    needs_model = "if there is one"
+    max_iter: Turns = 10
+
+
+class RouterNode(Node):
+    meaning = gettext_noop("Lets the chat model choose one of its edges by name.")
+    needs_model = "always"
+    lacks = _ONE_TURN
+
+
+class GateNode(Node):
+    meaning = gettext_noop("Passes input that meets its condition.")
+    lacks = _NO_MODEL
+    condition: Line = Field(
+        min_length=1,
+        max_length=MAX_CONDITION_CHARACTERS,
+        description="What must hold of the input.",
+    )
+
+
+class AggregatorNode(Node):
+    meaning = gettext_noop("Joins the outputs of its parents.")
+    lacks = _NO_MODEL
+    separator: str = Field(default="\n\n", max_length=200, description="Between two of them.")
+
+
+class OrchestratorNode(Node):
+    meaning = gettext_noop("Plans independent subtasks and runs them in parallel.")
+    needs_model = "always"
+    max_iter: Turns = 5
+    max_tasks: MaxTasks = 5
+
+
+class EvaluatorNode(Node):
+    meaning = gettext_noop(
+        "Scores its input from 0 to 1; below `threshold` its loop edge leads back."
+    )
+    needs_model = "always"
+    lacks = frozenset({"tools"})
+    max_iter: Turns = DEFAULT_ROUNDS
+    threshold: float = Field(default=0.7, ge=0, le=1, description="The least score that will do.")
+    on_exhausted: Literal["best", "fail"] = Field(
+        default="best", description="When all rounds are used up: go on with the best, or fail."
+    )
+    syntax: Literal["ignore", "check"] = Field(
+        default="ignore",
+        description="Whether code blocks that cannot be parsed score 0, and the model is not"
+        " asked.",
+    )
+
+
+class SynthesizerNode(Node):
+    meaning = gettext_noop("Combines the outputs of its parents into one answer with citations.")
+    needs_model = "if there is one"
+    lacks = _ONE_TURN
+
+
+class CoordinatorNode(Node):
+    meaning = gettext_noop(
+        "Assigns steps to its workers one after the other. Each sees the results of earlier steps."
+    )
+    needs_model = "always"
+    lacks = frozenset({"tools"})
+    max_iter: Turns = 5
+    workers: tuple[Worker, ...] = Field(
+        default=(), max_length=MAX_WORKERS, description="Who may be given a step."
+    )
+    max_tasks: MaxTasks = 5
+
+
+class SqlNode(Node):
+    meaning = gettext_noop(
+        "Answers from a catalogued database: writes a query and checks it against the catalogue."
+    )
+    needs_model = "always"
+    lacks = frozenset({"tools"})
+    max_iter: Turns = 2
+    collection: str = Field(
+        default="", max_length=63, description="Slug of the catalogue. Default: any."
+    )
+    dialect: str = Field(
+        default="", max_length=30, description="Of the SQL. Default: the catalogue's."
+    )
+
+
+NODE_TYPES: Mapping[str, type[Node]] = {
+    "llm": LlmNode,
+    "worker": WorkerNode,
+    "router": RouterNode,
+    "gate": GateNode,
+    "aggregator": AggregatorNode,
+    "orchestrator": OrchestratorNode,
+    "evaluator": EvaluatorNode,
+    "synthesizer": SynthesizerNode,
+    "coordinator": CoordinatorNode,
+    "sql": SqlNode,
+}
+
+EdgeType = Literal["direct", "conditional", "loop"]
+
+
+class Edge(Part):
+    """An edge from a node to the next. `max_iter` counts the first round too."""
+
+    source: str = Field(alias="from", min_length=1, max_length=MAX_ID_CHARACTERS)
+    target: str = Field(alias="to", min_length=1, max_length=MAX_ID_CHARACTERS)
     type: EdgeType = "direct"
-    condition: str = ""
-    name: str = ""
-    max_iter: int | None = None
+    condition: Line = Field(
+        default="",
+        max_length=MAX_CONDITION_CHARACTERS,
+        description='When it is taken, such as `output contains "yes"`.',
+    )
+    name: Line = Field(
+        default="", max_length=MAX_NAME_CHARACTERS, description="What a router calls it."
+    )
+    max_iter: int | None = Field(
+        default=None, ge=1, le=MAX_ROUNDS, description="Rounds of a loop, at most."
+    )
 
     @property
     def route(self) -> str:
@@ -322,23 +320,24 @@ class Edge:
         return self.name or self.target
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields as in a definition."""
-        given = _without_defaults(self)
-        ends = {"from": given.pop("source"), "to": given.pop("target"), "type": self.type}
-        return {**ends, **given}
+        return {"from": self.source, "to": self.target, "type": self.type, **super().to_json()}
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Part):
     """A valid pipeline, made by `rag.pipelines.validation.parse_definition` or the builder."""
 
-    id: str
-    name: str
-    description: str
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
-    entry: str
-    timeout: float | None = None
+    id: Slug = Field(description="Small letters, digits and hyphens.")
+    name: str = Field(default="", max_length=MAX_NAME_CHARACTERS, description="Default: its id.")
+    description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARACTERS)
+    nodes: tuple[Node, ...] = Field(max_length=MAX_NODES)
+    edges: tuple[Edge, ...] = Field(default=(), max_length=MAX_EDGES)
+    entry: str = Field(
+        alias="entry_node",
+        min_length=1,
+        max_length=MAX_ID_CHARACTERS,
+        description="Where it begins.",
+    )
+    timeout: Timeout = Field(default=None, description="Of a run, in seconds.")
 
     def node(self, id: str) -> Node:
         """The node with this id. Raises KeyError."""

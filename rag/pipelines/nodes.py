@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import replace
 from threading import Event
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from django.conf import settings
 
@@ -34,7 +34,15 @@ from rag.answering.prompt import (
 from rag.events import Citation, Passage
 from rag.pipelines import conditions, replies
 from rag.pipelines.code_syntax import syntax_faults
-from rag.pipelines.definition import MAX_PARALLEL, Worker
+from rag.pipelines.definition import (
+    MAX_PARALLEL,
+    AggregatorNode,
+    CoordinatorNode,
+    EvaluatorNode,
+    GateNode,
+    OrchestratorNode,
+    Worker,
+)
 from rag.pipelines.engine.scheduler import (
     CallRecord,
     NodeCall,
@@ -333,30 +341,29 @@ def router(call: NodeCall, resources: RunResources) -> NodeResult:
 def gate(call: NodeCall, resources: RunResources) -> NodeResult:
     """Pass the input on if it meets the condition."""
     output = join_inputs(call)
-    holds, _ = conditions.parse_condition(call.node.options["condition"])
+    holds, _ = conditions.parse_condition(cast("GateNode", call.node).condition)
     facts = {"output": output, "question": call.question, "iteration": call.iteration}
     return NodeResult(output, passed=holds(facts), sources=call.sources)
 
 
 def aggregator(call: NodeCall, resources: RunResources) -> NodeResult:
     """Join the outputs of the parents."""
-    return NodeResult(join_inputs(call, call.node.options["separator"]), sources=call.sources)
+    return NodeResult(
+        join_inputs(call, cast("AggregatorNode", call.node).separator), sources=call.sources
+    )
 
 
 def evaluator(call: NodeCall, resources: RunResources) -> NodeResult:
     """Score the input; if the rounds are used up, the best result is passed on."""
-    threshold = call.node.options["threshold"]
+    node = cast("EvaluatorNode", call.node)
+    threshold = node.threshold
     output = join_inputs(call)
-    faults = (
-        syntax_faults(output, language=resources.language)
-        if call.node.options["syntax"] == "check"
-        else []
-    )
+    faults = syntax_faults(output, language=resources.language) if node.syntax == "check" else []
     if faults:
         score, reason = 0.0, "\n".join(["The code cannot be parsed.", *faults])
     else:
         node_context = resources.node_context(call)
-        demands = (call.node.prompt, resources.demands)
+        demands = (node.prompt, resources.demands)
         further = ", and how well it does what is demanded above" if any(demands) else ""
         prompt = _EVALUATOR_PROMPT.format(further=further)
         messages = build_messages(node_context, new_marker(), *demands, prompt, with_history=False)
@@ -370,13 +377,13 @@ def evaluator(call: NodeCall, resources: RunResources) -> NodeResult:
     )
     if result.passed or call.may_repeat:
         return result
-    if call.node.options["on_exhausted"] == "fail":
+    if node.on_exhausted == "fail":
         raise RunError(
             "evaluation_failed",
-            f"The evaluator “{call.node.id}” gave {score:g} where {threshold:g} is needed:"
+            f"The evaluator “{node.id}” gave {score:g} where {threshold:g} is needed:"
             f" {reason[:500]} Allow more rounds, or a lower threshold.",
             status=422,
-            node=call.node.id,
+            node=node.id,
         )
     return max((*call.earlier, result), key=lambda each: each.score or 0.0)
 
@@ -407,14 +414,15 @@ _SUBTASK_PROMPT = "Do this sub-task, and nothing else of the question: {task}"
 def orchestrator(call: NodeCall, resources: RunResources) -> NodeResult:
     """Plan sub-tasks, run them in parallel, and pass on the results in their order. If one fails,
     the others are stopped."""
-    node_context, most = resources.node_context(call), call.node.options["max_tasks"]
+    node_context, node = resources.node_context(call), cast("OrchestratorNode", call.node)
+    most = node.max_tasks
     tasks = _plan(
         node_context,
         _ORCHESTRATOR_PROMPT.format(most=most),
         lambda reply: replies.parse_tasks(reply, most=most),
     )
     stop = Event()
-    worker = Worker(call.node.id, tools=call.node.tools)
+    worker = Worker(name=node.id, tools=node.tools)
 
     def run(task: str) -> str:
         try:
@@ -439,8 +447,8 @@ def orchestrator(call: NodeCall, resources: RunResources) -> NodeResult:
 
 def coordinator(call: NodeCall, resources: RunResources) -> NodeResult:
     """Assign steps to workers, and run them one after the other."""
-    node_context, most = resources.node_context(call), call.node.options["max_tasks"]
-    workers: dict[str, Worker] = {each.name: each for each in call.node.options["workers"]}
+    node_context, node = resources.node_context(call), cast("CoordinatorNode", call.node)
+    most, workers = node.max_tasks, {each.name: each for each in node.workers}
     listed = "\n".join(f"- {name}: {each.prompt}" for name, each in workers.items())
     steps = _plan(
         node_context,

@@ -1,6 +1,7 @@
 """The `sql` node: a query over catalogued tables, checked against the catalogue and never run."""
 
 import re
+from typing import cast
 
 from documents.question_language import question_language
 from inference.interfaces import ChatMessage
@@ -8,6 +9,7 @@ from memory.injection import estimated_tokens
 from rag.answering.phrases import is_refusal, not_found_text
 from rag.events import Citation
 from rag.pipelines import nodes
+from rag.pipelines.definition import SqlNode
 from rag.pipelines.engine.scheduler import (
     NodeCall,
     NodeResult,
@@ -23,13 +25,12 @@ from rag.sql.table_search import TableSearchResult, find_tables
 def answer_with_sql(call: NodeCall, resources: RunResources) -> NodeResult:
     """Find tables, have the model write SQL, check it; faults go back to the model, which has
     `max_iter` attempts. Raises RunError with the faults of the last one."""
-    node_context = resources.node_context(call)
+    node_context, node = resources.node_context(call), cast("SqlNode", call.node)
     # An unknown dialect fails before the model is called.
-    dialect_rules(call.node.options["dialect"])
+    dialect_rules(node.dialect)
     question = nodes.standalone_question(node_context)
     with call.ledger.use("tool", "find_tables", question) as use:
-        collection = call.node.options["collection"]
-        finding = find_tables(node_context.context, question, collection=collection)
+        finding = find_tables(node_context.context, question, collection=node.collection)
         use.output = "\n".join(f"{each.database}: {each.table.name}" for each in finding.tables)
     refusal = not_found_text(question_language(question))
     if not finding.tables:
@@ -49,10 +50,10 @@ def _write_sql(
 ) -> SqlCheck | None:
     """SQL that passes the check; None if the model says that the tables do not contain the
     answer."""
-    node = node_context.call.node
+    node = cast("SqlNode", node_context.call.node)
     marker, budget = nodes.new_marker(), node_context.resources.budget_tokens
     fitting_tables = table_search.fit_tables(finding.tables, budget=budget, count=estimated_tokens)
-    dialect = node.options["dialect"] or guess_dialect(fitting_tables[0].database)
+    dialect = node.dialect or guess_dialect(fitting_tables[0].database)
     messages = nodes.build_messages(
         node_context,
         marker,
@@ -71,7 +72,7 @@ def _write_sql(
             return None
         reason = table_search.NO_SQL_IN_REPLY
         if statement:
-            checked = check_sql(statement, finding.databases, dialect=node.options["dialect"])
+            checked = check_sql(statement, finding.databases, dialect=node.dialect)
             if checked.passes:
                 return checked
             reason = checked.reason

@@ -3,192 +3,117 @@ Begin with `parse_definition`. Without Django.
 """
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from common import bounded_json
 from common.errors import InvalidInput
-from common.text import truncated
-from common.translation import format_number, gettext, gettext_noop
+from common.options import invalid_inputs, option_fields
+from common.translation import gettext
 from rag.pipelines.conditions import NODE_TYPES_WITH_NAME, ConditionError, parse_condition
 from rag.pipelines.definition import (
-    DEFAULT_MAX_TOKENS,
-    DEFAULT_TEMPERATURE,
-    EDGE_TYPES,
-    MAX_CONDITION_CHARACTERS,
-    MAX_DESCRIPTION_CHARACTERS,
-    MAX_EDGES,
-    MAX_ID_CHARACTERS,
-    MAX_NAME_CHARACTERS,
-    MAX_NODES,
-    MAX_PROMPT_CHARACTERS,
-    MAX_ROUNDS,
-    MAX_TIMEOUT,
-    MAX_TOOLS,
-    MAX_TURNS,
-    MAX_WORKERS,
     NODE_TYPES,
+    CoordinatorNode,
     Definition,
     Edge,
-    EdgeType,
     Fault,
     FaultList,
+    GateNode,
     ModelOptions,
     Node,
-    NodeOption,
-    NodeType,
+    Part,
     PipelineError,
     Worker,
     check_structure,
 )
 
-_NODE_ID_PATTERN = re.compile(rf"[A-Za-z][A-Za-z0-9_-]{{0,{MAX_ID_CHARACTERS - 1}}}")
-_SLUG_PATTERN = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{MAX_ID_CHARACTERS - 1}}}")
-#: Formats of ids, with {limit}.
-NODE_ID_FORMAT = gettext_noop("a letter, then letters, digits, _ and -, at most {limit} together")
-SLUG_FORMAT = gettext_noop("small letters, digits and -, at most {limit} together")
+PartOf = TypeVar("PartOf", bound=Part)
 
 
-def is_node_id(value: Any) -> bool:
-    """Whether it is a valid node id."""
-    return isinstance(value, str) and _NODE_ID_PATTERN.fullmatch(value) is not None
+def read_part(
+    model: type[PartOf],
+    value: Any,
+    path: str,
+    faults: FaultList,
+    /,
+    *,
+    names: Sequence[str] = (),
+    cure: Callable[[str], str] = lambda name: "",
+    **parts: Any,
+) -> PartOf:
+    """The part at `path` of the JSON `value`, with `parts` that are read already.
+
+    Faults are reported; a text at fault stays and another value becomes the default, so that the
+    rest is checked too. `names` are the known fields, by default those of `model`, and `cure` says
+    where an unknown one belongs, "" for nowhere.
+    """
+    names = names or tuple(option_fields(model))
+    given: dict[str, Any] = {}
+    if isinstance(value, Mapping):
+        given = {name: each for name, each in value.items() if each is not None}
+    else:
+        faults.add(
+            path, gettext("This must be an object with {names}.").format(names=", ".join(names))
+        )
+    for name in [name for name in given if name not in names]:
+        message = gettext("This field is unknown. Use {known}. {cure}").format(
+            known=", ".join(names), cure=cure(name)
+        )
+        faults.add(_join(path, name), message.rstrip())
+    taken = option_fields(model).keys() & set(names)
+    given = {name: each for name, each in given.items() if name in taken} | parts
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        for problem in invalid_inputs(error, model):
+            faults.add(_join(path, problem.field), str(problem))
+            name = problem.field.partition(".")[0]
+            if not isinstance(given.get(name), str):
+                given.pop(name, None)
+        open_fields = {
+            name: "" for name, option in option_fields(model).items() if option.is_required
+        }
+        return model.model_construct(**{**open_fields, **given})
 
 
-class FieldReader:
-    """Reads the fields of one JSON object at `path`. Invalid values are reported, and a default is
-    returned so that the rest is checked too."""
-
-    def __init__(
-        self,
-        value: Any,
-        path: str,
-        faults: FaultList,
-        *,
-        known: Sequence[str],
-        cure: Callable[[str], str] = lambda name: "",
-    ) -> None:
-        """`cure` returns, for an unknown field, where it belongs, "" for nowhere."""
-        self._path = path
-        self._faults = faults
-        self._values: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-        if not isinstance(value, Mapping):
-            faults.add(
-                path, gettext("This must be an object with {names}.").format(names=", ".join(known))
-            )
-        for name in self._values:
-            if name not in known:
-                message = gettext("This field is unknown. Use {known}. {cure}").format(
-                    known=", ".join(known), cure=cure(name)
-                )
-                self.fault(name, message.rstrip())
-
-    def at(self, name: str) -> str:
-        """The path of a field."""
-        return f"{self._path}.{name}" if self._path else name
-
-    def fault(self, name: str, message: str) -> None:
-        """Report a fault of a field."""
-        self._faults.add(self.at(name), message)
-
-    def has(self, name: str) -> bool:
-        """Whether it is given and not null."""
-        return self._values.get(name) is not None
-
-    def raw(self, name: str) -> Any:
-        return self._values.get(name)
-
-    def text(self, name: str, *, most: int, default: str = "", required: bool = False) -> str:
-        """A string of at most `most` characters."""
-        value = self._values.get(name)
-        if value is None:
-            value = default
-        if not isinstance(value, str):
-            self.fault(name, gettext("This must be a text."))
-            return default
-        if required and not value.strip():
-            self.fault(name, gettext("This is missing."))
-        if len(value) > most:
-            self.fault(
-                name,
-                gettext("This has {length} characters; {most} are allowed.").format(
-                    most=format_number(most),
-                    length=format_number(len(value)),
-                ),
-            )
-        return value
-
-    def choice(self, name: str, choices: Sequence[str], *, default: str) -> str:
-        """One of `choices`, or the default."""
-        value = self._values.get(name)
-        if value is None:
-            return default
-        if value not in choices:
-            text = truncated(value if isinstance(value, str) else repr(value), 60)
-            self.fault(
-                name,
-                gettext("“{text}” is none of {names}.").format(text=text, names=", ".join(choices)),
-            )
-            return default
-        return str(value)
-
-    def number(
-        self, name: str, low: float, high: float, *, default: Any, integer: bool = False
-    ) -> Any:
-        """A number from `low` to `high`; with `integer` a whole one."""
-        value = self._values.get(name)
-        if value is None:
-            return default
-        is_number = isinstance(value, int if integer else int | float)
-        if not is_number or isinstance(value, bool) or not low <= value <= high:
-            text = (
-                gettext("This must be a whole number from {low} to {high}.")
-                if integer
-                else gettext("This must be a number from {low} to {high}.")
-            )
-            self.fault(
-                name,
-                text.format(low=format(low, "g"), high=format(high, "g")),
-            )
-            return default
-        return value if integer else float(value)
-
-    def items(self, name: str, *, most: int) -> list[Any]:
-        """The entries of a list."""
-        value = self._values.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self.fault(name, gettext("This must be a list."))
-            return []
-        if len(value) > most:
-            self.fault(
-                name,
-                gettext("The list has {length} entries; the limit is {most}.").format(
-                    most=most, length=len(value)
-                ),
-            )
-        return value[:most]
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
-EDGE_FIELDS = ("from", "to", "type", "condition", "name", "max_iter")
+def _entries(value: Any, name: str, path: str, faults: FaultList) -> list[Any]:
+    """The entries of a list in the object `value`."""
+    entries = value.get(name) if isinstance(value, Mapping) else None
+    if entries is not None and not isinstance(entries, list):
+        faults.add(_join(path, name), gettext("This must be a list."))
+    return entries if isinstance(entries, list) else []
 
 
-def read_edges(definition: FieldReader, types: Mapping[str, str], faults: FaultList) -> list[Edge]:
+def read_edges(values: list[Any], types: Mapping[str, str], faults: FaultList) -> list[Edge]:
     """Read all of `edges`, between nodes of these `types` by id; faults are added to `faults`."""
     edges: list[Edge] = []
     taken: set[tuple[str, str, bool]] = set()
     routes: set[tuple[str, str]] = set()
-    for at, value in enumerate(definition.items("edges", most=MAX_EDGES)):
-        reader = FieldReader(value, f"edges.{at}", faults, known=EDGE_FIELDS)
-        edge = _read_edge(reader, types)
+    for at, value in enumerate(values):
+        path = f"edges.{at}"
+        edge = read_part(Edge, value, path, faults)
+        for end, id in (("from", edge.source), ("to", edge.target)):
+            if id and id not in types:
+                faults.add(
+                    f"{path}.{end}",
+                    gettext("The node “{name}” does not exist. Choose from: {known}.").format(
+                        name=id, known=", ".join(types) or "none"
+                    ),
+                )
+        _check_edge(edge, path, types.get(edge.source, ""), faults)
         ends = (edge.source, edge.target, edge.type == "loop")
         if ends in taken:
             faults.add(
-                f"edges.{at}",
+                path,
                 gettext(
                     "Another edge leads from “{source}” to “{target}”. Join their conditions"
                     " by “or”."
@@ -197,8 +122,8 @@ def read_edges(definition: FieldReader, types: Mapping[str, str], faults: FaultL
         taken.add(ends)
         if types.get(edge.source) == "router":
             if (edge.source, edge.route) in routes:
-                reader.fault(
-                    "name",
+                faults.add(
+                    f"{path}.name",
                     gettext("The router has another edge named “{route}”.").format(
                         route=edge.route
                     ),
@@ -216,61 +141,34 @@ def read_edges(definition: FieldReader, types: Mapping[str, str], faults: FaultL
     return edges
 
 
-def _read_edge(reader: FieldReader, types: Mapping[str, str]) -> Edge:
-    for end in ("from", "to"):
-        id = reader.text(end, most=MAX_ID_CHARACTERS, required=True)
-        if id and id not in types:
-            known = ", ".join(types) or "none"
-            reader.fault(
-                end,
-                gettext("The node “{name}” does not exist. Choose from: {known}.").format(
-                    name=id, known=known
-                ),
-            )
-    edge = Edge(
-        source=_text_or_empty(reader, "from"),
-        target=_text_or_empty(reader, "to"),
-        type=cast("EdgeType", reader.choice("type", EDGE_TYPES, default="direct")),
-        condition=reader.text("condition", most=MAX_CONDITION_CHARACTERS).strip(),
-        name=reader.text("name", most=MAX_NAME_CHARACTERS).strip(),
-        max_iter=reader.number("max_iter", 1, MAX_ROUNDS, default=None, integer=True),
-    )
-    _check_edge_condition(reader, edge, types.get(edge.source, ""))
+def _check_edge(edge: Edge, path: str, type: str, faults: FaultList) -> None:
+    """Report what does not go with the type of the edge, or of the node that it comes from."""
+
+    def fault(name: str, message: str) -> None:
+        faults.add(f"{path}.{name}", message)
+
     if edge.type != "loop" and edge.max_iter is not None:
-        reader.fault(
+        fault(
             "max_iter", gettext("Only loops have rounds. Leave this out, or make the edge a loop.")
         )
-    return edge
-
-
-def _text_or_empty(reader: FieldReader, name: str) -> str:
-    value: Any = reader.raw(name)
-    return value if isinstance(value, str) else ""
-
-
-def _check_edge_condition(reader: FieldReader, edge: Edge, type: str) -> None:
     if type == "router":
         if edge.type == "loop":
-            reader.fault("type", gettext("A router cannot lead back. Use a gate or an evaluator."))
+            fault("type", gettext("A router cannot lead back. Use a gate or an evaluator."))
         elif edge.condition:
-            reader.fault(
-                "condition", gettext("A router chooses by name. Give the edge a name instead.")
-            )
+            fault("condition", gettext("A router chooses by name. Give the edge a name instead."))
         return
     if edge.name:
-        reader.fault("name", gettext("Only the edges of a router have names. Leave this out."))
+        fault("name", gettext("Only the edges of a router have names. Leave this out."))
     if edge.type == "conditional" and not edge.condition:
-        reader.fault(
+        fault(
             "condition",
             gettext("A conditional edge needs a condition, such as: output contains “yes”."),
         )
     if edge.type == "direct" and edge.condition:
-        reader.fault(
-            "condition", gettext("A direct edge has no condition. Make the edge conditional.")
-        )
-    for name in sorted(_condition_names(reader, "condition", edge.condition)):
+        fault("condition", gettext("A direct edge has no condition. Make the edge conditional."))
+    for name in sorted(_condition_names(edge.condition, path, faults)):
         if type not in NODE_TYPES_WITH_NAME.get(name, (type,)):
-            reader.fault(
+            fault(
                 "condition",
                 gettext(
                     "A node of type {type} has no {name}. Put a node of type {names} before"
@@ -281,16 +179,13 @@ def _check_edge_condition(reader: FieldReader, edge: Edge, type: str) -> None:
             )
 
 
-def _condition_names(reader: FieldReader, field: str, text: str) -> frozenset[str]:
+def _condition_names(text: str, path: str, faults: FaultList) -> frozenset[str]:
     """The names in a condition; a fault is reported if it cannot be parsed."""
     try:
         return parse_condition(text)[1] if text.strip() else frozenset()
     except ConditionError as error:
-        reader.fault(field, str(error))
+        faults.add(f"{path}.condition", str(error))
         return frozenset()
-
-
-DEFINITION_FIELDS = ("id", "name", "description", "nodes", "edges", "entry_node", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,21 +207,12 @@ def parse_definition(value: Any, *, site: SiteCapabilities = ANY_SITE) -> Defini
     except InvalidInput as error:
         raise PipelineError([Fault(error.field, str(error))]) from error
     faults = FaultList()
-    reader = FieldReader(value, "", faults, known=DEFINITION_FIELDS)
-    id = reader.text("id", most=MAX_ID_CHARACTERS, required=True)
-    if reader.has("id") and not _SLUG_PATTERN.fullmatch(id):
-        reader.fault(
-            "id",
-            gettext("An id is {format}.").format(
-                format=gettext(SLUG_FORMAT).format(limit=MAX_ID_CHARACTERS)
-            ),
-        )
     nodes = [
         read_node(node, f"nodes.{at}", faults, site)
-        for at, node in enumerate(reader.items("nodes", most=MAX_NODES))
+        for at, node in enumerate(_entries(value, "nodes", "", faults))
     ]
     if not nodes:
-        reader.fault("nodes", gettext("A pipeline needs at least one node."))
+        faults.add("nodes", gettext("A pipeline needs at least one node."))
     types: dict[str, str] = {}
     for at, node in enumerate(nodes):
         if node.id in types:
@@ -335,19 +221,16 @@ def parse_definition(value: Any, *, site: SiteCapabilities = ANY_SITE) -> Defini
                 gettext("Another node is named “{name}”. Rename one of them.").format(name=node.id),
             )
         types.setdefault(node.id, node.type)
-    edges = read_edges(reader, types, faults)
-    entry = reader.text("entry_node", most=MAX_ID_CHARACTERS, required=True)
+    edges = read_edges(_entries(value, "edges", "", faults), types, faults)
+    definition = read_part(Definition, value, "", faults, nodes=tuple(nodes), edges=tuple(edges))
+    entry = definition.entry
     if entry and entry not in types:
-        known = ", ".join(types) or "none"
-        reader.fault(
+        faults.add(
             "entry_node",
             gettext("The node “{entry}” does not exist. Choose from: {known}.").format(
-                entry=entry, known=known
+                entry=entry, known=", ".join(types) or "none"
             ),
         )
-    timeout = reader.number("timeout", 1, MAX_TIMEOUT, default=None)
-    name = reader.text("name", most=MAX_NAME_CHARACTERS, default=id)
-    description = reader.text("description", most=MAX_DESCRIPTION_CHARACTERS)
     if (
         len(types) == len(nodes)
         and entry in types
@@ -355,144 +238,83 @@ def parse_definition(value: Any, *, site: SiteCapabilities = ANY_SITE) -> Defini
     ):
         check_structure(list(types), edges, entry, faults)
     faults.check()
-    return Definition(id, name or id, description, tuple(nodes), tuple(edges), entry, timeout)
+    return definition.model_copy(update={"name": definition.name or definition.id})
 
 
-MODEL_FIELDS = ("name", "temperature", "max_tokens", "top_p")
-WORKER_FIELDS = ("name", "prompt", "tools")
-MAX_MODEL_TOKENS = 200_000
-#: Stands in for an unknown type, so that its other fields are checked too.
-_UNKNOWN_TYPE = NodeType("", "", "never", tools=True, turns=1)
+_ALL_FIELDS = tuple(
+    dict.fromkeys(name for kind in NODE_TYPES.values() for name in kind.field_names())
+)
 
 
 def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) -> Node:
     """Read one of `nodes`; faults are added to `faults`."""
-    type_name = value.get("type") if isinstance(value, dict) else None
-    kind = NODE_TYPES.get(type_name, _UNKNOWN_TYPE) if isinstance(type_name, str) else _UNKNOWN_TYPE
-    all_fields = dict.fromkeys(name for kind in NODE_TYPES.values() for name in kind.fields)
-    known = kind.fields if kind.name else tuple(all_fields)
+    type_name = value.get("type") if isinstance(value, Mapping) else None
+    kind = NODE_TYPES.get(type_name) if isinstance(type_name, str) else None
+    if kind is None:
+        faults.add(
+            f"{path}.type",
+            gettext("“{type_name}” is not a node type. Choose from: {known_types}.").format(
+                type_name=type_name, known_types=", ".join(NODE_TYPES)
+            ),
+        )
+    parts: dict[str, Any] = {"type": type_name if kind else ""}
+    # Of an unknown type any field may be meant.
+    names = kind.field_names() if kind else _ALL_FIELDS
+    if "model" in names and isinstance(value, Mapping) and value.get("model") is not None:
+        parts["model"] = read_part(ModelOptions, value["model"], f"{path}.model", faults)
+    if kind is CoordinatorNode:
+        parts["workers"] = tuple(
+            read_part(Worker, worker, f"{path}.workers.{at}", faults)
+            for at, worker in enumerate(_entries(value, "workers", path, faults))
+        )
 
     def types_with_field(name: str) -> str:
-        takers = [kind.name for kind in NODE_TYPES.values() if name in kind.fields]
+        takers = [type for type, each in NODE_TYPES.items() if name in each.field_names()]
         if not takers:
             return ""
         return gettext("This field belongs to nodes of type {names}.").format(
             names=gettext(" or ").join(takers)
         )
 
-    reader = FieldReader(value, path, faults, known=known, cure=types_with_field)
-    if not kind.name:
-        known_types = ", ".join(NODE_TYPES)
-        reader.fault(
-            "type",
-            gettext("“{type_name}” is not a node type. Choose from: {known_types}.").format(
-                type_name=type_name, known_types=known_types
-            ),
-        )
-    id = reader.text("id", most=MAX_ID_CHARACTERS, required=True)
-    if id and not is_node_id(id):
-        reader.fault(
-            "id",
-            gettext("An id is {format}.").format(
-                format=gettext(NODE_ID_FORMAT).format(limit=MAX_ID_CHARACTERS)
-            ),
-        )
-    model = ModelOptions()
-    if "model" in known and reader.has("model"):
-        given = FieldReader(reader.raw("model"), reader.at("model"), faults, known=MODEL_FIELDS)
-        name = given.text("name", most=200)
-        if problem := site.model_fault(name) if name else "":
-            given.fault("name", problem)
-        model = ModelOptions(
-            name=name,
-            temperature=given.number("temperature", 0, 2, default=DEFAULT_TEMPERATURE),
-            max_tokens=given.number(
-                "max_tokens", 1, MAX_MODEL_TOKENS, default=DEFAULT_MAX_TOKENS, integer=True
-            ),
-            top_p=given.number("top_p", 0.001, 1, default=None),
-        )
-    return Node(
-        id=id,
-        type=kind.name,
-        prompt=reader.text("prompt", most=MAX_PROMPT_CHARACTERS) if kind.prompt else "",
-        model=model,
-        tools=_read_tools(reader, site) if kind.tools else (),
-        max_iter=reader.number("max_iter", 1, MAX_TURNS, default=kind.turns, integer=True)
-        if kind.turns
-        else 0,
-        timeout=reader.number("timeout", 1, MAX_TIMEOUT, default=None),
-        options={
-            option.name: _read_option(reader, option, faults, site) for option in kind.options
-        },
-    )
-
-
-def _read_tools(reader: FieldReader, site: SiteCapabilities) -> tuple[str, ...]:
-    found: list[str] = []
-    for at, name in enumerate(reader.items("tools", most=MAX_TOOLS)):
-        place = f"tools.{at}"
-        if not isinstance(name, str):
-            reader.fault(place, gettext("A tool is given by its name."))
-        elif site.tools is not None and name not in site.tools:
-            known = ", ".join(sorted(site.tools))
-            reader.fault(
-                place,
-                gettext("The tool “{name}” does not exist. Choose from: {known}.").format(
-                    name=name[:60], known=known
-                ),
+    node = read_part(kind or Node, value, path, faults, names=names, cure=types_with_field, **parts)
+    if node.model.name and (problem := site.model_fault(node.model.name)):
+        faults.add(f"{path}.model.name", problem)
+    _check_tools(node.tools, path, faults, site)
+    if isinstance(node, GateNode):
+        for unknown in sorted(_condition_names(node.condition, path, faults) & {"score", "passed"}):
+            faults.add(
+                f"{path}.condition",
+                gettext("The input of a gate has no {unknown}.").format(unknown=unknown),
             )
-        elif name in found:
-            reader.fault(place, gettext("“{name}” is listed twice.").format(name=name))
+    if isinstance(node, CoordinatorNode):
+        if not node.workers:
+            faults.add(
+                f"{path}.workers",
+                gettext("A coordinator needs at least one worker: {“name”: …, “tools”: […]}."),
+            )
+        for at, worker in enumerate(node.workers):
+            _check_tools(worker.tools, f"{path}.workers.{at}", faults, site)
+            if worker.name in [other.name for other in node.workers[:at]]:
+                faults.add(
+                    f"{path}.workers.{at}.name",
+                    gettext("Another worker is named “{called}”.").format(called=worker.name),
+                )
+    return node
+
+
+def _check_tools(
+    names: Sequence[str], path: str, faults: FaultList, site: SiteCapabilities
+) -> None:
+    for at, name in enumerate(names):
+        if site.tools is not None and name not in site.tools:
+            problem = gettext("The tool “{name}” does not exist. Choose from: {known}.").format(
+                name=name[:60], known=", ".join(sorted(site.tools))
+            )
+        elif name in names[:at]:
+            problem = gettext("“{name}” is listed twice.").format(name=name)
         else:
-            found.append(name)
-    return tuple(found)
-
-
-def _read_option(
-    reader: FieldReader, option: NodeOption, faults: FaultList, site: SiteCapabilities
-) -> Any:
-    name = option.name
-    match option.kind:
-        case "number" | "integer":
-            integer = option.kind == "integer"
-            low, high = option.low, option.high
-            return reader.number(name, low, high, default=option.default, integer=integer)
-        case "choice":
-            return reader.choice(name, option.choices, default=option.default)
-        case "workers":
-            found: dict[str, Worker] = {}
-            for at, value in enumerate(reader.items(name, most=MAX_WORKERS)):
-                one = FieldReader(value, reader.at(f"{name}.{at}"), faults, known=WORKER_FIELDS)
-                called = one.text("name", most=MAX_ID_CHARACTERS, required=True)
-                if called and not is_node_id(called):
-                    one.fault(
-                        "name",
-                        gettext("A name is {format}.").format(
-                            format=gettext(NODE_ID_FORMAT).format(limit=MAX_ID_CHARACTERS)
-                        ),
-                    )
-                if called in found:
-                    one.fault(
-                        "name", gettext("Another worker is named “{called}”.").format(called=called)
-                    )
-                prompt = one.text("prompt", most=MAX_PROMPT_CHARACTERS)
-                found.setdefault(called, Worker(called, prompt, _read_tools(one, site)))
-            if not found:
-                reader.fault(
-                    name,
-                    gettext("A coordinator needs at least one worker: {“name”: …, “tools”: […]}."),
-                )
-            return tuple(found.values())
-        case "condition":
-            text = reader.text(name, most=MAX_CONDITION_CHARACTERS, required=option.required)
-            for unknown in sorted(_condition_names(reader, name, text) & {"score", "passed"}):
-                reader.fault(
-                    name,
-                    gettext("The input of a gate has no {unknown}.").format(unknown=unknown),
-                )
-            return text
-        case _:
-            return reader.text(name, most=int(option.high), default=option.default)
+            continue
+        faults.add(f"{path}.tools.{at}", problem)
 
 
 TEMPLATES_FOLDER = Path(__file__).parent / "templates"

@@ -41,6 +41,7 @@ from rag.models import Pipeline
 from rag.pipelines import nodes
 from rag.pipelines.definition import (
     MAX_QUESTION_CHARACTERS,
+    CoordinatorNode,
     Definition,
     Fault,
     Node,
@@ -264,7 +265,7 @@ def node_model(
     node: Node, definition: Definition, model: str, grounded: frozenset[str]
 ) -> ChatModel | None:
     """The node's chat model; None if it needs none. Raises NoChatModel and InvalidInput."""
-    if node.kind.needs_model == "never":
+    if node.needs_model == "never":
         return None
     try:
         chat = chat_model(node.model.name or model)
@@ -275,7 +276,7 @@ def node_model(
     tools = [TOOLS[name] for name in node.tools if name in TOOLS]
     finds = node.type == "worker" and nodes.search_tools(tools)
     quotes = node.type in ("llm", "synthesizer") and node.id in grounded
-    if node.kind.needs_model == "always" or not (finds or quotes):
+    if node.needs_model == "always" or not (finds or quotes):
         raise NoChatModel(
             gettext("The step “{node}” of the pipeline “{pipeline}”").format(
                 node=node.id, pipeline=definition.id
@@ -376,7 +377,7 @@ def run_pipeline(
     }
     after_tools: set[str] = set()
     for node in pipeline.nodes:
-        workers = node.options.get("workers", ())
+        workers = node.workers if isinstance(node, CoordinatorNode) else ()
         if node.tools or node.type == "sql" or any(worker.tools for worker in workers):
             after_tools |= reachable(node.id, targets) - {node.id}
     grounded = frozenset(after_tools)

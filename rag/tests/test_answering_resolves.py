@@ -70,7 +70,7 @@ def test_of_every_kind_of_file(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("chunker", sorted(CHUNKERS))
 @pytest.mark.parametrize("name", ["notes.md", "ships.csv"])
 def test_of_every_chunker(chunker: str, name: str) -> None:
-    asked = {option.name for option in CHUNKERS[chunker].options}
+    asked = CHUNKERS[chunker].defaults
     small = {"max_tokens": 60, "overlap": 20, "parent_tokens": 200}
     options = {option: value for option, value in small.items() if option in asked}
     collection = CollectionFactory(chunker=chunker, chunker_options=options)

@@ -13,10 +13,9 @@ from rag.tools import TOOLS
 from search.api.inputs import ExportParameters, SearchInput, SearchParameters
 from search.api.stores import StoreSearchInput
 from search.forms import SearchState
-from search.query_options import RetrievalOptions, SearchQuery
+from search.query_options import RetrievalOptions, ScopeOptions, SearchQuery, SearchRequest
 
 IN_JSON = nested_options(SearchQuery).keys()
-ONE_BY_ONE = flat_options(SearchQuery).keys()
 
 
 def arguments(app: str, command: str) -> set[str]:
@@ -26,17 +25,19 @@ def arguments(app: str, command: str) -> set[str]:
 
 
 def test_the_api_has_all() -> None:
-    assert SearchInput().fields.keys() >= IN_JSON
-    assert SearchParameters().fields.keys() >= IN_JSON
+    whole = nested_options(SearchRequest).keys()
+    assert SearchInput().fields.keys() >= whole
+    assert SearchParameters().fields.keys() >= whole
     assert ExportParameters().fields.keys() >= IN_JSON - {"expand"}
 
 
 def test_the_command_has_all() -> None:
-    assert arguments("search", "search") >= (ONE_BY_ONE - {"q"}) | {"query"}
+    assert arguments("search", "search") >= flat_options(SearchRequest).keys() - {"q"}
 
 
 def test_the_page_has_all() -> None:
-    assert option_fields(SearchState).keys() >= ONE_BY_ONE
+    names = option_fields(SearchState).keys()
+    assert names >= flat_options(SearchQuery).keys() | option_fields(ScopeOptions).keys()
 
 
 @pytest.mark.parametrize("given", [ChatInput, ExtrasInput])
@@ -55,7 +56,7 @@ def test_the_address_of_the_page_says_what_it_read() -> None:
     address = (
         "q=tea&mode=vector&sort=newest&fusion=rrf&rrf_k=9&depth=20&alpha=0.7&beta=0.2&rerank=0"
         "&rerank_depth=5&min_similarity=0.5&diversify=1&ef_search=50&probes=3&expand=none"
-        "&collection=a&collection=b&type=text%2Fplain&filter=year%3E2020&group=0&explain=1&page=2"
+        "&versions=all&collection=a&collection=b&type=text%2Fplain&filter=year%3E2020&group=0&explain=1&page=2"
     )
     state = SearchState.read(QueryDict(address))
     assert state.query_string() == address

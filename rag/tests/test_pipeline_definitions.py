@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.pipelines.builder import Pipeline
-from rag.pipelines.definition import MAX_NODES, MAX_PROMPT_CHARACTERS, NODE_TYPES, PipelineError
+from rag.pipelines.definition import (
+    MAX_NODES,
+    MAX_PROMPT_CHARACTERS,
+    NODE_TYPES,
+    EvaluatorNode,
+    PipelineError,
+)
 from rag.pipelines.validation import SiteCapabilities, parse_definition, templates
 from rag.tests.graphs import edge, graphs, looped_graphs, node
 
@@ -83,11 +89,8 @@ def test_what_is_left_out_is_as_the_documentation_says() -> None:
     (built,) = Pipeline("p").node("w", "worker").done().build().nodes
     assert (built.model.temperature, built.model.max_tokens, built.max_iter) == (0.7, 4096, 10)
     (judge,) = Pipeline("p").node("e", "evaluator").done().build().nodes
-    assert dict(judge.options) == {
-        "threshold": 0.7,
-        "on_exhausted": "best",
-        "syntax": "ignore",
-    }
+    assert isinstance(judge, EvaluatorNode)
+    assert (judge.threshold, judge.on_exhausted, judge.syntax) == (0.7, "best", "ignore")
 
 
 @given(st.one_of(graphs(), looped_graphs()))
@@ -99,19 +102,20 @@ def test_what_is_written_out_is_read_as_the_same(value: dict[str, Any]) -> None:
 @st.composite
 def built_nodes(draw: st.DrawFn) -> dict[str, Any]:
     """Fields of a node of any type, all of them within their bounds."""
-    kind = draw(st.sampled_from(sorted(NODE_TYPES.values(), key=lambda each: each.name)))
-    fields: dict[str, Any] = {"type": kind.name}
-    if kind.prompt:
+    name = draw(st.sampled_from(sorted(NODE_TYPES)))
+    kind = NODE_TYPES[name]
+    fields: dict[str, Any] = {"type": name}
+    if "prompt" in kind.field_names():
         fields["prompt"] = draw(st.text(alphabet="abc “\n", max_size=50))
     if kind.needs_model != "never":
         fields["model"] = {"temperature": draw(st.floats(0, 2)), "top_p": draw(st.floats(0.01, 1))}
-    if kind.tools:
+    if "tools" in kind.field_names():
         fields["tools"] = draw(st.lists(st.sampled_from("abc"), unique=True))
-    if kind.turns:
+    if "max_iter" in kind.field_names():
         fields["max_iter"] = draw(st.integers(1, 50))
-    if kind.name == "gate":
+    if name == "gate":
         fields["condition"] = draw(st.sampled_from(['output contains "a"', "iteration < 3"]))
-    if kind.name == "coordinator":
+    if name == "coordinator":
         fields["workers"] = [{"name": "w", "tools": draw(st.lists(st.just("a"), max_size=1))}]
     return fields
 
@@ -137,7 +141,7 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
             "id": "My pipeline",
             "colour": "red",
             "nodes": [
-                {"id": "a", "type": "wizard"},
+                {"id": "a", "type": "wizard", "threshold": 1},
                 {"id": "b", "type": "gate"},
                 {"id": "b", "type": "llm", "tools": ["x"]},
                 {"id": "9", "type": "worker", "max_iter": 0, "tools": ["rm"]},
@@ -250,7 +254,7 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
         (whole(node("e", "evaluator", threshold=2)), "nodes.0.threshold", "from 0 to 1"),
         (whole(node("e", "evaluator", on_exhausted="cry")), "nodes.0.on_exhausted", "best, fail"),
         (whole(node("a", timeout=True)), "nodes.0.timeout", "a number"),
-        (whole(node("a"), name=5), "name", "a text"),
+        (whole(node("a"), name=5), "name", "text"),
         ([], "", "an object"),
         (whole(node("a", prompt="half \ud800")), "nodes.0.prompt", "surrogate"),
     ],

@@ -13,22 +13,28 @@ from rag.pipelines.validation import templates
 from rag.views.pipeline_diagram import HEIGHT, WIDTH, draw_diagram
 
 
+def arrow(source: str, target: str, type: str = "direct") -> Edge:
+    return Edge.model_validate({"from": source, "to": target, "type": type})
+
+
 @st.composite
 def definitions(draw_: st.DrawFn) -> Definition:
     """Acyclic graphs in which everything is reached from the entry, some with a loop."""
     count = draw_(st.integers(1, 9))
-    edges = [Edge(f"n{draw_(st.integers(0, at - 1))}", f"n{at}") for at in range(1, count)]
+    edges = [arrow(f"n{draw_(st.integers(0, at - 1))}", f"n{at}") for at in range(1, count)]
     more = draw_(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))))
     known = {(edge.source, edge.target) for edge in edges}
     for low, high in (sorted(pair) for pair in more):
         ends = (f"n{low}", f"n{high}")
         if low < high and ends not in known:
             known.add(ends)
-            edges.append(Edge(*ends))
+            edges.append(arrow(*ends))
     if count > 1 and draw_(st.booleans()):
-        edges.append(Edge(edges[-1].target, edges[-1].source, "loop"))
-    nodes = tuple(Node(f"n{at}", "llm") for at in range(count))
-    return Definition("x", "X", "", nodes, tuple(edges), "n0")
+        edges.append(arrow(edges[-1].target, edges[-1].source, "loop"))
+    nodes = tuple(Node(id=f"n{at}", type="llm") for at in range(count))
+    return Definition.model_validate(
+        {"id": "x", "name": "X", "nodes": nodes, "edges": tuple(edges), "entry_node": "n0"}
+    )
 
 
 def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:

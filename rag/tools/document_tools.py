@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from accounts.services import require_editor
 from common.errors import InvalidInput, NotFound
+from common.options import Options
 from common.text import count_heading, escape_nonprinting, json_quoted, truncated
 from common.tools import between, nonempty, tools_by_name
 from documents.ingestion.items import Item
@@ -29,7 +30,7 @@ from search.filters.tree import MAX_CHARACTERS as MAX_FILTER_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import RetrievalOptions
 from search.ranked_results import EmbedderUnavailable
-from search.results import SearchResult
+from search.results import Scope, SearchResult
 from search.retrieval.statements import scope_conditions
 from search.services import search
 from search.stores import Store
@@ -48,18 +49,6 @@ MAX_VECTOR_NUMBERS = 16_000
 
 Query = Annotated[
     str, nonempty("A question, or words that the passages hold.", most=MAX_QUERY_CHARACTERS)
-]
-TopK = Annotated[int, between(1, MAX_RESULTS, "How many passages at most.")]
-DocumentFilter = Annotated[
-    Mapping[str, Any] | str | None,
-    WithJsonSchema(
-        {
-            "type": ["object", "string"],
-            "maxLength": MAX_FILTER_CHARACTERS,
-            "description": "What documents must be like, such as"
-            ' {"year": {"$gte": 2020}, "language": "de"}, by their metadata. Default: any.',
-        }
-    ),
 ]
 AnyCollection = Annotated[
     str,
@@ -320,6 +309,27 @@ def passage_from_chunk(document: Document, chunk: Chunk, *, number: int = 0) -> 
     )
 
 
+class PassageOptions(Options):
+    """Which passages a tool brings."""
+
+    top_k: int = Field(default=5, ge=1, le=MAX_RESULTS, description="How many passages at most.")
+    filter: Annotated[
+        str | Mapping[str, Any] | None,
+        WithJsonSchema({"type": ["object", "string"], "maxLength": MAX_FILTER_CHARACTERS}),
+    ] = Field(
+        default=None,
+        description="What documents must be like, such as"
+        ' {"year": {"$gte": 2020}, "language": "de"}, by their metadata. Default: any.',
+    )
+    collection: AnyCollection = ""
+
+    def scope(self, context: RagContext) -> Scope:
+        """What a search looks at. Raises as `RagContext.search_scope`."""
+        collections = (self.collection,) if self.collection else ()
+        return context.search_scope(collections, filter=self.filter)
+
+
+ANY_PASSAGES = PassageOptions()
 NO_OPTIONS = RetrievalOptions()
 LEXICAL_ONLY = "Search by meaning does not work just now: these hold the words of the query."
 
@@ -328,22 +338,20 @@ def similarity_search(
     *,
     scope: RagContext,
     query: Query,
-    top_k: TopK = 5,
-    filter: DocumentFilter = None,
-    collection: AnyCollection = "",
+    wanted: PassageOptions = ANY_PASSAGES,
 ) -> str:
     """Find passages of the user's documents that mean what the query means. Each is shown with the
     number [n] by which to cite it."""
-    where = scope.search_scope(_collections(collection), filter=filter)
     options: dict[str, Any] = {
-        "k": int(top_k),
+        "scope": wanted.scope(scope),
+        "k": wanted.top_k,
         "rerank": scope.search_options.get("rerank"),
         "snippets": False,
     }
     try:
-        result = search(query, scope=where, mode="vector", **options)
+        result = search(query, mode="vector", **options)
     except EmbedderUnavailable:
-        result = search(query, scope=where, mode="lexical", **options)
+        result = search(query, mode="lexical", **options)
         return f"{_format_result(scope, result)}\n\n{LEXICAL_ONLY}"
     return _format_result(scope, result)
 
@@ -352,9 +360,7 @@ def hybrid_query(
     *,
     scope: RagContext,
     query: Query,
-    top_k: TopK = 5,
-    filter: DocumentFilter = None,
-    collection: AnyCollection = "",
+    wanted: PassageOptions = ANY_PASSAGES,
     mode: Annotated[
         Literal["hybrid", "graph"],
         Field(
@@ -366,9 +372,10 @@ def hybrid_query(
 ) -> str:
     """Find passages of the user's documents by words and by meaning: better than similarity_search
     for names, codes and exact terms. Each is shown with the number [n] by which to cite it."""
-    where = scope.search_scope(_collections(collection), filter=filter)
     chosen = {**scope.search_options, **options.given()}
-    result = search(query, scope=where, mode=mode, k=int(top_k), snippets=False, **chosen)
+    result = search(
+        query, scope=wanted.scope(scope), mode=mode, k=wanted.top_k, snippets=False, **chosen
+    )
     text = _format_result(scope, result)
     return f"{text}\n\n{LEXICAL_ONLY}" if result.lexical_only else text
 
@@ -377,15 +384,13 @@ def search_words(
     *,
     scope: RagContext,
     query: Query,
-    top_k: TopK = 5,
-    filter: DocumentFilter = None,
-    collection: AnyCollection = "",
+    wanted: PassageOptions = ANY_PASSAGES,
 ) -> str:
     """Find passages of the user's documents that hold the words of the query, ranked by BM25. Each
     is shown with the number [n] by which to cite it."""
-    where = scope.search_scope(_collections(collection), filter=filter)
     return _format_result(
-        scope, search(query, scope=where, mode="lexical", k=int(top_k), snippets=False)
+        scope,
+        search(query, scope=wanted.scope(scope), mode="lexical", k=wanted.top_k, snippets=False),
     )
 
 
@@ -400,15 +405,12 @@ def search_vector(
             description="As many numbers as the collection's vectors have.",
         ),
     ],
-    top_k: TopK = 5,
-    filter: DocumentFilter = None,
-    collection: AnyCollection = "",
+    wanted: PassageOptions = ANY_PASSAGES,
 ) -> str:
     """Find passages of the user's documents by a vector of your own, made by the model of the
     collection. Each is shown with the number [n] by which to cite it."""
     import numpy as np  # noqa: PLC0415  (every command would load it)
 
-    where = scope.search_scope(_collections(collection), filter=filter)
     with np.errstate(over="ignore"):  # an overflow becomes infinite
         query_vector = np.asarray(vector, dtype=np.float32)
     if not np.isfinite(query_vector).all() or not query_vector.any():
@@ -416,13 +418,14 @@ def search_vector(
             gettext("A vector needs finite numbers, at least one of them not 0."), field="vector"
         )
     result = search(
-        "", scope=where, mode="vector", k=int(top_k), vector=query_vector, snippets=False
+        "",
+        scope=wanted.scope(scope),
+        mode="vector",
+        k=wanted.top_k,
+        vector=query_vector,
+        snippets=False,
     )
     return _format_result(scope, result)
-
-
-def _collections(collection: str) -> tuple[str, ...]:
-    return (collection,) if collection else ()
 
 
 def _format_result(scope: RagContext, result: SearchResult) -> str:

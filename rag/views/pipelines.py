@@ -208,7 +208,7 @@ def _edit_page(
         "pipeline": pipeline,
         "form": form,
         "faults": faults,
-        "kinds": NODE_TYPES.values(),
+        "kinds": [(name, kind.meaning, kind.field_names()) for name, kind in NODE_TYPES.items()],
     }
     status = 400 if form.errors or faults else 200
     return render(request, "rag/pipeline_edit.html", template_context, status=status)

@@ -31,7 +31,6 @@ from rag.tools.summaries import (
 from rag.views.chat import context_of_request, no_store
 from rag.views.turns import render_answer
 from search.forms import SearchState
-from search.query_options import scope_for
 
 MAX_HEADINGS = 2
 
@@ -66,14 +65,7 @@ def set_summary(request: HttpRequest) -> HttpResponse:
     for own in ("kind", "q"):
         params.pop(own, None)
     state = SearchState.read(params)
-    scope = scope_for(
-        user=request.user,
-        workspace=request_workspace(request),
-        collections=state.collections,
-        filter=state.filter,
-        media_types=state.types,
-    )
-    text = scope_text_of(scope)
+    text = scope_text_of(state.scope(user=request.user, workspace=request_workspace(request)))
     number = len(text.document_ids)
     context = {
         "title": ngettext("%(number)d document", "%(number)d documents", number)

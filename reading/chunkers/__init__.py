@@ -1,15 +1,17 @@
 """Text to chunks with exact offsets: chunkers by name, their options, and `get_chunker`. Pure
 Python and Rust: no Django, no Celery, no model."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from common.translation import gettext_noop
+from common.errors import InvalidInput
+from common.translation import gettext, gettext_noop
 from reading.chunkers.atoms import measure_for
-from reading.chunkers.base import ChunkerError, Embed, Option, Span, TokenCounter, checked_options
+from reading.chunkers.base import ChunkerError, Embed, Span, TokenCounter
 from reading.chunkers.splitter import Chunker, Strategy, pack_atoms, split_document
 from reading.chunkers.strategies import (
     equal_worths,
@@ -40,21 +42,13 @@ __all__ = [
 PARENT_CHILD = "parent_child"
 
 
-def _max_tokens(default: int = 400) -> Option:
-    return Option("max_tokens", default, 8, 8192, "Tokens of a chunk, at most.")
-
-
-def _overlap(default: int = 50) -> Option:
-    return Option("overlap", default, 0, 4096, "Tokens that a chunk repeats of the one before it.")
-
-
 @dataclass(frozen=True, slots=True)
 class ChunkerKind:
-    """A chunker to choose from. `summary` is a line for people."""
+    """A chunker to choose from. `summary` is a line for people, `defaults` are of its options."""
 
     summary: str
     strategy: Strategy
-    options: tuple[Option, ...] = (_max_tokens(), _overlap())
+    defaults: Mapping[str, int] = field(default_factory=lambda: {"max_tokens": 400, "overlap": 50})
 
 
 CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
@@ -82,7 +76,7 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
         "paragraph": ChunkerKind(
             gettext_noop("As many whole paragraphs as fit."),
             partial(split_document, weigh=paragraph_worths),
-            (_max_tokens(), _overlap(0)),
+            {"max_tokens": 400, "overlap": 0},
         ),
         "fixed": ChunkerKind(
             gettext_noop("Always as many words as fit, wherever that cuts."),
@@ -91,49 +85,84 @@ CHUNKERS: Mapping[str, ChunkerKind] = MappingProxyType(
         "window": ChunkerKind(
             gettext_noop("A few sentences that slide over the text, so that neighbors share some."),
             split_windows,
-            (
-                Option("size", 6, 1, 100, "Sentences of a window, if they fit."),
-                Option("step", 3, 1, 100, "Sentences by which the window moves."),
-                _max_tokens(),
-            ),
+            {"size": 6, "step": 3, "max_tokens": 400},
         ),
         "semantic": ChunkerKind(
             gettext_noop("Where the meaning changes. The model reads every sentence for it: slow."),
             split_by_meaning,
-            (
-                _max_tokens(),
-                _overlap(),
-                Option("min_tokens", 60, 1, 4096, "Tokens that a piece has at least."),
-                Option("group", 2, 1, 10, "Sentences that are compared with as many behind them."),
-                Option("percentile", 90, 1, 99, "Distances above this share of all are cuts."),
-            ),
+            {"max_tokens": 400, "overlap": 50, "min_tokens": 60, "group": 2, "percentile": 90},
         ),
         PARENT_CHILD: ChunkerKind(
             gettext_noop("Small chunks are searched, the larger passage around them is shown."),
             split_parents,
-            (
-                _max_tokens(120),
-                _overlap(0),
-                Option("parent_tokens", 800, 8, 32_768, "Tokens of a parent, at most."),
-            ),
+            {"max_tokens": 120, "overlap": 0, "parent_tokens": 800},
         ),
         "none": ChunkerKind(
             gettext_noop(
                 "Each document is one chunk. Fails for one that the model cannot read at once."
             ),
             split_nothing,
-            (),
+            {},
         ),
     }
 )
 
 
+#: Names of two options, whether their values go together, and what to do where they do not.
+_PAIRS: tuple[tuple[str, str, Callable[[int, int], bool], str], ...] = (
+    ("overlap", "max_tokens", operator.lt, gettext_noop("Make overlap smaller than max_tokens.")),
+    ("min_tokens", "max_tokens", operator.le, gettext_noop("Make min_tokens at most max_tokens.")),
+    (
+        "parent_tokens",
+        "max_tokens",
+        operator.ge,
+        gettext_noop("Make parent_tokens at least max_tokens."),
+    ),
+    (
+        "step",
+        "size",
+        lambda step, size: step <= size <= 2 * step,
+        gettext_noop(
+            "Make step at most size, so that no sentence is left out, and at least half of it, so"
+            " that only neighbors overlap."
+        ),
+    ),
+)
+
+
 def check_options(name: str, given: Mapping[str, Any]) -> dict[str, int]:
-    """The values of all options of the chunker `name`. Raises ChunkerError for invalid ones."""
+    """The values of all options of the chunker `name`. Raises InvalidInput with the field
+    `chunker` or `chunker_options.NAME`.
+    """
+    from reading.chunkers.options import ChunkerOptions  # noqa: PLC0415 (loads pydantic)
+
     kind = CHUNKERS.get(name)
     if kind is None:
-        raise ChunkerError(f"There is no chunker “{name}”. Choose one of: {', '.join(CHUNKERS)}.")
-    return checked_options(name, kind.options, given)
+        raise InvalidInput(
+            gettext("There is no chunker “{name}”. Use {names}.").format(
+                name=name, names=", ".join(CHUNKERS)
+            ),
+            field="chunker",
+        )
+    chosen = ChunkerOptions.from_data(given, at="chunker_options").given()
+    values = {**kind.defaults, **chosen}
+    for option in chosen.keys() - kind.defaults.keys():
+        message = (
+            gettext("The chunker “{chunker}” has no option “{option}”. It has: {names}.")
+            if kind.defaults
+            else gettext("The chunker “{chunker}” has no option “{option}”. It has none.")
+        )
+        raise InvalidInput(
+            message.format(chunker=name, option=option, names=", ".join(kind.defaults)),
+            field=f"chunker_options.{option}",
+        )
+    for one, other, fits, cure in _PAIRS:
+        if one in values and other in values and not fits(values[one], values[other]):
+            message = gettext("{one} {value} does not fit {other} {limit}.").format(
+                one=one, value=values[one], other=other, limit=values[other]
+            )
+            raise InvalidInput(f"{message} {gettext(cure)}", field=f"chunker_options.{one}")
+    return values
 
 
 def get_chunker(
@@ -148,7 +177,7 @@ def get_chunker(
 
     A chunk has at most `max_tokens` tokens and at most what the model reads less `reserve`,
     which is for the context that is embedded with it. `overlap` is cut to half of that. `embed` is
-    needed by `semantic`. Raises `ChunkerError`.
+    needed by `semantic`. Raises ChunkerError, and InvalidInput for options.
     """
     values = check_options(name, given)
     limit = counter.max_tokens - reserve

@@ -1,9 +1,8 @@
-"""Shared by all chunkers: their error, what counts tokens and embeds, `Span`, and options."""
+"""Shared by all chunkers: their error, what counts tokens and embeds, and `Span`."""
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +12,10 @@ from common.errors import RagsiteError
 
 
 class ChunkerError(RagsiteError):
-    """A chunker that does not exist or cannot work with its options; the message says how to fix
-    it.
-
-    `option` names the option at fault, if there is one.
-    """
+    """A chunker that cannot work with its options here; the message says how to fix it."""
 
     code = "chunker"
     status = 422
-
-    def __init__(self, message: str, *, option: str = "") -> None:
-        super().__init__(message)
-        self.option = option
 
 
 class TokenCounter(Protocol):
@@ -60,59 +51,3 @@ class Span:
     heading_path: tuple[str, ...] = ()
     page: int | None = None
     parent: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A whole number in `least..most`. `help` is a line for people."""
-
-    name: str
-    default: int
-    least: int
-    most: int
-    help: str
-
-
-#: Names of two options, whether their values go together, and what to do where they do not.
-_OPTION_PAIRS: tuple[tuple[str, str, Callable[[int, int], bool], str], ...] = (
-    ("overlap", "max_tokens", operator.lt, "Make overlap smaller than max_tokens."),
-    ("min_tokens", "max_tokens", operator.le, "Make min_tokens at most max_tokens."),
-    ("parent_tokens", "max_tokens", operator.ge, "Make parent_tokens at least max_tokens."),
-    (
-        "step",
-        "size",
-        lambda step, size: step <= size <= 2 * step,
-        "Make step at most size, so that no sentence is left out, and at least half of it, so that"
-        " only neighbours overlap.",
-    ),
-)
-
-
-def checked_options(
-    chunker: str, options: tuple[Option, ...], given: Mapping[str, Any]
-) -> dict[str, int]:
-    """A value for each of `options`: the given one or the default. Raises ChunkerError."""
-    known = [option.name for option in options]
-    for name in given:
-        if name not in known:
-            there = f"It has: {', '.join(known)}." if known else "It has none. Leave it out."
-            raise ChunkerError(
-                f"The chunker “{chunker}” has no option “{name}”. {there}", option=name
-            )
-    values: dict[str, int] = {}
-    for option in options:
-        value = given.get(option.name)
-        if value is None:
-            value = option.default
-        elif not isinstance(value, int) or isinstance(value, bool):
-            problem = f"{option.name} is a whole number, not {value!r}."
-            raise ChunkerError(problem, option=option.name)
-        elif not option.least <= value <= option.most:
-            problem = f"{option.name} may be {option.least:,} to {option.most:,}, not {value:,}."
-            raise ChunkerError(problem, option=option.name)
-        values[option.name] = value
-    for one, other, fits, cure in _OPTION_PAIRS:
-        if one in values and other in values and not fits(values[one], values[other]):
-            problem = f"{one} {values[one]} does not fit {other} {values[other]}. {cure}"
-            raise ChunkerError(problem, option=one)
-    return values

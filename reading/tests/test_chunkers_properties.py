@@ -44,7 +44,7 @@ SMALL: dict[str, dict[str, int]] = {
 def make(name: str, counter: TokenCounter, max_tokens: int, overlap: int) -> Chunker:
     """The chunker with as much of the budget as it has options for."""
     options = {"max_tokens": max_tokens, "overlap": overlap} | SMALL.get(name, {})
-    known = {option.name for option in CHUNKERS[name].options}
+    known = CHUNKERS[name].defaults
     given = {option: value for option, value in options.items() if option in known}
     return get_chunker(name, counter=counter, embed=embed, **given)
 

@@ -1,21 +1,22 @@
 """Search parameters, the same in a query string and in a JSON body."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common import bounded_json
+from common.options import Options, option_fields
 from common.options.drf import OptionsSerializer
 from common.parsers import JSONParser
-from common.serializers import StrictSerializer
+from common.serializers import SlugsField
 from search.export import EXPORT_FORMATS as EXPORTS
-from search.facets import MAX_FACETS, MAX_LISTED_VALUES
+from search.facets import MAX_LISTED_VALUES
 from search.filters.tree import MAX_CHARACTERS, MAX_PATH_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
-from search.query_options import MAX_K, MAX_OFFSET, SearchQuery
-from search.results import MODES, VERSIONS
+from search.query_options import PageOptions, ScopeOptions, SearchRequest
+from search.results import MODES
 from search.similar import MAX_SIMILAR
 
 
@@ -92,58 +93,21 @@ class VectorField(serializers.Field[Any, Any, Any, Any]):
         return data
 
 
-class ScopeInput(StrictSerializer):
+class ScopeInput(OptionsSerializer):
     """The scope of a search: collections, media types, filter and versions."""
 
-    collection = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
-        required=False,
-        max_length=100,
-        help_text="Slugs of collections. Default: all that you may see.",
-    )
-    type = serializers.ListField(
-        child=serializers.CharField(max_length=100),
-        required=False,
-        max_length=100,
-        help_text="Media types, such as `application/pdf`. Default: all.",
-    )
-    filter = FilterField(
-        required=False,
-        help_text="What hits must be like, as JSON or as text:"
-        ' `{"year": {"$gte": 2020}, "language": "de"}` or `year>=2020; lang=de`.',
-    )
-    versions = serializers.ChoiceField(
-        choices=VERSIONS,
-        default="current",
-        help_text="`all` finds superseded versions of documents too.",
-    )
+    options: ClassVar[type[Options]] = ScopeOptions
 
-
-class QuestionInput(OptionsSerializer, ScopeInput):
-    """A question, its scope, and the search options."""
-
-    options = SearchQuery
+    collection = SlugsField(required=False)
+    filter = FilterField(required=False)
 
 
 @extend_schema_serializer(component_name="Search")
-class SearchInput(QuestionInput):
+class SearchInput(ScopeInput):
     """A question and which page of its hits to return."""
 
-    k = serializers.IntegerField(
-        min_value=1, max_value=MAX_K, default=10, help_text="Hits a page, at most."
-    )
-    offset = serializers.IntegerField(
-        min_value=0, max_value=MAX_OFFSET, default=0, help_text="Hits to pass over."
-    )
-    facet = serializers.ListField(
-        child=serializers.CharField(max_length=MAX_PATH_CHARACTERS),
-        required=False,
-        max_length=MAX_FACETS,
-        help_text="Fields whose values to count: `collection`, `media_type`, `language`, `origin`"
-        " (site or folder), `dated` (by year), any of the metadata. `*`: all of these, of the"
-        " metadata those that the collections chose, or else the most telling. What the filter"
-        " picks of such a field (`author=knuth`, `lang=de,fr`) does not hide its other values.",
-    )
+    options = SearchRequest
+
     explain = serializers.BooleanField(
         default=False, help_text="Say with each hit what each arm contributed."
     )
@@ -153,10 +117,11 @@ class SearchParameters(SearchInput, WorkspaceParameters):
     """The query string of a search."""
 
 
-class ExportParameters(QuestionInput, WorkspaceParameters):
+class ExportParameters(ScopeInput, WorkspaceParameters):
     """The query string of an export."""
 
-    skip = frozenset({"expand"})
+    options = SearchRequest
+    skip = frozenset({"expand", *option_fields(PageOptions)})
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         kind = serializers.ChoiceField(
@@ -201,11 +166,8 @@ class FacetParameters(ScopeInput, WorkspaceParameters):
 class FieldsParameters(WorkspaceParameters):
     """Query string of the list of filterable fields."""
 
-    collection = serializers.ListField(
-        child=serializers.SlugField(max_length=63),
-        required=False,
-        max_length=100,
-        help_text="Slugs of collections. Default: all that you may see.",
+    collection = SlugsField(
+        required=False, help_text=option_fields(ScopeOptions)["collection"].description
     )
 
 

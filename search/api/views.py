@@ -52,7 +52,7 @@ from search.facets import facet_values
 from search.forms import MAX_ADDRESS, SearchState
 from search.log import record_search
 from search.models import EvaluatedQuestion, Evaluation, SavedSearch
-from search.query_options import SearchQuery, scope_for
+from search.query_options import PageOptions, ScopeOptions, SearchQuery
 from search.results import Hit, Scope
 from search.services import MAX_NAME_CHARACTERS, save_search, search, update_saved_search
 from search.similar import similar_documents, similar_passages
@@ -63,14 +63,7 @@ examples = load_examples("search.api")
 
 def request_scope(user: Any, workspace: Workspace, parameters: Mapping[str, Any]) -> Scope:
     """The scope that validated request `parameters` select, within what the user may see."""
-    return scope_for(
-        user=user,
-        workspace=workspace,
-        collections=tuple(parameters.get("collection", ())),
-        filter=parameters.get("filter"),
-        media_types=tuple(parameters.get("type", ())),
-        versions=parameters.get("versions", "current"),
-    )
+    return ScopeOptions.pick(parameters).scope(user=user, workspace=workspace)
 
 
 @extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
@@ -97,7 +90,7 @@ class SearchView(WorkspaceView):
 
     def _answer(self, given: dict[str, Any]) -> Response:
         scope = request_scope(self.request.user, self.workspace, given)
-        page: Any = {"k": given["k"], "offset": given["offset"], "facets": given.get("facet", ())}
+        page = PageOptions.pick(given).model_dump()
         result = search(SearchQuery.pick(given), scope=scope, **page)
         record_search(result=result, scope=scope, user=self.request.user, source="api")
         return Response(search_answer(result, request=self.request, explain=given["explain"]))

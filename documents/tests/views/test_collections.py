@@ -48,7 +48,7 @@ def test_a_new_collection_leads_to_its_upload(client: Client, alice: Membership)
         ({"name": "Other", "slug": "Not A Slug"}, "letters, numbers"),
         ({"name": "!!!"}, "can stand in an address"),
         ({"name": "Other", "chunker": "clever"}, "clever is not one of the available choices"),
-        ({"name": "Other", "chunker_options": "large"}, "such as max_tokens=200 overlap=20"),
+        ({"name": "Other", "chunker_options": "large"}, "Names: max_tokens, overlap"),
         ({"name": "Other", "chunker_options": "size=3"}, "has no option “size”"),
         ({"name": "Other", "chunker": "none", "chunker_options": "overlap=3"}, "It has none."),
     ],

@@ -5,8 +5,10 @@ from argparse import ArgumentParser
 from accounts.services import DEFAULT_WORKSPACE
 from common.console import ServiceCommand
 from common.json_lines import add_output_option
+from common.options.commandline import add_options
 from graph.management import subcommands
-from graph.reading.steps import DIRECTIONS, GRAINS, MAX_DEPTH, MAX_VERTICES
+from graph.options import PathOptions, SubgraphOptions, WalkOptions
+from graph.reading.steps import MAX_VERTICES
 
 FORMATS = ("graphml", "json", "jsonl")
 
@@ -32,18 +34,12 @@ class Command(ServiceCommand):
         add("show", subcommands.show_node, "a node, document or passage").add_argument("id")
         near = add("neighbors", subcommands.neighbors, "what is related to a node")
         near.add_argument("id")
-        _add_way(near)
+        add_options(near, WalkOptions)
         near.add_argument("-n", type=int, default=50, help="how many at most (default: 50)")
         path = add("path", subcommands.shortest_path, "a shortest way between two nodes")
         path.add_argument("source")
         path.add_argument("target")
-        _add_way(path)
-        path.add_argument(
-            "--max-depth",
-            type=int,
-            default=6,
-            help=f"steps at most (default: 6, up to {MAX_DEPTH})",
-        )
+        add_options(path, PathOptions)
         merging = add(
             "merge",
             subcommands.merge_nodes,
@@ -82,19 +78,11 @@ class Command(ServiceCommand):
         )
 
 
-def _add_way(parser: ArgumentParser) -> None:
-    parser.add_argument("--rel", action="append", help="only by this one; may be repeated")
-    parser.add_argument("--direction", choices=DIRECTIONS, default="both")
-    parser.add_argument(
-        "--grain", choices=GRAINS, default="document", help="what mentions a node is shown as"
-    )
-
-
 def _add_export(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="graphml")
     add_output_option(parser)
     parser.add_argument("--around", nargs="+", metavar="ID", help="only what is around these nodes")
-    parser.add_argument("--hops", type=int, default=1, help="steps from them (default: 1)")
+    add_options(parser, SubgraphOptions, only={"hops"})
     parser.add_argument(
         "--limit",
         type=int,

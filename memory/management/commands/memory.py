@@ -9,9 +9,10 @@ from django.utils.dateparse import parse_datetime
 from accounts.services import DEFAULT_WORKSPACE
 from common.console import ServiceCommand
 from common.json_lines import add_output_option
+from common.options.commandline import add_options
 from memory.management import actions
 from memory.models import ExtractionItem
-from memory.retrieval import MODES
+from memory.options import MemoryQuery
 from memory.scopes import LOCAL_USER
 
 DEFAULT_LISTED = 50
@@ -75,10 +76,8 @@ class Command(ServiceCommand):
 
 def _add_search(parser: ArgumentParser) -> None:
     parser.add_argument("query")
-    parser.add_argument("-k", type=int, default=5, help="how many at most (default: 5)")
-    parser.add_argument("--mode", choices=MODES, default="hybrid")
-    parser.add_argument("--threshold", type=float, help="the least relevance, 0 to 1")
-    parser.add_argument("--recency", type=float, help="how much it counts, 0 to 1")
+    parser.add_argument("-k", type=int, default=5, dest="max_results", help="hits, at most")
+    add_options(parser, MemoryQuery, skip={"query", "max_results"})
 
 
 def _add_forget(parser: ArgumentParser) -> None:

@@ -89,7 +89,7 @@ def test_a_question_that_is_too_long_says_so(client: Client, scope: UserScope) -
     answer = client.get("/memory/contexts/", {"find": "a" * 4001})
 
     assert answer.status_code == 400
-    assert "Shorten it to the essential part" in shown(answer)
+    assert "4,000 are allowed. Shorten it." in shown(answer)
 
 
 def test_what_an_answer_was_given_with_is_forgotten_by_its_words(

@@ -13,7 +13,7 @@ from memory.scopes import default_command_user
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
 from rag.services.answers import Question, answer
-from search.query_options import RetrievalOptions
+from search.query_options import RetrievalOptions, ScopeOptions
 from search.results import MODES
 
 
@@ -25,11 +25,8 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("question")
-        parser.add_argument(
-            "--collection", action="append", default=[], help="slug; may be repeated; default: all"
-        )
         parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
-        parser.add_argument("--filter", help='such as "year>=2020; lang=de", or JSON')
+        add_options(parser, ScopeOptions, only={"collection", "filter"})
         parser.add_argument("--model", default="", help="a chat model; `extractive` quotes")
         parser.add_argument(
             "--whole",

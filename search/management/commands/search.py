@@ -13,8 +13,8 @@ from common.text import pluralized
 from search.export import MAX_EXPORTED_HITS, export_hits
 from search.filters import to_json
 from search.log import record_search
-from search.query_options import SearchQuery, site_scope
-from search.results import VERSIONS, Hit, SearchResult
+from search.query_options import PageOptions, ScopeOptions, SearchQuery, SearchRequest
+from search.results import Hit, SearchResult
 from search.services import search
 
 #: Facet values printed per line; `--json` prints all.
@@ -29,28 +29,8 @@ class Command(ServiceCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("query")
-        parser.add_argument(
-            "--collection", action="append", default=[], help="slug; may be repeated; default: all"
-        )
         parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
-        parser.add_argument(
-            "--filter", help='such as "year>=2020; lang=de; title~guide; !draft", or JSON'
-        )
-        parser.add_argument(
-            "--versions",
-            choices=VERSIONS,
-            default="current",
-            help="all: superseded versions of documents too",
-        )
-        parser.add_argument("-k", type=int, default=10, help="how many passages (default: 10)")
-        parser.add_argument(
-            "--facet",
-            action="append",
-            default=[],
-            help="count the values of a field: language, origin, dated, author, …; may be repeated;"
-            " *: the usual ones",
-        )
-        add_options(parser, SearchQuery, skip={"q"})
+        add_options(parser, SearchRequest, skip={"q"})
         add_json_option(parser)
         parser.add_argument(
             "--csv",
@@ -61,19 +41,14 @@ class Command(ServiceCommand):
 
     def run(self, options: Options) -> None:
         workspace = get_or_create_workspace(slug=options["workspace"])
-        scope = site_scope(
-            workspace=workspace,
-            collections=options["collection"],
-            filter=options["filter"],
-            versions=options["versions"],
-        )
+        scope = ScopeOptions.pick(options).scope(user=None, workspace=workspace)
         query = SearchQuery.pick(options, q=options["query"])
         if options["csv"]:
             query = query.model_copy(update={"expand": "none"})
             for piece in export_hits(query, scope=scope, kind="csv", link=lambda hit: hit.url):
                 self.stdout.write(piece.decode(), ending="")
             return
-        result = search(query, scope=scope, k=options["k"], facets=options["facet"])
+        result = search(query, scope=scope, **PageOptions.pick(options).model_dump())
         record_search(result=result, scope=scope, user=None, source="command")
         if options["json"]:
             self.stdout.write(
