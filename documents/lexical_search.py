@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from common.bm25 import Ids, Postings, Scores, Statistics, Term, merged, score, unpack
+from common.bm25 import (
+    Ids,
+    Postings,
+    Scores,
+    Statistics,
+    Term,
+    merged,
+    score,
+    unpack,
+    unpack_entries,
+)
 from common.replicas import read_connection
 from common.sql import fetch_rows, one_line
 
@@ -59,36 +69,21 @@ segment AS MATERIALIZED (
 _SEGMENT_LANGUAGES = """
 language AS MATERIALIZED (SELECT DISTINCT language FROM segment),"""
 _PENDING_AND_REMOVED = """
--- what is in no segment yet is read from the chunks themselves
+-- all chunks that are in no segment yet
 pending AS MATERIALIZED (
-    SELECT chunk.index_id, chunk.language, chunk.is_current, chunk.search_vector,
-           least(length(chunk.search_vector), 65535) AS length
-    FROM documents_pendingchunk AS added
-    JOIN documents_chunk AS chunk ON chunk.index_id = added.index_id
-    WHERE added.collection_id = ANY(%(collections)s::bigint[])
-      AND (chunk.is_current OR %(superseded)s)
+    SELECT collection_id, language, is_current, entry & 65535 AS length
+    FROM documents_pendingposting, unnest(entries) AS entry
+    WHERE collection_id = ANY(%(collections)s::bigint[]) AND lexeme = ''
+      AND (is_current OR %(superseded)s)
 ),
--- and what never came into one is not to be passed over in any
 removed AS MATERIALIZED (
     SELECT index_id, language, is_current, length
-    FROM documents_removedchunk AS gone
+    FROM documents_removedchunk
     WHERE collection_id = ANY(%(collections)s::bigint[])
-      AND NOT EXISTS (SELECT FROM documents_pendingchunk AS added
-                      WHERE added.collection_id = gone.collection_id
-                        AND added.index_id = gone.index_id)
 ),
 language AS MATERIALIZED (
     SELECT language FROM segment UNION SELECT language FROM pending
 ),"""
-_QUERY = """,
--- tells in microseconds which chunks have any of the words; to read all words of one takes 80
-asked AS MATERIALIZED (
-    SELECT language,
-           string_agg(
-               '''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''', '|'
-           )::tsquery AS query
-    FROM term WHERE NOT is_prefix GROUP BY language
-)"""
 
 # Rows have the columns (kind, number, a, b, c, flag, name, lexeme, data, ids), each of them NULL
 # where a kind has none.
@@ -107,36 +102,35 @@ _PENDING_STATISTICS = """
           UNION ALL SELECT language, (length > 0)::int, length FROM pending WHERE is_current
           UNION ALL SELECT language, -(length > 0)::int, -length FROM removed
           WHERE is_current"""
+# OFFSET 0: a lookup for each term and segment, whatever the planner believes. With a join it reads
+# the postings of all collections where its statistics are old.
 _POSTINGS = """
     SELECT 'posting', term.number, posting.base, NULL, NULL, segment.is_current, NULL, NULL,
            posting.data, NULL
     FROM term
     JOIN segment ON segment.language = term.language
-    JOIN documents_posting AS posting ON posting.segment_id = segment.id AND """
-_WORD_POSTINGS = f"""{_POSTINGS}posting.lexeme = term.lexeme
-    WHERE NOT term.is_prefix"""
-_PREFIX_POSTINGS = f"""{_POSTINGS}posting.lexeme >= term.lexeme
-     AND posting.lexeme <= term.lexeme || chr(1114111) AND term.lexeme <> ''
-    WHERE term.is_prefix"""
+    CROSS JOIN LATERAL (
+        SELECT base, data FROM documents_posting
+        WHERE segment_id = segment.id AND {} OFFSET 0
+    ) AS posting
+    WHERE {}"""
 _PENDING = """
-    SELECT 'pending', term.number, pending.index_id,
-           least(sum(cardinality(word.positions) + cardinality(array_positions(word.weights, 'A'))),
-                 255),
-           pending.length, pending.is_current, NULL, NULL, NULL, NULL"""
-_PENDING_WORDS = f"""{_PENDING}
-    FROM pending
-    JOIN asked ON asked.language = pending.language AND pending.search_vector @@ asked.query
-    -- OFFSET 0: or each search vector would be read once a term
-    CROSS JOIN LATERAL (SELECT * FROM unnest(pending.search_vector) OFFSET 0) AS word
-    JOIN term ON term.language = pending.language AND term.lexeme = word.lexeme COLLATE "C"
-    WHERE NOT term.is_prefix
-    GROUP BY 1, 2, 3, 5, 6"""  # noqa: S608 (constants)
-_PENDING_PREFIXES = f"""{_PENDING}
+    SELECT 'pending', term.number, NULL, NULL, NULL, posting.is_current, NULL, NULL, NULL,
+           array_agg(entry)
     FROM term
-    JOIN pending ON pending.language = term.language
-    CROSS JOIN LATERAL unnest(pending.search_vector) AS word
-    WHERE term.is_prefix AND starts_with(word.lexeme, term.lexeme)
-    GROUP BY 1, 2, 3, 5, 6"""
+    CROSS JOIN LATERAL (
+        SELECT is_current, entries FROM documents_pendingposting
+        WHERE collection_id = ANY(
+                (SELECT array_agg(DISTINCT collection_id) FROM pending)::bigint[])
+          AND language = term.language AND (is_current OR %(superseded)s) AND {} OFFSET 0
+    ) AS posting, unnest(posting.entries) AS entry
+    WHERE {}
+    GROUP BY term.number, posting.is_current"""
+_IS_WORD = "lexeme = term.lexeme", "NOT term.is_prefix"
+_BEGINS_SO = (
+    "lexeme >= term.lexeme AND lexeme <= term.lexeme || chr(1114111)",
+    "term.is_prefix AND term.lexeme <> ''",
+)
 _REMOVED = """
     SELECT 'removed', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
            array_agg(index_id ORDER BY index_id)
@@ -156,10 +150,12 @@ def statement_parts(*, prefixes: bool, settled: bool) -> tuple[str, Sequence[str
         + term_cte(prefixes=prefixes)
     )
     rows = [_TERM_ROWS, _STATISTICS.format("" if settled else _PENDING_STATISTICS)]
-    rows += [_WORD_POSTINGS, *([_PREFIX_POSTINGS] if prefixes else [])]
+    for condition in (_IS_WORD, *([_BEGINS_SO] if prefixes else [])):
+        rows.append(_POSTINGS.format(*condition))
+        if not settled:
+            rows.append(_PENDING.format(*condition))
     if not settled:
-        ctes += _QUERY
-        rows += [_PENDING_WORDS, *([_PENDING_PREFIXES] if prefixes else []), _REMOVED]
+        rows.append(_REMOVED)
     return one_line(ctes), tuple(map(one_line, rows))
 
 
@@ -260,13 +256,11 @@ def read_terms(rows: Iterable[Sequence[Any]]) -> Terms:
         if len(part):
             term = numbered[number]
             (term.counted if is_current else term.others).append(part)
-    added: dict[tuple[int, bool], list[tuple[int, int, int]]] = defaultdict(list)
-    for _, number, index_id, frequency, length, is_current, *_ in by_kind["pending"]:
-        added[number, is_current].append((index_id, int(frequency), length))
-    for (number, is_current), entries in added.items():
-        ids, frequencies, lengths = np.array(sorted(entries), dtype=np.int64).T
-        term = numbered[number]
-        (term.counted if is_current else term.others).append(Postings(ids, frequencies, lengths))
+    for _, number, _, _, _, is_current, _, _, _, entries, *_ in by_kind["pending"]:
+        part = unpack_entries(np.sort(entries)).without(removed)
+        if len(part):
+            term = numbered[number]
+            (term.counted if is_current else term.others).append(part)
     for number in prefixes:
         # A chunk may have several words that begin so.
         numbered[number].counted = _sum_postings(numbered[number].counted)
