@@ -20,14 +20,12 @@ from search.results import Scope
 @dataclass(frozen=True, slots=True)
 class ScopeState:
     """Version of the facts. `version` changes with every change of a collection, space or index;
-    `restricted`: some chunks have an access list; `settled`: nothing pending in the lexical
-    index. `content` changes with every chunk; `chunks` are counts by collection, in the order
-    of ids.
+    `restricted`: some chunks have an access list. `content` changes with every chunk; `chunks`
+    are counts by collection, in the order of ids.
     """
 
     version: str
     restricted: bool
-    settled: bool = False
     content: str = ""
     chunks: tuple[int, ...] = ()
 
@@ -52,8 +50,7 @@ class ScopeFacts:
     def is_valid_for(self, state: ScopeState) -> bool:
         """Whether the facts are valid for this state."""
         mine = self.state
-        is_same = (mine.version, mine.restricted) == (state.version, state.restricted)
-        return is_same and (state.settled or not mine.settled)
+        return (mine.version, mine.restricted) == (state.version, state.restricted)
 
 
 #: A CTE of one row, of the parameter `collections`. The address of a row changes with each change.
@@ -73,14 +70,12 @@ state AS MATERIALIZED (
            ), '') AS version,
            string_agg(counted.content, ' ' ORDER BY counted.id) AS content,
            array_agg(counted.chunks ORDER BY counted.id) AS chunks,
-           bool_and(counted.is_settled) AS is_settled,
            EXISTS (SELECT FROM documents_chunk
                    WHERE collection_id = ANY(%(collections)s::bigint[])
                      AND access IS NOT NULL) AS is_restricted
     FROM (
         SELECT collection.id, concat_ws('.', collection.xmin, collection.ctid) AS address,
                coalesce(indexed.chunks, 0) + pending.chunks AS chunks,
-               pending.chunks + removed.chunks = 0 AS is_settled,
                concat_ws('.', indexed.newest, pending.newest, pending.chunks, removed.chunks)
                    AS content
         FROM documents_collection AS collection,
@@ -113,7 +108,7 @@ _FACTS_SQL = f"""
     LEFT JOIN pg_index AS index ON index.indexrelid = class.oid
     WHERE space.id IN (SELECT unnest(former_spaces || space_id) FROM collection)
     UNION ALL
-    SELECT 'state', is_settled::int, NULL, NULL, chunks, version, content, is_restricted
+    SELECT 'state', NULL::bigint, NULL, NULL, chunks, version, content, is_restricted
     FROM state
     ORDER BY 1, 2
 """  # noqa: S608 (a constant)
@@ -144,7 +139,7 @@ def read_scope_facts(scope: Scope) -> ScopeFacts:
             if flag:
                 indexes[pk] = rows
         elif kind == "state":
-            state = read_state(version, content, chunks, restricted=flag, settled=pk)
+            state = read_state(version, content, chunks, restricted=flag)
         else:
             known = [values[name] for name in _COLLECTION_FIELDS]
             collections[pk] = Collection.from_db(connection.alias, _COLLECTION_FIELDS, known)
@@ -152,13 +147,12 @@ def read_scope_facts(scope: Scope) -> ScopeFacts:
 
 
 def read_state(
-    version: str | None, content: str | None, chunks: Any, *, restricted: bool, settled: int | None
+    version: str | None, content: str | None, chunks: Any, *, restricted: bool
 ) -> ScopeState:
     """From the columns of the state CTE, which are NULL where no collection is left."""
     return ScopeState(
         version=version or "",
         restricted=restricted,
-        settled=bool(settled),
         content=content or "",
         chunks=() if chunks is None else tuple(chunks.tolist()),
     )
