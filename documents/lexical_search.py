@@ -60,28 +60,31 @@ term AS MATERIALIZED (
 )"""  # noqa: S608 (constants)
 
 
+#: CTEs `pending` and `removed` of some collections, which `statement_parts` needs beside its own.
+PENDING_AND_REMOVED_CTES = one_line("""
+-- '' lists all chunks that are in no segment yet
+pending AS MATERIALIZED (
+    SELECT collection_id, language, is_current, count(*) AS chunks, max(entry >> 24) AS newest,
+           count(*) FILTER (WHERE entry & 65535 > 0) AS chunks_with_words,
+           sum(entry & 65535) AS total_length
+    FROM documents_pendingposting, unnest(entries) AS entry
+    WHERE collection_id = ANY(%(collections)s::bigint[]) AND lexeme = ''
+    GROUP BY collection_id, language, is_current
+),
+removed AS MATERIALIZED (
+    SELECT collection_id, index_id, language, is_current, length
+    FROM documents_removedchunk
+    WHERE collection_id = ANY(%(collections)s::bigint[])
+)""")
 _INDEX = """
 segment AS MATERIALIZED (
     SELECT id, language, is_current, chunk_count, total_length
     FROM documents_lexicalsegment
     WHERE collection_id = ANY(%(collections)s::bigint[]) AND (is_current OR %(superseded)s)
 ),
--- '' lists all chunks that are in no segment yet
-pending AS MATERIALIZED (
-    SELECT collection_id, language, is_current,
-           count(*) FILTER (WHERE entry & 65535 > 0) AS chunks, sum(entry & 65535) AS total
-    FROM documents_pendingposting, unnest(entries) AS entry
-    WHERE collection_id = ANY(%(collections)s::bigint[]) AND lexeme = ''
-      AND (is_current OR %(superseded)s)
-    GROUP BY collection_id, language, is_current
-),
-removed AS MATERIALIZED (
-    SELECT index_id, language, is_current, length
-    FROM documents_removedchunk
-    WHERE collection_id = ANY(%(collections)s::bigint[])
-),
 language AS MATERIALIZED (
-    SELECT language FROM segment UNION SELECT language FROM pending
+    SELECT language FROM segment
+    UNION SELECT language FROM pending WHERE is_current OR %(superseded)s
 ),"""
 
 # Rows have the columns (kind, number, a, b, c, flag, name, lexeme, data, ids), each of them NULL
@@ -96,7 +99,8 @@ _STATISTICS = """
            NULL, NULL, NULL
     FROM (SELECT language, chunk_count AS chunks, total_length AS total FROM segment
           WHERE is_current
-          UNION ALL SELECT language, chunks, total FROM pending WHERE is_current
+          UNION ALL
+          SELECT language, chunks_with_words, total_length FROM pending WHERE is_current
           UNION ALL SELECT language, -(length > 0)::int, -length FROM removed
           WHERE is_current) AS each
     GROUP BY language"""
@@ -137,7 +141,8 @@ _REMOVED = """
 
 @cache
 def statement_parts(*, prefixes: bool) -> tuple[str, Sequence[str]]:
-    """CTEs, and SELECTs to join by UNION ALL; `statement_parameters` has their parameters.
+    """CTEs, to follow PENDING_AND_REMOVED_CTES, and SELECTs to join by UNION ALL.
+    `statement_parameters` has their parameters.
 
     `prefixes`: whether the question may have some.
     """
@@ -268,7 +273,7 @@ def _sum_postings(parts: Sequence[Postings]) -> list[Postings]:
 def find_terms(*, collections: Sequence[int], text: str, superseded: bool = False) -> Terms:
     """The postings of a text's words in these collections, by a separate statement."""
     ctes, selects = statement_parts(prefixes=False)
-    statement = f"WITH {ctes}{' UNION ALL'.join(selects)}"
+    statement = f"WITH {PENDING_AND_REMOVED_CTES}, {ctes}{' UNION ALL'.join(selects)}"
     parameters: Mapping[str, Any] = statement_parameters(
         collections=collections, text=text, prefixes=(), superseded=superseded
     )

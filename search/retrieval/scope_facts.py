@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from common.replicas import read_connection
 from common.sql import fetch_rows
+from documents.lexical_search import PENDING_AND_REMOVED_CTES
 from documents.models import Collection, EmbeddingSpace
 from search.results import Scope
 
@@ -53,8 +54,9 @@ class ScopeFacts:
         return (mine.version, mine.restricted) == (state.version, state.restricted)
 
 
-#: A CTE of one row, of the parameter `collections`. The address of a row changes with each change.
-STATE_CTE = """
+#: CTEs of the parameter `collections`; `state` has one row. The address of a row changes with each
+#: change.
+STATE_CTE = f"""{PENDING_AND_REMOVED_CTES},
 state AS MATERIALIZED (
     SELECT string_agg(counted.address, ' ' ORDER BY counted.id)
            || coalesce((
@@ -75,20 +77,22 @@ state AS MATERIALIZED (
                      AND access IS NOT NULL) AS is_restricted
     FROM (
         SELECT collection.id, concat_ws('.', collection.xmin, collection.ctid) AS address,
-               coalesce(indexed.chunks, 0) + pending.chunks AS chunks,
-               concat_ws('.', indexed.newest, pending.newest, pending.chunks, removed.chunks)
-                   AS content
+               coalesce(indexed.chunks, 0) + coalesce(added.current_chunks, 0)
+                   - gone.current_chunks AS chunks,
+               concat_ws('.', indexed.newest, added.newest, added.chunks, gone.chunks) AS content
         FROM documents_collection AS collection,
              LATERAL (SELECT sum(chunk_count + wordless_count)::bigint AS chunks, max(id) AS newest
                       FROM documents_lexicalsegment
                       WHERE collection_id = collection.id AND is_current) AS indexed,
-             LATERAL (SELECT count(*) AS chunks, max(index_id) AS newest FROM documents_pendingchunk
-                      WHERE collection_id = collection.id) AS pending,
-             LATERAL (SELECT count(*) AS chunks FROM documents_removedchunk
-                      WHERE collection_id = collection.id) AS removed
+             LATERAL (SELECT sum(chunks)::bigint AS chunks, max(newest) AS newest,
+                             sum(chunks) FILTER (WHERE is_current)::bigint AS current_chunks
+                      FROM pending WHERE collection_id = collection.id) AS added,
+             LATERAL (SELECT count(*) AS chunks,
+                             count(*) FILTER (WHERE is_current) AS current_chunks
+                      FROM removed WHERE collection_id = collection.id) AS gone
         WHERE collection.id = ANY(%(collections)s::bigint[])
     ) AS counted
-)"""
+)"""  # noqa: S608 (a constant)
 
 # By hand, because putting it together from querysets took longer than running it. A former space
 # that was dropped since is absent.
