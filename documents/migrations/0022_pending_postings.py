@@ -21,9 +21,11 @@ POSTINGS = """
     INSERT INTO documents_pendingposting
         (workspace_id, collection_id, lexeme, index_id, language, is_current, entries)
     SELECT workspace_id, collection_id, word.lexeme COLLATE "C", min(index_id), language, is_current,
-           array_agg((index_id << 24) | (word.frequency << 16)
-                     | least(length(search_vector), 65535))
-    FROM {chunks},
+           array_agg(listed | (word.frequency << 16))
+    -- OFFSET 0: or each vector would be read once a word
+    FROM (SELECT workspace_id, collection_id, language, is_current, index_id, search_vector,
+                 (index_id << 24) | least(length(search_vector), 65535) AS listed
+          FROM {chunks} OFFSET 0) AS chunk,
          LATERAL (SELECT '' AS lexeme, 1::bigint AS frequency
                   UNION ALL
                   -- a word of the context counts twice: as a word, and as a heading (weight A)
@@ -46,7 +48,7 @@ END $$;
 -- The words of a row are only known after it is written.
 CREATE FUNCTION documents_index_changed_words() RETURNS trigger {FUNCTION} AS $$
 BEGIN
-    {POSTINGS.format(chunks="(SELECT NEW.*) AS chunk")}
+    {POSTINGS.format(chunks="(SELECT NEW.*) AS changed")}
     RETURN NULL;
 END $$;
 CREATE TRIGGER chunk_index_changed_words AFTER UPDATE ON documents_chunk FOR EACH ROW
