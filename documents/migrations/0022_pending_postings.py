@@ -55,7 +55,8 @@ CREATE TRIGGER chunk_index_changed_words AFTER UPDATE ON documents_chunk FOR EAC
     WHEN (OLD.index_id <> NEW.index_id) EXECUTE FUNCTION documents_index_changed_words();
 
 -- Of a statement's chunks some may be moved into a segment and some stay, where it had very many.
-CREATE FUNCTION documents_drop_pending_postings() RETURNS trigger {FUNCTION} AS $$
+CREATE FUNCTION documents_drop_pending_postings() RETURNS trigger {FUNCTION}
+SET enable_seqscan = off AS $$
 BEGIN
     WITH moved AS (
         SELECT collection_id, max(index_id) AS last FROM old_pending GROUP BY collection_id
