@@ -21,8 +21,9 @@ from search.results import Scope
 @dataclass(frozen=True, slots=True)
 class ScopeState:
     """Version of the facts. `version` changes with every change of a collection, space or index;
-    `restricted`: some chunks have an access list. `content` changes with every chunk; `chunks`
-    are counts by collection, in the order of ids.
+    `restricted`: some chunks have an access list. `content` changes with every chunk of a small
+    collection, and of a larger one with each segment and by each twentieth; `chunks` are counts by
+    collection, in the order of ids.
     """
 
     version: str
@@ -54,6 +55,9 @@ class ScopeFacts:
         return (mine.version, mine.restricted) == (state.version, state.restricted)
 
 
+#: Sample size for the baseline similarity.
+BASELINE_SAMPLE = 200
+
 #: CTEs of the parameter `collections`; `state` has one row. The address of a row changes with each
 #: change.
 STATE_CTE = f"""{PENDING_AND_REMOVED_CTES},
@@ -79,7 +83,11 @@ state AS MATERIALIZED (
         SELECT collection.id, concat_ws('.', collection.xmin, collection.ctid) AS address,
                coalesce(indexed.chunks, 0) + coalesce(added.current_chunks, 0)
                    - gone.current_chunks AS chunks,
-               concat_ws('.', indexed.newest, added.newest, added.chunks, gone.chunks) AS content
+               concat_ws('.', indexed.newest,
+                   CASE WHEN indexed.chunks >= {10 * BASELINE_SAMPLE}
+                        THEN floor(20 * ln(greatest(
+                            indexed.chunks + coalesce(added.chunks, 0) - gone.chunks, 1)))::text
+                        ELSE concat_ws('.', added.newest, added.chunks, gone.chunks) END) AS content
         FROM documents_collection AS collection,
              LATERAL (SELECT sum(chunk_count + wordless_count)::bigint AS chunks, max(id) AS newest
                       FROM documents_lexicalsegment
@@ -204,8 +212,6 @@ def current_facts(scope: Scope, state: ScopeState | None = None) -> ScopeFacts:
     return facts
 
 
-#: Sample size for the baseline similarity.
-BASELINE_SAMPLE = 200
 #: Chunks that lie together are of one document: the sample is spread over more than its number.
 MAX_STRIDE = 16
 
