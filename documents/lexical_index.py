@@ -54,11 +54,13 @@ LOCK_TRIES = 5
 #: The lexeme under which a segment lists all its chunks.
 ALL_CHUNKS = ""
 
+# An array, because IN may run the subquery once a row, by another plan, and then takes more.
 _TAKE_PENDING = """
     DELETE FROM documents_pendingchunk
-    WHERE (collection_id, index_id) IN (
-        SELECT collection_id, index_id FROM documents_pendingchunk
-        WHERE collection_id = %s ORDER BY index_id LIMIT %s FOR UPDATE SKIP LOCKED)
+    WHERE collection_id = %(collection)s AND index_id = ANY(ARRAY(
+        SELECT index_id FROM documents_pendingchunk
+        WHERE collection_id = %(collection)s ORDER BY index_id LIMIT %(most)s
+        FOR UPDATE SKIP LOCKED))
     RETURNING index_id
 """
 
@@ -125,7 +127,7 @@ def _has_pending(collection_id: int, at_least: int) -> bool:
 
 def _index_batch(collection_id: int) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE_PENDING, [collection_id, SEGMENT_MAX_CHUNKS])
+        cursor.execute(_TAKE_PENDING, {"collection": collection_id, "most": SEGMENT_MAX_CHUNKS})
         ids = [index_id for (index_id,) in cursor.fetchall()]
     if not ids:
         return 0
