@@ -76,7 +76,9 @@ LEFT_OUT = {"documents.EmbeddingSpace", "documents.Reembedding"}
 #: The index of words, which comes of the chunks.
 LEFT_OUT |= {
     f"documents.{name}"
-    for name in ("Lexeme", "LexicalSegment", "PendingChunk", "Posting", "RemovedChunk")
+    for name in (
+        *("Lexeme", "LexicalSegment", "PendingChunk", "PendingPosting", "Posting", "RemovedChunk"),
+    )
 }
 #: Of the order that foreign keys ask for, what the models' own order does not give.
 FIRST = ("accounts.User", "accounts.Workspace", "accounts.Membership", "documents.Collection",

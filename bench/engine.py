@@ -1,7 +1,7 @@
 """The search engine beside a bare psycopg design: one run, one PostgreSQL, the same passages.
 
     python -m bench.engine [--sizes 5000,100000] [--million] [--clients 8] [--corpus DIR]
-                           [--keep NAME] [--json FILE] [--write-docs] [--profile]
+                           [--long] [--keep NAME] [--json FILE] [--write-docs] [--profile]
 
 Passages are recombined from the sentences of this documentation, or of a BEIR-style folder. Vectors
 are generated and given to both designs, so no model runs. Every size gets a database of its own and
@@ -52,6 +52,9 @@ SIZES, MILLION = "5000,100000", 1_000_000
 SMALL = 5_000
 ROUNDS = 2
 SMALL_WRITES = 50
+#: Passages that are in no segment yet, while searches beside writing are measured: of the
+#: collection that is searched, and of another.
+OWN_PENDING, OTHERS_PENDING = 200, 10_000
 BM25_QUERIES = 40
 SECONDS_OF_LOAD = 8.0
 #: The product's BM25 (docs/decisions/0002): how often a word of the title counts, and what the
@@ -74,7 +77,7 @@ CONDITIONS: dict[str, Callable[[int], Condition]] = {
 def measure_size(size: int, options: argparse.Namespace) -> dict[str, Any]:
     """Both designs with so many passages: figures by design and name. Fills the database unless it
     is a kept one."""
-    corpus = read_corpus(options.corpus)
+    corpus = read_corpus(options.corpus, is_long=options.long)
     vectors = corpus.vectors(size)
     queries = corpus.queries(200 if size <= SMALL else 100 if size < MILLION else 40, vectors)
     with database(f"{options.keep or 'bench_engine'}_{size}", keep=bool(options.keep)):
@@ -121,6 +124,12 @@ def _measured(
         for name, clients in (("one", 1), ("many", options.clients)):
             mine |= throughput(design, queries, clients, name)
         mine["small"] = small_writes(design, corpus, vectors)
+        batches = range(-(-size // BATCH) + 1, -(-(size + OTHERS_PENDING) // BATCH) + 1)
+        others = [passage for batch in batches for passage in corpus.passages(batch)]
+        with design.beside_writing(others[:OWN_PENDING], others, vectors):
+            for mode in ("lexical", "hybrid"):
+                calls = [partial(search, query, mode) for query in queries]
+                timed(mine, f"{mode}_beside", calls)
         if options.profile and isinstance(design, Ragsite):
             profile([partial(search, query) for query in islice(cycle(queries), 200)])
     return {"passages": size, "queries": len(queries), "clients": options.clients, **figures}
@@ -143,7 +152,7 @@ def load(designs: Sequence[Design], corpus: Corpus, vectors: Vectors) -> dict[st
     """Store all passages, in the same batches, each committed; items a second by design. From a
     million on the vector index is built at the end, which counts too. A kept database has them in
     the comment of a table, beside what it was filled from."""
-    texts = [len(corpus.documents), len(corpus.pool)]
+    texts = [len(corpus.documents), len(corpus.pool), corpus.is_long]
     with connection.cursor() as cursor:
         cursor.execute("SELECT obj_description('bare_passage'::regclass)")
         if comment := cursor.fetchone()[0]:
@@ -372,6 +381,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--million", action="store_true", help=f"and {MILLION:,}")
     parser.add_argument("--clients", type=int, default=8, help="threads that search at once (8)")
     parser.add_argument("--corpus", type=Path, help="corpus.jsonl to take sentences from")
+    parser.add_argument("--long", action="store_true", help="200-word passages, 12-word questions")
     parser.add_argument("--keep", metavar="NAME", help="of databases to fill, or to use again")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--write-docs", action="store_true", help="write table and graph")

@@ -1,10 +1,12 @@
 """The two designs that `bench.engine` compares: ragsite, and what one writes with psycopg alone."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import local
 from typing import Any, Literal
+from unittest import mock
 
+import numpy as np
 import psycopg
 from django.conf import settings
 from django.db import connection, connections
@@ -12,11 +14,13 @@ from django.utils.module_loading import import_string
 from pgvector.psycopg import register_vector
 
 from accounts.services import get_or_create_workspace
-from bench.passages import Passage, Query, Vectors, metadata
+from bench.passages import BATCH, Passage, Query, Vectors, metadata
+from documents.ingestion import items as item_loading
+from documents.ingestion import jobs
 from documents.ingestion.items import Item
 from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Collection
-from documents.services import default_space
+from documents.services import default_space, delete_collection
 from documents.services.items import delete_items, store_items
 from search.query_options import site_scope
 from search.services import search
@@ -39,12 +43,12 @@ class Ragsite:
 
     name = "ragsite"
 
-    def __init__(self) -> None:
-        self.workspace = get_or_create_workspace(slug="bench")
+    def __init__(self, slug: str = "bench") -> None:
+        self.workspace = get_or_create_workspace(slug=slug)
         # Reading passages for the graph is no part of storing or searching them.
         self.collection, _ = Collection.objects.get_or_create(
             workspace=self.workspace,
-            slug="bench",
+            slug=slug,
             defaults={"space": default_space(), "graph": Collection.Graph.OFF},
         )
 
@@ -93,6 +97,26 @@ class Ragsite:
     def settle(self) -> None:
         for name in SCHEDULED:
             import_string(settings.CELERY_BEAT_SCHEDULE[name]["task"])()
+
+    @contextmanager
+    def beside_writing(
+        self, own: Sequence[Passage], others: Sequence[Passage], vectors: Vectors
+    ) -> Iterator[None]:
+        """Within the block these passages are stored and in no segment of the lexical index yet:
+        `own` one by one, `others` in another workspace. They are removed again."""
+        elsewhere = Ragsite("others")
+        with ExitStack() as waiting:
+            for module in (item_loading, jobs):
+                waiting.enter_context(mock.patch.object(module, "index_pending"))
+            for number, passage in enumerate(own):
+                self.store([passage], vectors[number][None])
+            for start in range(0, len(others), BATCH):
+                part = others[start : start + BATCH]
+                elsewhere.store(part, np.resize(vectors, (len(part), vectors.shape[1])))
+            yield
+        self.remove([passage.number for passage in own])
+        delete_collection(collection=elsewhere.collection)
+        self.settle()
 
     def close(self) -> None:
         """The connection of this thread."""
@@ -191,6 +215,15 @@ class Bare:
         best = sorted(scores, key=lambda number: -scores[number])[:K]
         self.connection.execute(self.FETCH, [best]).fetchall()
         return best
+
+    @contextmanager
+    def beside_writing(
+        self, own: Sequence[Passage], others: Sequence[Passage], vectors: Vectors
+    ) -> Iterator[None]:
+        """Its indexes have every row at once."""
+        self.store(own, vectors[: len(own)])
+        yield
+        self.remove([passage.number for passage in own])
 
     def settle(self) -> None:
         """Nothing but autovacuum."""

@@ -16,6 +16,8 @@ ROWS = (
     ("lexical search, p50 / p95 ms", "{lexical_p50:.1f} / {lexical_p95:.1f}"),
     ("vector search, p50 / p95 ms", "{vector_p50:.1f} / {vector_p95:.1f}"),
     ("hybrid search, p50 / p95 ms", "{hybrid_p50:.1f} / {hybrid_p95:.1f}"),
+    ("lexical beside writing, p50 / p95 ms", "{lexical_beside_p50:.1f} / {lexical_beside_p95:.1f}"),
+    ("hybrid beside writing, p50 / p95 ms", "{hybrid_beside_p50:.1f} / {hybrid_beside_p95:.1f}"),
     ("filter of 0.02 %, p50 / p95 ms", "{tenant_p50:.1f} / {tenant_p95:.1f}"),
     ("filter of 0.02 %, returned · recall@10", "{tenant_hits:.3f} · {tenant_recall:.3f}"),
     ("filter of 2 %, p50 / p95 ms", "{topic_p50:.1f} / {topic_p95:.1f}"),

@@ -18,6 +18,8 @@ BATCH = 1_000
 DIMENSIONS = 384
 #: Dimensions that the vectors really vary in: of embeddings of text it is tens, not hundreds.
 LATENT = 64
+#: Least number of words of a long passage.
+LONG_WORDS = 190
 
 Vectors = NDArray[np.float32]
 
@@ -45,26 +47,43 @@ class Query(NamedTuple):
 
 
 class Corpus:
-    """Titles and sentences of real documents. The same numbers always give the same passages."""
+    """Titles and sentences of real documents. The same numbers always give the same passages.
 
-    def __init__(self, documents: Sequence[tuple[str, str]], questions: Sequence[str]) -> None:
+    `is_long`: passages of about 200 words and questions of twelve, instead of about 60 and three to
+    eight.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[tuple[str, str]],
+        questions: Sequence[str],
+        *,
+        is_long: bool = False,
+    ) -> None:
         parts = [(title, sentences(text)) for title, text in documents]
         self.documents = [(title, found) for title, found in parts if found]
         self.pool = [sentence for _, found in self.documents for sentence in found]
         self.questions = questions
+        self.is_long = is_long
         chance = np.random.default_rng(1)
         self._basis = chance.normal(size=(LATENT, DIMENSIONS)).astype(np.float32) / LATENT**0.5
         self._centroids = chance.normal(size=(len(self.documents), LATENT)).astype(np.float32)
 
     def passages(self, batch: int) -> list[Passage]:
         """Numbers batch * 1,000 onwards: three sentences in a row of one document, one to three of
-        others, and in 30 % of the passages an invented word that stands nowhere else."""
+        others (as many as make 200 words if long), and in 30 % of the passages an invented word
+        that stands nowhere else."""
         chance = random.Random(f"passages {batch}")
         made = []
         for place, document in enumerate(self._sources(batch)):
             title, own = self.documents[document]
             start = chance.randrange(max(1, len(own) - 2))
-            parts = [*own[start : start + 3], *chance.choices(self.pool, k=chance.randint(1, 3))]
+            parts = own[start : start + 3]
+            if self.is_long:
+                while sum(len(part.split()) for part in parts) < LONG_WORDS:
+                    parts.append(chance.choice(self.pool))
+            else:
+                parts += chance.choices(self.pool, k=chance.randint(1, 3))
             if chance.random() < 0.3:
                 parts.append("".join(chance.choices("bcdfghjklmnpqrtvwxz", k=10)) + ".")
             made.append(Passage(batch * BATCH + place, title, " ".join(parts)))
@@ -87,8 +106,10 @@ class Corpus:
         if not texts:
             known = [passage.text.split() for passage in self.passages(0)]
             for words in chance.choices(known, k=count):
-                start = chance.randrange(max(1, len(words) - 8))
-                texts.append(" ".join(words[start : start + chance.randint(3, 8)]))
+                most = 12 if self.is_long else 8
+                start = chance.randrange(max(1, len(words) - most))
+                count_words = most if self.is_long else chance.randint(3, most)
+                texts.append(" ".join(words[start : start + count_words]))
         chance.shuffle(texts)
         # Quotes, minus signs and OR have a meaning in searches of the site.
         plain = (re.sub(r"[^\w\s'’]|\bOR\b", " ", text).strip() for text in cycle(texts))
@@ -110,15 +131,17 @@ def sentences(text: str) -> list[str]:
     return [each for each in found if 30 <= len(each) <= 400]
 
 
-def read_corpus(folder: Path | None) -> Corpus:
+def read_corpus(folder: Path | None, *, is_long: bool = False) -> Corpus:
     """This documentation, or corpus.jsonl and queries.jsonl of a folder."""
     if folder is None:
         pages = sorted({*(ROOT / "docs").rglob("*.md")} - {LEFT_OUT})
-        return Corpus([(page.stem.replace("-", " "), page.read_text()) for page in pages], [])
+        documents = [(page.stem.replace("-", " "), page.read_text()) for page in pages]
+        return Corpus(documents, [], is_long=is_long)
     lines = [json.loads(line) for line in (folder / "corpus.jsonl").open(encoding="utf-8")]
     queries = folder / "queries.jsonl"
     questions = [json.loads(line)["text"] for line in queries.open()] if queries.exists() else []
-    return Corpus([(line.get("title", ""), line["text"]) for line in lines], questions)
+    documents = [(line.get("title", ""), line["text"]) for line in lines]
+    return Corpus(documents, questions, is_long=is_long)
 
 
 def _unit(vectors: Any) -> Vectors:

@@ -88,6 +88,12 @@ def unpack(base: int, data: bytes) -> Postings:
     )
 
 
+def unpack_entries(numbers: NDArray[np.int64]) -> Postings:
+    """Postings from ascending numbers: the id from bit 24 on, then 8 bits of frequency and 16 of
+    length."""
+    return Postings(numbers >> 24, (numbers >> 16) & MAX_FREQUENCY, numbers & MAX_LENGTH)
+
+
 def merged(parts: Sequence[Postings]) -> Postings:
     """Postings of several blocks as one, in the order of their ids."""
     if len(parts) == 1:

@@ -5,9 +5,10 @@ How it works (docs/decisions/0051):
 - Triggers of `documents_chunk` (migration 0014) give each chunk an `index_id`, a new one whenever
   its words, language or version state change. New ids go into `PendingChunk`, obsolete ones into
   `RemovedChunk`, in the same transaction.
+- Triggers also write the words of new ids into `PendingPosting` (migration 0022), where a search
+  looks them up, and delete them with their `PendingChunk`.
 - `index_pending` moves pending chunks into a segment: for each lexeme blocks of (id, frequency,
-  length). Searches score pending chunks by their search vectors, so a chunk is found with the same
-  score before and after that.
+  length). A chunk is found with the same score before and after that.
 - `merge_segments` merges segments of about the same size, and leaves removed chunks out.
 - `forget_words` removes words that only chunks about to be deleted have from the index at once.
 
@@ -25,18 +26,17 @@ from typing import Any
 
 import numpy as np
 from django.db import OperationalError, connection, transaction
-from numpy.typing import NDArray
 from psycopg.errors import SerializationFailure
 
-from common.bm25 import BLOCK_BITS, Ids, Postings, merged, pack, unpack
+from common.bm25 import BLOCK_BITS, Ids, Postings, merged, pack, unpack, unpack_entries
 from common.rls import bypass_rls
 from common.sql import copy_rows, fetch_rows, read_snapshot
 from documents.ingestion.concurrency import share_collection_locks
 
 logger = logging.getLogger(__name__)
 
-#: Pending chunks of a collection from which a segment is built: scoring fewer by their search
-#: vectors takes at most a millisecond.
+#: Pending chunks of a collection from which a segment is built: looking up the words of a question
+#: in fewer takes at most a millisecond.
 SEGMENT_MIN_PENDING = 256
 #: Maximum chunks of a new segment.
 SEGMENT_MAX_CHUNKS = 20_000
@@ -54,11 +54,13 @@ LOCK_TRIES = 5
 #: The lexeme under which a segment lists all its chunks.
 ALL_CHUNKS = ""
 
+# An array, because IN may run the subquery once a row, by another plan, and then takes more.
 _TAKE_PENDING = """
     DELETE FROM documents_pendingchunk
-    WHERE (collection_id, index_id) IN (
-        SELECT collection_id, index_id FROM documents_pendingchunk
-        WHERE collection_id = %s ORDER BY index_id LIMIT %s FOR UPDATE SKIP LOCKED)
+    WHERE collection_id = %(collection)s AND index_id = ANY(ARRAY(
+        SELECT index_id FROM documents_pendingchunk
+        WHERE collection_id = %(collection)s ORDER BY index_id LIMIT %(most)s
+        FOR UPDATE SKIP LOCKED))
     RETURNING index_id
 """
 
@@ -125,7 +127,7 @@ def _has_pending(collection_id: int, at_least: int) -> bool:
 
 def _index_batch(collection_id: int) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE_PENDING, [collection_id, SEGMENT_MAX_CHUNKS])
+        cursor.execute(_TAKE_PENDING, {"collection": collection_id, "most": SEGMENT_MAX_CHUNKS})
         ids = [index_id for (index_id,) in cursor.fetchall()]
     if not ids:
         return 0
@@ -170,14 +172,9 @@ def _invert(vectors: Iterable[tuple[int, bytes]]) -> dict[str, Postings]:
                 headings = len(vector[first:at:2].translate(None, _OTHER_WEIGHTS))
                 found[lexeme].append(one + (min(positions + headings, 255) - 1 << 16))
     return {
-        lexeme.decode(): _unpack(np.frombuffer(numbers, np.int64))
+        lexeme.decode(): unpack_entries(np.frombuffer(numbers, np.int64))
         for lexeme, numbers in found.items()
     }
-
-
-def _unpack(numbers: NDArray[np.int64]) -> Postings:
-    """Index ids, frequencies and lengths from their packed integers."""
-    return Postings(numbers >> 24, (numbers >> 16) & 0xFF, numbers & 0xFFFF)
 
 
 def _add_segment(
@@ -337,6 +334,18 @@ _BLOCKS_OF_WORDS = """
     WHERE octet_length(posting.data) <= 5 * %s
 """
 
+# Likewise of pending chunks, of rows in which all chunks are dead.
+_DROP_PENDING_WORDS = """
+    DELETE FROM documents_pendingposting AS posting
+    USING documents_pendingchunk AS pending
+    JOIN documents_chunk AS chunk USING (collection_id, index_id),
+    unnest(tsvector_to_array(chunk.search_vector)) AS word
+    WHERE pending.collection_id = %(collection)s AND chunk.id = ANY(%(chunks)s)
+      AND posting.collection_id = pending.collection_id AND posting.lexeme = word COLLATE "C"
+      AND NOT EXISTS (SELECT FROM unnest(posting.entries) AS entry
+                      WHERE entry >> 24 <> ALL(%(dead)s))
+"""
+
 _DROP_BLOCKS = """
     DELETE FROM documents_posting AS posting
     USING unnest(%s::bigint[], %s::text[], %s::bigint[]) AS gone (segment_id, lexeme, base)
@@ -372,6 +381,14 @@ def forget_words(chunks: Any) -> None:
             cursor.execute(_LOCK_INDEX, [collection_id])
             dying = np.array([index_id for _, index_id in rows], np.int64)
             dead = np.union1d(dying, removed_ids(collection_id))
+            cursor.execute(
+                _DROP_PENDING_WORDS,
+                {
+                    "collection": collection_id,
+                    "chunks": [pk for pk, _ in rows],
+                    "dead": dead.tolist(),
+                },
+            )
             gone = [
                 (segment_id, lexeme, base)
                 for segment_id, lexeme, base, data in _fetch_binary(
@@ -471,7 +488,7 @@ def find_differences(collection_id: int, *, sample: int = 200) -> list[str]:
     """Differences between the index of a collection and its chunks, as sentences: of the full list
     of chunks, and of the words of `sample` chunks. Empty if there are none."""
     with bypass_rls(), read_snapshot(connection):
-        chunks = _unpack(
+        chunks = unpack_entries(
             _fetch_integers(
                 "SELECT array_agg((index_id << 24) | least(length(search_vector), 65535)"
                 " ORDER BY index_id)"
@@ -513,9 +530,48 @@ def find_differences(collection_id: int, *, sample: int = 200) -> list[str]:
         _, here, there = np.intersect1d(chunks.ids, alive.ids, return_indices=True)
         if (chunks.lengths[here] != alive.lengths[there]).any():
             found.append("chunks are indexed with another length")
+        found += _pending_differences(collection_id)
         found += _sum_differences(collection_id, listed)
         found += _word_differences(collection_id, alive, sample)
     return found
+
+
+# Of removed chunks words may be forgotten already, and only they.
+_PENDING_DIFFERENCES = """
+    WITH listed AS (
+        SELECT entry >> 24 AS index_id, language, is_current, lexeme, entry & 16777215 AS counted
+        FROM documents_pendingposting, unnest(entries) AS entry
+        WHERE collection_id = %(collection)s
+    ), expected AS (
+        SELECT index_id, language, is_current, word.lexeme,
+               word.frequency << 16 | least(length(search_vector), 65535) AS counted
+        FROM documents_pendingchunk AS pending
+        JOIN documents_chunk AS chunk USING (collection_id, index_id),
+             LATERAL (SELECT '' AS lexeme, 1::bigint AS frequency UNION ALL
+                      SELECT lexeme,
+                             least(cardinality(positions)
+                                   + cardinality(array_positions(weights, 'A')), 255)
+                      FROM unnest(search_vector)) AS word
+        WHERE collection_id = %(collection)s
+    )
+    SELECT EXISTS (SELECT * FROM expected EXCEPT SELECT * FROM listed)
+        OR EXISTS (
+            SELECT * FROM listed
+            WHERE index_id NOT IN (SELECT index_id FROM documents_removedchunk
+                                   WHERE collection_id = %(collection)s)
+            EXCEPT SELECT * FROM expected)
+        OR EXISTS (
+            SELECT FROM listed
+            WHERE index_id NOT IN (SELECT index_id FROM documents_pendingchunk
+                                   WHERE collection_id = %(collection)s))
+"""
+
+
+def _pending_differences(collection_id: int) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_PENDING_DIFFERENCES, {"collection": collection_id})
+        differs = cursor.fetchone()[0]
+    return ["chunks wait to be indexed with other words than they have"] if differs else []
 
 
 def _sum_differences(

@@ -49,15 +49,6 @@ _KEYWORDS_SQL = """
               FROM word) AS stemmed
         WHERE lexeme IS NOT NULL
         GROUP BY collection_id, language, stemmed.lexeme
-    ), pending AS MATERIALIZED (
-        SELECT chunk.collection_id, chunk.language, chunk.search_vector
-        FROM documents_pendingchunk AS added
-        JOIN documents_chunk AS chunk ON chunk.index_id = added.index_id
-        WHERE added.collection_id IN (SELECT collection_id FROM chunk) AND chunk.is_current
-    ), pending_word AS MATERIALIZED (
-        SELECT collection_id, language, word COLLATE "C" AS lexeme, count(*) AS chunks
-        FROM pending, unnest(tsvector_to_array(search_vector)) AS word
-        GROUP BY 1, 2, 3
     ), frequency AS (
         SELECT lexeme.*,
                coalesce((SELECT sum(octet_length(posting.data) / 5)
@@ -66,14 +57,20 @@ _KEYWORDS_SQL = """
                            ON posting.segment_id = segment.id AND posting.lexeme = lexeme.lexeme
                          WHERE segment.collection_id = lexeme.collection_id
                            AND segment.language = lexeme.language AND segment.is_current), 0)
-               + coalesce(pending_word.chunks, 0) AS chunks
-        FROM lexeme LEFT JOIN pending_word USING (collection_id, language, lexeme)
+               + coalesce((SELECT sum(cardinality(entries))
+                           FROM documents_pendingposting AS pending
+                           WHERE pending.collection_id = lexeme.collection_id
+                             AND pending.language = lexeme.language AND pending.is_current
+                             AND pending.lexeme = lexeme.lexeme), 0) AS chunks
+        FROM lexeme
     ), whole AS (
         SELECT collection_id, language, sum(chunks) AS all_chunks
         FROM (SELECT collection_id, language, chunk_count AS chunks
               FROM documents_lexicalsegment WHERE is_current
                 AND collection_id IN (SELECT collection_id FROM chunk)
-              UNION ALL SELECT collection_id, language, 1 FROM pending) AS counted
+              UNION ALL SELECT collection_id, language, cardinality(entries)
+              FROM documents_pendingposting WHERE is_current AND lexeme = ''
+                AND collection_id IN (SELECT collection_id FROM chunk)) AS counted
         GROUP BY collection_id, language
     )
     SELECT word

@@ -7,6 +7,7 @@ from documents.models.chunk import (
     Lexeme,
     LexicalSegment,
     PendingChunk,
+    PendingPosting,
     Posting,
     RemovedChunk,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "Lexeme",
     "LexicalSegment",
     "PendingChunk",
+    "PendingPosting",
     "Posting",
     "Reembedding",
     "RemovedChunk",

@@ -274,7 +274,7 @@ class Posting(models.Model):  # noqa: DJ008 (no page shows one)
 
 
 class PendingChunk(models.Model):  # noqa: DJ008
-    """A chunk that is in no segment yet: searches use its search vector."""
+    """A chunk that is in no segment yet: searches use its `PendingPosting`s."""
 
     pk = models.CompositePrimaryKey("collection_id", "index_id", "workspace_id")
     workspace = models.ForeignKey(
@@ -282,6 +282,25 @@ class PendingChunk(models.Model):  # noqa: DJ008
     )
     collection_id = models.BigIntegerField()
     index_id = models.BigIntegerField()
+
+
+class PendingPosting(models.Model):  # noqa: DJ008
+    """A lexeme's occurrences in pending chunks that one statement wrote; `index_id` is the first of
+    them. The lexeme '' lists all of these chunks.
+
+    `entries` are packed: index id (from bit 24 on), frequency (8 bits), length (16 bits).
+    """
+
+    pk = models.CompositePrimaryKey("collection_id", "lexeme", "index_id", "workspace_id")
+    workspace = models.ForeignKey(
+        Workspace, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
+    collection_id = models.BigIntegerField()
+    lexeme = LexemeField()
+    index_id = models.BigIntegerField()
+    language = RegConfigField(max_length=63)
+    is_current = models.BooleanField()
+    entries = ArrayField(models.BigIntegerField())
 
 
 class RemovedChunk(models.Model):  # noqa: DJ008

@@ -7,12 +7,12 @@ from django.core.management import call_command
 from django.db import connection
 
 from documents import lexical_index
-from documents.models import Chunk, Collection, LexicalSegment, PendingChunk
+from documents.models import Chunk, Collection, LexicalSegment, PendingChunk, PendingPosting
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from documents.tests.words import chunk_counts, scores
 
 BEFORE = "0013_chunk_edits"
-BESIDE_FORMER = "0014_lexical_index"
+BEFORE_PENDING_POSTINGS = "0021_chunk_tokens"
 QUESTION = "otter heron"
 
 
@@ -78,17 +78,41 @@ def former_statistics_are_counted_anew() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("before", [BEFORE, BEFORE_PENDING_POSTINGS])
 def test_chunks_are_found_before_they_are_in_segments(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
+    collection: Collection, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     found = scores(collection, QUESTION)
-    migrate(BEFORE)
+    superseded = scores(collection, QUESTION, superseded=True)
+    pending = PendingChunk.objects.count()
+    migrate(before)
     with monkeypatch.context() as patch:
         patch.setattr(lexical_index, "index_all_pending", lambda: 0)
-        migrate(BESIDE_FORMER)
-    assert not LexicalSegment.objects.exists()
-    assert PendingChunk.objects.count() == Chunk.objects.count()
+        migrate()
+    if before == BEFORE:
+        assert not LexicalSegment.objects.exists()
+        pending = Chunk.objects.count()
+    assert PendingChunk.objects.count() == pending
     assert scores(collection, QUESTION) == found
-    migrate()
+    assert scores(collection, QUESTION, superseded=True) == superseded
+    assert lexical_index.find_differences(collection.pk) == []
+    lexical_index.index_all_pending()
     assert not PendingChunk.objects.exists()
+    assert not PendingPosting.objects.exists()
+    assert scores(collection, QUESTION) == found
+
+
+@pytest.mark.nightly
+def test_a_chunk_removed_before_its_words_were_listed_is_not_counted(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(BEFORE_PENDING_POSTINGS)
+    gone = Chunk.objects.filter(collection=collection, ordinal=5)
+    gone.delete()
+    with monkeypatch.context() as patch:
+        patch.setattr(lexical_index, "index_all_pending", lambda: 0)
+        migrate()
+    found = scores(collection, QUESTION)
+    assert lexical_index.find_differences(collection.pk) == []
+    lexical_index.rebuild_lexical_index(collection.pk)
     assert scores(collection, QUESTION) == found

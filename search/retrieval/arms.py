@@ -315,7 +315,6 @@ def gather(
         asked: dict[str, Any] = {
             "scope": scope,
             "depth": depth,
-            "settled": facts.state.settled,
             "within": within,
         }
         to_ask = spaces if near is None else SpaceQueries()
@@ -376,7 +375,6 @@ def _gather(
     depth: int,
     lexical: bool,
     spaces: SpaceQueries,
-    settled: bool,
     within: Ids | None,
 ) -> tuple[ScopeState, Terms, dict[int, Ids]]:
     """State of the scope's facts, lexical terms, and nearest index ids by space."""
@@ -386,15 +384,12 @@ def _gather(
         depth=depth,
         lexical=lexical,
         spaces=spaces.queries,
-        settled=settled,
         within=None if within is None else within.tolist(),
     )
     prepare = within is not None or has_plain_conditions(scope, query)
     rows = fetch_rows(read_connection(), sql, parameters, prepare=prepare)
     (state,) = (
-        read_state(row[6], row[7], row[9], restricted=row[5], settled=row[1])
-        for row in rows
-        if row[0] == "state"
+        read_state(row[6], row[7], row[9], restricted=row[5]) for row in rows if row[0] == "state"
     )
     near = {row[2]: row[9] for row in rows if row[0] == "near" and row[9] is not None}
     return state, read_terms(rows), near

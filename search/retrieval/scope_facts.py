@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from common.replicas import read_connection
 from common.sql import fetch_rows
+from documents.lexical_search import PENDING_AND_REMOVED_CTES
 from documents.models import Collection, EmbeddingSpace
 from search.results import Scope
 
@@ -20,14 +21,13 @@ from search.results import Scope
 @dataclass(frozen=True, slots=True)
 class ScopeState:
     """Version of the facts. `version` changes with every change of a collection, space or index;
-    `restricted`: some chunks have an access list; `settled`: nothing pending in the lexical
-    index. `content` changes with every chunk; `chunks` are counts by collection, in the order
-    of ids.
+    `restricted`: some chunks have an access list. `content` changes with every chunk of a small
+    collection, and of a larger one with each segment and by each twentieth; `chunks` are counts by
+    collection, in the order of ids.
     """
 
     version: str
     restricted: bool
-    settled: bool = False
     content: str = ""
     chunks: tuple[int, ...] = ()
 
@@ -52,12 +52,15 @@ class ScopeFacts:
     def is_valid_for(self, state: ScopeState) -> bool:
         """Whether the facts are valid for this state."""
         mine = self.state
-        is_same = (mine.version, mine.restricted) == (state.version, state.restricted)
-        return is_same and (state.settled or not mine.settled)
+        return (mine.version, mine.restricted) == (state.version, state.restricted)
 
 
-#: A CTE of one row, of the parameter `collections`. The address of a row changes with each change.
-STATE_CTE = """
+#: Sample size for the baseline similarity.
+BASELINE_SAMPLE = 200
+
+#: CTEs of the parameter `collections`; `state` has one row. The address of a row changes with each
+#: change.
+STATE_CTE = f"""{PENDING_AND_REMOVED_CTES},
 state AS MATERIALIZED (
     SELECT string_agg(counted.address, ' ' ORDER BY counted.id)
            || coalesce((
@@ -73,27 +76,31 @@ state AS MATERIALIZED (
            ), '') AS version,
            string_agg(counted.content, ' ' ORDER BY counted.id) AS content,
            array_agg(counted.chunks ORDER BY counted.id) AS chunks,
-           bool_and(counted.is_settled) AS is_settled,
            EXISTS (SELECT FROM documents_chunk
                    WHERE collection_id = ANY(%(collections)s::bigint[])
                      AND access IS NOT NULL) AS is_restricted
     FROM (
         SELECT collection.id, concat_ws('.', collection.xmin, collection.ctid) AS address,
-               coalesce(indexed.chunks, 0) + pending.chunks AS chunks,
-               pending.chunks + removed.chunks = 0 AS is_settled,
-               concat_ws('.', indexed.newest, pending.newest, pending.chunks, removed.chunks)
-                   AS content
+               coalesce(indexed.chunks, 0) + coalesce(added.current_chunks, 0)
+                   - gone.current_chunks AS chunks,
+               concat_ws('.', indexed.newest,
+                   CASE WHEN indexed.chunks >= {10 * BASELINE_SAMPLE}
+                        THEN floor(20 * ln(greatest(
+                            indexed.chunks + coalesce(added.chunks, 0) - gone.chunks, 1)))::text
+                        ELSE concat_ws('.', added.newest, added.chunks, gone.chunks) END) AS content
         FROM documents_collection AS collection,
              LATERAL (SELECT sum(chunk_count + wordless_count)::bigint AS chunks, max(id) AS newest
                       FROM documents_lexicalsegment
                       WHERE collection_id = collection.id AND is_current) AS indexed,
-             LATERAL (SELECT count(*) AS chunks, max(index_id) AS newest FROM documents_pendingchunk
-                      WHERE collection_id = collection.id) AS pending,
-             LATERAL (SELECT count(*) AS chunks FROM documents_removedchunk
-                      WHERE collection_id = collection.id) AS removed
+             LATERAL (SELECT sum(chunks)::bigint AS chunks, max(newest) AS newest,
+                             sum(chunks) FILTER (WHERE is_current)::bigint AS current_chunks
+                      FROM pending WHERE collection_id = collection.id) AS added,
+             LATERAL (SELECT count(*) AS chunks,
+                             count(*) FILTER (WHERE is_current) AS current_chunks
+                      FROM removed WHERE collection_id = collection.id) AS gone
         WHERE collection.id = ANY(%(collections)s::bigint[])
     ) AS counted
-)"""
+)"""  # noqa: S608 (a constant)
 
 # By hand, because putting it together from querysets took longer than running it. A former space
 # that was dropped since is absent.
@@ -113,7 +120,7 @@ _FACTS_SQL = f"""
     LEFT JOIN pg_index AS index ON index.indexrelid = class.oid
     WHERE space.id IN (SELECT unnest(former_spaces || space_id) FROM collection)
     UNION ALL
-    SELECT 'state', is_settled::int, NULL, NULL, chunks, version, content, is_restricted
+    SELECT 'state', NULL::bigint, NULL, NULL, chunks, version, content, is_restricted
     FROM state
     ORDER BY 1, 2
 """  # noqa: S608 (a constant)
@@ -144,7 +151,7 @@ def read_scope_facts(scope: Scope) -> ScopeFacts:
             if flag:
                 indexes[pk] = rows
         elif kind == "state":
-            state = read_state(version, content, chunks, restricted=flag, settled=pk)
+            state = read_state(version, content, chunks, restricted=flag)
         else:
             known = [values[name] for name in _COLLECTION_FIELDS]
             collections[pk] = Collection.from_db(connection.alias, _COLLECTION_FIELDS, known)
@@ -152,13 +159,12 @@ def read_scope_facts(scope: Scope) -> ScopeFacts:
 
 
 def read_state(
-    version: str | None, content: str | None, chunks: Any, *, restricted: bool, settled: int | None
+    version: str | None, content: str | None, chunks: Any, *, restricted: bool
 ) -> ScopeState:
     """From the columns of the state CTE, which are NULL where no collection is left."""
     return ScopeState(
         version=version or "",
         restricted=restricted,
-        settled=bool(settled),
         content=content or "",
         chunks=() if chunks is None else tuple(chunks.tolist()),
     )
@@ -206,8 +212,6 @@ def current_facts(scope: Scope, state: ScopeState | None = None) -> ScopeFacts:
     return facts
 
 
-#: Sample size for the baseline similarity.
-BASELINE_SAMPLE = 200
 #: Chunks that lie together are of one document: the sample is spread over more than its number.
 MAX_STRIDE = 16
 

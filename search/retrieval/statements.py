@@ -105,16 +105,14 @@ def gather_statement(
     depth: int,
     lexical: bool,
     spaces: Sequence[SpaceQuery],
-    settled: bool = False,
     within: Sequence[int] | None = None,
 ) -> tuple[str, Parameters]:
     """The statement that lists candidates of both arms, in one snapshot.
 
     Rows have the columns of `lexical_search.COLUMNS`. Kind `near`: space id as `a`, index ids
-    of its best `depth` chunks as `ids`, nearest first; `state`: settled (`number`), restricted
-    (`flag`), version (`name`), content (`lexeme`), chunk counts (`ids`); and those of the
-    lexical index, which skips pending and removed ones if `settled`. `within`: index ids of a
-    small scope.
+    of its best `depth` chunks as `ids`, nearest first; `state`: restricted (`flag`),
+    version (`name`), content (`lexeme`), chunk counts (`ids`); and those of the lexical index.
+    `within`: index ids of a small scope.
     """
     conditions, parameters = scope_conditions(scope, query)
     if within is not None:
@@ -122,14 +120,12 @@ def gather_statement(
         parameters["within"] = bigint_array(within)
     ctes = [_STATE]
     rows = [
-        "SELECT 'state' AS kind, is_settled::int AS number, NULL::bigint AS a, NULL::bigint AS b,"
+        "SELECT 'state' AS kind, NULL::int AS number, NULL::bigint AS a, NULL::bigint AS b,"
         " NULL::bigint AS c, is_restricted AS flag, version AS name, content AS lexeme,"
         " NULL::bytea AS data, chunks AS ids FROM state"
     ]
     if lexical:
-        lexical_ctes, lexical_rows = lexical_search.statement_parts(
-            prefixes=bool(query.prefixes), settled=settled
-        )
+        lexical_ctes, lexical_rows = lexical_search.statement_parts(prefixes=bool(query.prefixes))
         ctes.append(lexical_ctes)
         rows += lexical_rows
         parameters |= lexical_search.statement_parameters(
@@ -320,9 +316,13 @@ class SpaceQueries:
     @property
     def settings(self) -> str:
         """Transaction settings: index options, and generic plans for prepared statements, since
-        planning would take half of a search.
+        planning would take half of a search. They last, so none may read a table as a whole because
+        it was small when the plan was made, or be compiled because its cost is overestimated.
         """
-        settings = "SET LOCAL plan_cache_mode = force_generic_plan; "
+        settings = (
+            "SET LOCAL plan_cache_mode = force_generic_plan;"
+            " SET LOCAL enable_seqscan = off; SET LOCAL jit = off; "
+        )
         if self.approximate:
             settings += index_settings(ef_search=self.ef_search, probes=self.probes)
         return settings

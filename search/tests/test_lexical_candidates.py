@@ -9,10 +9,11 @@ from django.db import connection
 
 from documents import lexical_index
 from documents.models import Chunk, Collection
-from documents.tests.factories import CollectionFactory, DocumentFactory
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from search.query import parse_query
 from search.query_options import site_scope
 from search.retrieval.arms import retrieve
+from search.retrieval.scope_facts import read_scope_facts
 from search.retrieval.statements import gather_statement
 from search.services import search
 from tests.plugin import committed_rows
@@ -114,6 +115,19 @@ def test_words_are_looked_up_in_the_index_and_no_table_is_read_through(
         if node["Node Type"] == "Seq Scan" and "Relation Name" in node
     }
     assert "documents_chunk" not in read_through
+
+
+def test_the_mean_of_a_large_scope_is_not_sampled_again_for_each_passage(
+    collection: Collection,
+) -> None:
+    small = CollectionFactory(workspace=collection.workspace)
+    for each, is_sampled_again in ((small, True), (collection, False)):
+        scope = site_scope(workspace=each.workspace, collections=[each.slug])
+        before = read_scope_facts(scope).state
+        ChunkFactory(document=DocumentFactory(collection=each))
+        after = read_scope_facts(scope).state
+        assert after.chunks[0] == before.chunks[0] + 1
+        assert (after.content != before.content) == is_sampled_again
 
 
 def walk(node: dict[str, Any]) -> Any:
