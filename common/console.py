@@ -127,6 +127,8 @@ class ServiceCommand(BaseCommand):
         """Run once and print; the exit code."""
         try:
             output = self.run(options)
+        except BrokenPipeError:
+            raise
         except (ExplainedError, OSError) as error:
             raise CommandError(str(error), returncode=FATAL) from error
         except OperationalError as error:

@@ -6,6 +6,7 @@ stdout may be JSON. Importing settings alone does nothing of this. Begin with `p
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -303,11 +304,19 @@ def prepare(argv: Sequence[str]) -> None:
 
 
 def run(execute: Callable[[list[str]], None], argv: list[str]) -> None:
-    """Run the command; a statement timeout becomes one sentence and exit code 2."""
+    """Run the command; a statement timeout becomes one sentence and exit code 2. It ends silently
+    when the reader of its output has gone, as `head` does."""
     try:
-        execute(argv)
+        try:
+            execute(argv)
+        finally:
+            sys.stdout.flush()
     except StatementTimeout as error:
         _fail(str(error))
+    except BrokenPipeError:
+        # What is left in the buffer is written when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
 
 
 def ensure_services() -> None:

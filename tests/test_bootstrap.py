@@ -13,7 +13,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from ragsite import embedded
+from ragsite import bootstrap, embedded
 from ragsite.bootstrap import UnusableDatabaseError, check_url
 from tests.instances import instance_dir
 
@@ -272,8 +272,8 @@ def test_a_database_of_ones_own_is_migrated_when_asked_and_not_before(
         "DATABASE_URL": url(server, "fresh"),
         "REDIS_URL": embedded.redis_url(server),
     }
-    said = refused(manage(*SHELL, "print('ran')", var_dir=var_dir, **environment))
-    assert "run `manage.py migrate`" in said
+    refusal = refused(manage(*SHELL, "print('ran')", var_dir=var_dir, **environment))
+    assert "run `manage.py migrate`" in refusal
     assert manage("migrate", var_dir=var_dir, **environment).code == 0
     said = manage(*SHELL, "print('ran')", var_dir=var_dir, **environment)
     assert (said.code, said.out) == (0, "ran\n")
@@ -324,3 +324,16 @@ def test_a_schema_of_ones_own_is_made_by_migrate_and_leaves_public_clean(
 def test_what_cannot_be_a_schema_is_refused(schema: str) -> None:
     with pytest.raises(UnusableDatabaseError, match="cannot be a schema"):
         check_url(f"postgresql://u:p@localhost/x?schema={quote(schema)}")
+
+
+def test_a_command_ends_silently_when_the_reader_of_its_output_has_gone(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        with pytest.raises(SystemExit) as ended:
+            bootstrap.run(output.writelines, ["a line that nobody reads"])
+    assert ended.value.code == 141, "as a shell says that SIGPIPE ended it"
+    assert capfd.readouterr() == ("", "")
