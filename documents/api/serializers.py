@@ -15,6 +15,7 @@ from common.options import option_fields
 from common.options.drf import OptionsSerializer, serializer_field
 from common.serializers import MetadataField, ReadOnlyModelSerializer, StrictSerializer
 from common.text import pluralized
+from common.translation import format_number, gettext
 from documents.collection_options import CollectionOptions
 from documents.models import (
     Chunk,
@@ -465,7 +466,11 @@ class IngestTarget(StrictSerializer):
 def check_key(key: str) -> None:
     """Raise ValidationError for a key longer than the database index allows."""
     if len(key.encode()) > MAX_KEY_BYTES:
-        raise serializers.ValidationError(f"A key may have {MAX_KEY_BYTES:,} bytes.")
+        raise serializers.ValidationError(
+            gettext("A key may have at most {limit} bytes. Shorten it.").format(
+                limit=format_number(MAX_KEY_BYTES)
+            )
+        )
 
 
 @extend_schema_serializer(component_name="TextDocument")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
@@ -138,7 +139,9 @@ class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         if not self.request.user.has_perm("documents.change_embeddingspace"):
             _ = self.workspace  # who is no member sees no spaces
-            raise Forbidden("Embedding spaces belong to the site: staff change them.")
+            raise Forbidden(
+                gettext("Only staff can change embedding spaces, because the whole site uses them.")
+            )
         space = self.get_object()
         values = self.validated(SpaceInput)
         with bypass_rls():  # the history of the site belongs to no workspace

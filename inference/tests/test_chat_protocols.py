@@ -169,7 +169,7 @@ def test_an_answer_without_end_is_not_read_to_it(stub, protocol, answered, monke
 @EITHER_WAY
 def test_an_answer_without_a_word_is_an_error(stub, protocol, answered, text):
     stub.always(lambda payload: protocol.answer(payload, text))
-    with pytest.raises(EmptyAnswer, match="answers with nothing"):
+    with pytest.raises(EmptyAnswer, match="empty answer"):
         answered(protocol.chat(stub))
 
 

@@ -18,6 +18,7 @@ from django.utils.translation import gettext
 from common.errors import InvalidInput, RagsiteError
 from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
 from common.sql import release_connection
+from common.stored_messages import translated_message
 from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
@@ -309,7 +310,7 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
     try:
         chat = chat_model(question.model)
     except InferenceError as error:
-        raise InvalidInput(str(error), field="model") from error
+        raise InvalidInput(translated_message(str(error)), field="model") from error
     if question.whole and chat is None:
         raise InvalidInput(
             gettext(

@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from common.translation import gettext_noop
+from common.translation import gettext, gettext_noop
 from reading.chunkers.atoms import measure_for
 from reading.chunkers.base import ChunkerError, Embed, Option, Span, TokenCounter, checked_options
 from reading.chunkers.splitter import Chunker, Strategy, pack_atoms, split_document
@@ -132,7 +132,11 @@ def check_options(name: str, given: Mapping[str, Any]) -> dict[str, int]:
     """The values of all options of the chunker `name`. Raises ChunkerError for invalid ones."""
     kind = CHUNKERS.get(name)
     if kind is None:
-        raise ChunkerError(f"There is no chunker “{name}”. Choose one of: {', '.join(CHUNKERS)}.")
+        raise ChunkerError(
+            gettext("There is no chunker “{name}”. Use {names}.").format(
+                name=name, names=", ".join(CHUNKERS)
+            )
+        )
     return checked_options(name, kind.options, given)
 
 
@@ -154,12 +158,16 @@ def get_chunker(
     limit = counter.max_tokens - reserve
     if limit < 1:
         raise ChunkerError(
-            f"The context takes {reserve} of the {counter.max_tokens} tokens that the model "
-            "reads and leaves none for the text. Shorten titles, or choose another model."
+            gettext_noop(
+                "The context takes {reserve} of the {limit} tokens that the model reads, which"
+                " leaves none for the text. Shorten titles, or choose another model."
+            ).format(reserve=reserve, limit=counter.max_tokens)
         )
     strategy = CHUNKERS[name].strategy
     if strategy is split_by_meaning and embed is None:
         raise ChunkerError(
-            "The chunker “semantic” needs a model that embeds sentences. Choose “recursive”."
+            gettext_noop(
+                "The chunker “semantic” needs a model that embeds sentences. Choose “recursive”."
+            )
         )
     return Chunker(strategy, values, measure_for(counter), limit, embed)
