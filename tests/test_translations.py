@@ -284,7 +284,7 @@ def _is_english(argument: ast.expr) -> bool:
             "http://host/embeddings hat in 2.0 s nicht geantwortet. Prüfen Sie den API-Schlüssel.",
         ),
         ("Search", "Suche"),
-        ("Permission denied", "Permission denied"),
+        ("The disk is on fire.", "The disk is on fire."),
         ("", ""),
     ],
 )

@@ -94,7 +94,7 @@ def test_more_dimensions_than_an_index_takes_move_to_the_next_precision_with_a_w
 
 @pytest.mark.django_db
 def test_a_precision_that_was_asked_for_and_cannot_be_is_refused() -> None:
-    with pytest.raises(CommandError, match=r"2,000 dimensions at most, not 3,072.*half"):
+    with pytest.raises(CommandError, match=r"at most 2,000 dimensions, not 3,072.*half"):
         call("add", "huge", "--embedder", "huge", "--precision", "full")
     assert not EmbeddingSpace.objects.filter(name="huge").exists()
 
@@ -106,7 +106,7 @@ def test_a_precision_that_was_asked_for_and_cannot_be_is_refused() -> None:
         (["add", "Not a name"], "lower-case"),
         (["add", "minilm-384"], "already"),
         (["add", "new", "--embedder", "nobody"], "no embedder is called 'nobody'"),
-        (["add", "new", "--lists", "7"], "knows no option “lists”"),
+        (["add", "new", "--lists", "7"], "has no option “lists”"),
         (["drop", "minilm-384"], "in use"),
         (["drop", "nothing"], "There are: minilm-384"),
         (["stats", "nothing"], "There are: minilm-384"),

@@ -367,7 +367,7 @@ def test_two_syncs_of_one_directory_at_once_are_one(collection: Collection, fold
     }
     with psycopg.connect(**known) as other:
         other.execute(statement, [key, collection.pk])
-        with pytest.raises(Conflict, match="being synced"):
+        with pytest.raises(Conflict, match="is syncing"):
             sync(collection, folder)
         assert len(sync(CollectionFactory(), folder).new) == 3  # another collection may
         other.execute("SELECT pg_advisory_unlock_all()")

@@ -382,7 +382,7 @@ def test_more_behind_the_end_is_noticed(collection: Collection, other: Workspace
     ],
 )
 def test_what_is_no_export_is_refused(data: bytes, other: Workspace) -> None:
-    with pytest.raises(InvalidInput, match="This is no export"):
+    with pytest.raises(InvalidInput, match="This is not an export"):
         put_in(data, other)
     assert not Collection.objects.filter(workspace=other).exists()
 

@@ -273,7 +273,7 @@ def test_an_answer_without_blocks_is_malformed(content):
 
 
 def test_a_call_without_a_name_is_malformed():
-    with pytest.raises(MalformedAnswer, match="no functions with a name"):
+    with pytest.raises(MalformedAnswer, match="not functions with names"):
         parse_message(anthropic_reply({"type": "tool_use", "id": "c"}).body)
-    with pytest.raises(MalformedAnswer, match="no functions with a name"):
+    with pytest.raises(MalformedAnswer, match="not functions with names"):
         streamed(begun(0, type="tool_use", id="c"), ended("tool_use"))

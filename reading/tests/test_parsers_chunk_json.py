@@ -133,7 +133,7 @@ def test_a_page_that_is_no_number_is_only_metadata() -> None:
         ({"chunk_text": "short"}, "chunk_text has 5 characters"),
         ({"chunk_text": 5}, "chunk_text is a number. Make it a string"),
         ({"chunk_id": ["a"]}, "chunk_id is a list"),
-        ({"token_count": 2**20}, r"token_count is larger than \d+, the bytes of the record"),
+        ({"token_count": 2**20}, r"token_count is more than \d+, the record's bytes"),
         ({"token_count": 0}, "token_count is 0, it must be above 0"),
         ({"token_count": -3}, "token_count is -3"),
         ({"token_count": 1.5}, "token_count is a fraction"),

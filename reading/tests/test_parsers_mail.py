@@ -165,7 +165,7 @@ def test_what_is_no_mail_is_refused() -> None:
     assert caught.value.code == "malformed"
     with pytest.raises(ParseError, match=r"named \.msg"):
         parse(b"Just words.", name="a.msg")
-    with pytest.raises(ParseError, match="folder of mails"):
+    with pytest.raises(ParseError, match="mailbox of many mails"):
         parse(b"From a\nSubject: x\n\nx", name="a.mbox")
 
 

@@ -69,7 +69,7 @@ def test_a_glob_chooses_files(folder: Path, capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("glob", "said"), [("*.pdf", "matches the glob “*.pdf”"), ("**/*", "There is no file below")]
+    ("glob", "said"), [("*.pdf", "matches the glob “*.pdf”"), ("**/*", "contains no file")]
 )
 def test_a_folder_without_such_a_file_fails_and_makes_no_collection(
     tmp_path: Path, glob: str, said: str
@@ -100,7 +100,7 @@ def test_some_failures_are_listed_and_exit_with_1(folder: Path, capsys: Any) -> 
         (["search", "x", "--collection", "nowhere"], "There are: notes|none"),
         (["search", "", "--collection", "notes"], "Enter a question"),
         (["search", "x " * 3000, "--collection", "notes"], "4,000 are allowed"),
-        (["search", "x", "-k", "0"], "k may be"),
+        (["search", "x", "-k", "0"], "k must be"),
     ],
 )
 def test_what_cannot_be_is_said_with_exit_code_2(

@@ -206,7 +206,7 @@ def test_batches_are_named_by_a_prefix_or_by_ids(store: Store) -> None:
     assert set(store.get_many(["page:0", "page:1", "third"])) == {"page:0", "page:1", "third"}
     with pytest.raises(InvalidInput, match="2 items came with 1 id"):
         store.index_many(["One.", "Two."], ids=["a"])
-    with pytest.raises(InvalidInput, match="Name the items"):
+    with pytest.raises(InvalidInput, match="Give each item an id"):
         store.index_many(["One."])
     with pytest.raises(InvalidInput, match="no field “txt”"):
         store.index_many([{"id": "a", "txt": "One."}])

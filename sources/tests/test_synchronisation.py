@@ -333,7 +333,7 @@ def test_a_server_inside_the_network_is_not_asked_unless_allowed(
 ) -> None:
     with opened(WebDavPlace, tmp_path / "place") as place:
         run = read(made(collection, place))
-    assert "not of the public internet" in run.error
+    assert "outside the public internet" in run.error
 
 
 def test_a_repository_is_not_fetched_from_where_its_server_redirects_to(settings: Any) -> None:
