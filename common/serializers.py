@@ -1,10 +1,11 @@
 """Base serializers for requests, pagination of lists, and faster serialization of answers."""
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model
@@ -15,6 +16,8 @@ from rest_framework.request import Request
 
 from common import bounded_json
 from common.errors import InvalidInput
+
+logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Model)
 MAX_ID = 2**63 - 1
@@ -108,6 +111,10 @@ class StrictSerializer(HelpfulSerializer):
     misspelt field is never lost.
     """
 
+    #: Former names of fields and the current ones. The former are optional fields too, and listed
+    #: in `deprecate_fields` of `extend_schema_serializer`.
+    former_names: ClassVar[Mapping[str, str]] = {}
+
     def to_internal_value(self, data: Any) -> Any:
         known = [name for name, field in self.fields.items() if not field.read_only]
         names = data if isinstance(data, Mapping) else ()
@@ -124,7 +131,12 @@ class StrictSerializer(HelpfulSerializer):
             if most is not None and isinstance(given, list) and len(given) > most:
                 detail = field.error_messages["max_length"].format(max_length=most)
                 raise serializers.ValidationError({name: detail}, code="max_length")
-        return super().to_internal_value(data)
+        values = super().to_internal_value(data)
+        for former in self.former_names.keys() & values:
+            name = self.former_names[former]
+            logger.warning("the API's parameter %s is called %s now", former, name)
+            values[name] = values.pop(former)
+        return values
 
 
 class ReadOnlyModelSerializer(serializers.ModelSerializer[M]):

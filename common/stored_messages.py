@@ -5,6 +5,7 @@ worker stored it, or what a module that knows no Django raised.
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from typing import Any
 
 from django.conf import settings
 from django.utils.translation import get_language, gettext
@@ -49,7 +50,8 @@ def _translated(message: str, language: str) -> str:
 @cache
 def _templates(language: str) -> list[tuple[str, list[str]]]:
     """The catalog's texts with placeholders and what is between these, the longest texts first."""
-    texts = {key for key, _ in translation(language)._catalog.items() if isinstance(key, str)}
+    catalog: Any = translation(language)
+    texts = {key for key, _ in catalog._catalog.items() if isinstance(key, str)}
     split = [(text, _PLACEHOLDER.split(text)[::2]) for text in texts]
     found = [
         (text, literals)

@@ -205,9 +205,9 @@ def test_every_answer_about_the_graph_is_as_described(described: Any) -> None:
         ("get", "stats", {}),
         ("get", "extractions", {"collection": "notes"}),
         ("post", "extractions", {"collection": "notes"}),
-        ("post", "merge", {"keep": "src:b", "others": ["src:c"], "preview": True}),
+        ("post", "merge", {"keep": "src:b", "others": ["src:c"], "dry_run": True}),
         ("post", "merge", {"keep": "src:b", "others": ["src:c"]}),
-        ("post", "nodes/delete", {"ids": ["src:b"], "preview": True}),
+        ("post", "nodes/delete", {"ids": ["src:b"], "dry_run": True}),
     ]:
         url = f"{v1}/{path}/"
         answer = getattr(client, method)(url, body)
@@ -217,7 +217,7 @@ def test_every_answer_about_the_graph_is_as_described(described: Any) -> None:
         assert_as_described(described, url, wrong, method)
         assert_as_described(described, url, getattr(APIClient(), method)(url, body), method)
 
-    for url in (f"{v1}/nodes/?id=src:a&preview=true", f"{v1}/nodes/?id=src:none"):
+    for url in (f"{v1}/nodes/?id=src:a&dry_run=true", f"{v1}/nodes/?id=src:none"):
         assert_as_described(described, f"{v1}/nodes/", client.delete(url), "delete")
 
 

@@ -68,20 +68,23 @@ class DirectoryInput(api_serializers.IngestTarget, DirectoryFields):
     metadata = None  # type: ignore[assignment]  # each file has its own
 
 
-@extend_schema_serializer(component_name="DirectorySync")
+@extend_schema_serializer(component_name="DirectorySync", deprecate_fields=["force"])
 class SyncInput(StrictSerializer, DirectoryFields):
     """A directory to keep the collection in sync with."""
 
     delete = serializers.BooleanField(
         default=False, help_text="Remove documents whose files are gone."
     )
-    dry_run = serializers.BooleanField(default=False, help_text="Only say what would be done.")
+    dry_run = serializers.BooleanField(default=False, help_text="Only report what would be done.")
     allow_empty = serializers.BooleanField(
         default=False, help_text="The directory is meant to hold no file."
     )
-    force = serializers.BooleanField(
-        default=False, help_text="Delete although it is more than half of the documents."
+    allow_deletions = serializers.BooleanField(
+        default=False,
+        help_text="Delete more than half of the documents, if so many files are gone.",
     )
+    force = serializers.BooleanField(required=False, help_text="Former name of `allow_deletions`.")
+    former_names = {"force": "allow_deletions"}
 
 
 class MoveSerializer(serializers.Serializer[Any]):
@@ -96,7 +99,8 @@ class RefusalSerializer(serializers.Serializer[SyncRefused]):
 
     reason = serializers.CharField(help_text="How many documents would be deleted.")
     option = serializers.ChoiceField(
-        choices=["allow_empty", "force"], help_text="The field to set if that is meant."
+        choices=["allow_empty", "allow_deletions"],
+        help_text="The field to set if this is intended.",
     )
 
 

@@ -297,7 +297,9 @@ class SyncRefused(InvalidInput):
     """Too many documents would be deleted. `reason` says how many; the argument `option` of
     `sync_directory` allows it."""
 
-    def __init__(self, reason: str, *, option: Literal["allow_empty", "force"], field: str) -> None:
+    def __init__(
+        self, reason: str, *, option: Literal["allow_empty", "allow_deletions"], field: str
+    ) -> None:
         super().__init__(
             gettext(
                 "{reason} Nothing was changed. List them with `dry_run`; if this is intended, set"
@@ -338,7 +340,7 @@ def sync_directory(
     dry_run: bool = False,
     queue: bool = False,
     allow_empty: bool = False,
-    force: bool = False,
+    allow_deletions: bool = False,
     below: Path | None = None,
     user: Any = None,
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
@@ -349,14 +351,14 @@ def sync_directory(
     Every file is read once to compare. With `queue` the workers ingest; with `below` links that
     lead out of that directory are not followed. Raises InvalidInput if there is no directory;
     SyncRefused, except for a dry run, if it is empty and not `allow_empty`, or too much would be
-    deleted and not `force`; Conflict if somebody else is syncing it; InferenceError.
+    deleted and not `allow_deletions`; Conflict if somebody else is syncing it; InferenceError.
     """
     directory = _resolved_directory(directory)
     with _exclusive_sync(collection, directory):
         found = with_parts(discover([directory], glob=glob, below=below))
         plan = plan_sync(collection, directory, glob, found)
         refused = _refusal(
-            plan, directory, allow_empty=allow_empty, allow_deletions=force or not delete
+            plan, directory, allow_empty=allow_empty, allow_deletions=allow_deletions or not delete
         )
         if dry_run:
             return _sync_result(plan, directory, refused=refused)
@@ -463,7 +465,7 @@ def _refusal(
             gettext("{gone} of {known} documents would be deleted, more than half.").format(
                 gone=format_number(gone), known=format_number(known)
             ),
-            option="force",
+            option="allow_deletions",
             field="delete",
         )
     return None

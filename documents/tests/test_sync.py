@@ -271,7 +271,7 @@ def test_a_directory_that_is_suddenly_not_there_deletes_nothing(
     elif state == "empty":
         folder.mkdir()
     with pytest.raises(InvalidInput, match="Nothing was changed"):
-        sync(collection, folder, delete=True, force=True)
+        sync(collection, folder, delete=True, allow_deletions=True)
     assert Document.objects.filter(collection=collection).count() == 3
 
 
@@ -292,7 +292,7 @@ def test_more_than_half_go_only_by_force(collection: Collection, folder: Path) -
     with pytest.raises(InvalidInput, match="12 of 15 documents would be deleted"):
         sync(collection, folder, delete=True)
     assert len(names(collection, folder)) == 15
-    assert len(sync(collection, folder, delete=True, force=True).deleted) == 12
+    assert len(sync(collection, folder, delete=True, allow_deletions=True).deleted) == 12
     assert names(collection, folder) == ALL
 
 
@@ -310,10 +310,13 @@ def test_a_dry_run_shows_many_deletions_and_says_that_they_are_refused(
     assert (
         "Nothing was changed: this was a dry run.\n"
         "Without --dry-run this is refused: 12 of 15 documents would be deleted, more than half."
-        " If that is meant: --force.\n"
+        " If this is intended: --allow-deletions.\n"
     ) in printed
     code, printed = run_command(*arguments)
-    assert (code, "--dry-run lists them. If that is meant: --force." in printed) == (2, True)
+    assert (code, "--dry-run lists them. If this is intended: --allow-deletions." in printed) == (
+        2,
+        True,
+    )
     _, printed = run_command(*arguments, "--dry-run", "--force", "--json")
     assert json.loads(printed)["refused"] is None
     assert len(names(collection, folder)) == 15

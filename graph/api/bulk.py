@@ -159,7 +159,7 @@ class MergeView(GraphView):
         summary="Merge nodes into one",
         description="Edges, mentions and names of the others go to the one that stays, each once;"
         " their ids and names mean it from then on, also when documents are read again. With"
-        " `preview` nothing changes. 404 where one of them is not there.",
+        " `dry_run` nothing changes. 404 where one of them is not there.",
         request=inputs.MergeBody,
         responses={200: serializers.MergeAnswerSerializer},
         examples=[examples.MERGE, examples.MERGE_ANSWER],
@@ -167,10 +167,10 @@ class MergeView(GraphView):
     @idempotent
     def post(self, request: Request) -> Response:
         body = self.validated(inputs.MergeBody)
-        preview = body.pop("preview")
-        act = services.merge_preview if preview else services.merge_nodes
+        dry_run = body.pop("dry_run")
+        act = services.merge_preview if dry_run else services.merge_nodes
         done = act(scope=self.editable, **body)
-        answer = {"preview": preview, "keep": body["keep"], **asdict(done)}
+        answer = {"dry_run": dry_run, "keep": body["keep"], **asdict(done)}
         return Response(serializers.MergeAnswerSerializer(answer).data)
 
 

@@ -131,13 +131,20 @@ class NodeParameters(ListParameters):
         return attrs
 
 
+def former_preview_field() -> serializers.BooleanField:
+    return serializers.BooleanField(required=False, help_text="Former name of `dry_run`.")
+
+
+@extend_schema_serializer(deprecate_fields=["preview"])
 class DeletionParameters(WorkspaceParameters):
     """Query string of a node's deletion."""
 
     id = id_field("Id of the node.")
-    preview = serializers.BooleanField(
-        default=False, help_text="Only say what would go with it, and delete nothing."
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only report what would be deleted with it; delete nothing."
     )
+    preview = former_preview_field()
+    former_names = {"preview": "dry_run"}
 
 
 @extend_schema_serializer(component_name="GraphNodeInput")
@@ -165,16 +172,18 @@ class NodeBody(StrictSerializer):
     replace_props = replace_props_field()
 
 
-@extend_schema_serializer(component_name="GraphIds")
+@extend_schema_serializer(component_name="GraphIds", deprecate_fields=["preview"])
 class IdsBody(StrictSerializer):
     """Ids of the nodes to delete."""
 
     ids = serializers.ListField(
         child=TextField(max_length=MAX_ASKED_ID), min_length=1, max_length=MAX_PAGE
     )
-    preview = serializers.BooleanField(
-        default=False, help_text="Only say what would go with them, and delete nothing."
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only report what would be deleted with them; delete nothing."
     )
+    preview = former_preview_field()
+    former_names = {"preview": "dry_run"}
 
 
 class EdgeParameters(ListParameters):
@@ -335,7 +344,7 @@ class BulkBody(StrictSerializer):
     replace_props = replace_props_field(required=False)
 
 
-@extend_schema_serializer(component_name="GraphMergeInput")
+@extend_schema_serializer(component_name="GraphMergeInput", deprecate_fields=["preview"])
 class MergeBody(StrictSerializer):
     """The node to keep, and those merged into it."""
 
@@ -346,9 +355,11 @@ class MergeBody(StrictSerializer):
         max_length=MAX_IDS,
         help_text="Ids of the nodes that go into it.",
     )
-    preview = serializers.BooleanField(
-        default=False, help_text="Only say what would become of them, and change nothing."
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only report what would change; change nothing."
     )
+    preview = former_preview_field()
+    former_names = {"preview": "dry_run"}
 
 
 class ExportParameters(WorkspaceParameters):

@@ -124,11 +124,12 @@ class EdgeChangeSerializer(serializers.Serializer[Any]):
     stubs = serializers.IntegerField(help_text="Nodes that were made for its ends.")
 
 
-@extend_schema_serializer(component_name="GraphDeletion")
+@extend_schema_serializer(component_name="GraphDeletion", deprecate_fields=["preview"])
 class DeletionSerializer(serializers.Serializer[Any]):
     """What was deleted, or would be."""
 
-    preview = serializers.BooleanField(help_text="True: nothing was deleted.")
+    dry_run = serializers.BooleanField(help_text="True: nothing was deleted.")
+    preview = serializers.BooleanField(source="dry_run", help_text="Former name of `dry_run`.")
     nodes = serializers.IntegerField(help_text="Of those that were named.")
     edges = serializers.IntegerField(help_text="That hang on them.")
     mentions = serializers.IntegerField(help_text="Mentions of these nodes.")
@@ -304,11 +305,12 @@ class BulkAnswerSerializer(serializers.Serializer[Any]):
     taken = names_field("Names by which texts mean another node already, in their normal form.")
 
 
-@extend_schema_serializer(component_name="GraphMergeAnswer")
+@extend_schema_serializer(component_name="GraphMergeAnswer", deprecate_fields=["preview"])
 class MergeAnswerSerializer(serializers.Serializer[Any]):
     """What the merge moved, or would move."""
 
-    preview = serializers.BooleanField(help_text="True: nothing was changed.")
+    dry_run = serializers.BooleanField(help_text="True: nothing was changed.")
+    preview = serializers.BooleanField(source="dry_run", help_text="Former name of `dry_run`.")
     keep = serializers.CharField(help_text="Id of the node that stays.")
     nodes = serializers.IntegerField(help_text="How many go into it.")
     edges = serializers.IntegerField(help_text="That are moved to it.")

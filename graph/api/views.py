@@ -198,12 +198,12 @@ class NodesView(GraphView):
         operation_id="graph_node_delete",
         summary="Delete a node with its edges",
         description="What documents mention comes back when they are read again: merge it, or have"
-        " its collection read in another way. With `preview` nothing goes.",
+        " its collection read in another way. With `dry_run` nothing is deleted.",
         responses={200: serializers.DeletionSerializer},
         examples=[examples.DELETION],
     )
     def delete(self, request: Request) -> Response:
-        gone = _delete(self, [self.parameters["id"]], preview=self.parameters["preview"])
+        gone = _delete(self, [self.parameters["id"]], dry_run=self.parameters["dry_run"])
         if not gone["nodes"]:
             raise node_not_found()
         return Response(gone)
@@ -216,24 +216,24 @@ class NodesDeleteView(GraphView):
     @extend_schema(
         operation_id="graph_nodes_delete",
         summary="Delete nodes by id, with their edges",
-        description="Ids that are not there are passed over. With `preview` nothing goes.",
+        description="Ids that are not there are passed over. With `dry_run` nothing is deleted.",
         request=inputs.IdsBody,
         responses={200: serializers.DeletionSerializer},
         examples=[examples.IDS, examples.DELETION],
     )
     def post(self, request: Request) -> Response:
         body = self.validated(inputs.IdsBody)
-        return Response(_delete(self, body["ids"], preview=body["preview"]))
+        return Response(_delete(self, body["ids"], dry_run=body["dry_run"]))
 
 
 def _node_data(vertices: Any) -> Any:
     return serializers.NodeSerializer(vertices, many=True).data
 
 
-def _delete(view: GraphView, ids: Sequence[str], *, preview: bool) -> dict[str, Any]:
-    act = services.deletion_preview if preview else services.delete_nodes
+def _delete(view: GraphView, ids: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
+    act = services.deletion_preview if dry_run else services.delete_nodes
     gone = act(scope=view.editable, ids=ids)
-    return dict(serializers.DeletionSerializer({"preview": preview, **asdict(gone)}).data)
+    return dict(serializers.DeletionSerializer({"dry_run": dry_run, **asdict(gone)}).data)
 
 
 EDGE_NAMES = ("source", "rel", "target")

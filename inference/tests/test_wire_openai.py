@@ -164,7 +164,7 @@ def test_an_error_that_comes_as_a_success_is_told_in_the_servers_words(error):
 
 @pytest.mark.parametrize("event", ['{"choices": [{"del', "<html>", "", "[" * 200_000])
 def test_an_event_that_is_no_json_is_malformed(event):
-    with pytest.raises(MalformedAnswer, match="no JSON"):
+    with pytest.raises(MalformedAnswer, match="not JSON"):
         streamed(event)
 
 

@@ -79,7 +79,7 @@ def cut(data: bytes, share: float) -> bytes:
         (b"%PDF-1.7\ngarbage\nstartxref\n9\n%%EOF", "malformed", "damaged"),
         (scanned_pdf(2), "no_text", "are empty"),
         (pdf(), "no_text", "no page"),
-        (pdf(*["Page."] * 4), "too_large", "4 pages, the limit is 3"),
+        (pdf(*["Page."] * 4), "too_large", "4 pages; 3 are allowed"),
     ],
 )
 def test_a_pdf_that_cannot_be_read_is_refused_with_a_cure(

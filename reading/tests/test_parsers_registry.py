@@ -57,7 +57,7 @@ def test_the_media_type_is_found_by_content_then_by_name(
         (b"\xef\xbb\xbf", "a.txt", "empty", "no text"),
         (GZIP, "a.txt", "binary", "named .txt but is a gzip archive"),
         (GZIP, "a.md", "binary", "named .md but is a gzip archive"),
-        (GZIP, "a.gz", "unsupported", "a gzip archive. Supported are"),
+        (GZIP, "a.gz", "unsupported", "a gzip archive. Supported formats"),
         (docx(), "a.docx", "malformed", "main part is missing"),
         (zipped({"a": "b"}), "a.bin", "wrong_type", "a ZIP archive. Rename it to .zip"),
         (b"PK\x03\x04 torn \x00\x00\x00", "a.docx", "truncated", "ends too early"),

@@ -204,7 +204,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
     gone = _names("To be deleted, where `delete_missing` is set.")
     would_stop = serializers.CharField(
         help_text="Why it would stop and change nothing; empty where it would not. If that is"
-        " meant, start a run with `may_delete_any`."
+        " meant, start a run with `allow_deletions`."
     )
 
 
@@ -326,10 +326,14 @@ class NewSourceInput(SourceFields, PlaceInput):
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
 
 
-@extend_schema_serializer(component_name="NewSourceRun")
+@extend_schema_serializer(component_name="NewSourceRun", deprecate_fields=["may_delete_any"])
 class StartInput(StrictSerializer):
     """How a run is started."""
 
-    may_delete_any = serializers.BooleanField(
-        default=False, help_text="Delete however many files are gone."
+    allow_deletions = serializers.BooleanField(
+        default=False, help_text="Delete documents however many files are gone."
     )
+    may_delete_any = serializers.BooleanField(
+        required=False, help_text="Former name of `allow_deletions`."
+    )
+    former_names = {"may_delete_any": "allow_deletions"}

@@ -196,8 +196,8 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         request=None,
         responses={200: PreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
     )
-    @action(detail=True, methods=["post"])
-    def preview(self, *args: Any, **kwargs: Any) -> Response:
+    @action(detail=True, methods=["post"], url_path="dry-run", url_name="dry-run")
+    def dry_run(self, *args: Any, **kwargs: Any) -> Response:
         source = self.editable_object()
         with errors_of_places():
             comparison, gone, would_stop = services.preview(source)
@@ -214,6 +214,16 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
             },
         }
         return Response(PreviewSerializer(found).data)
+
+    @extend_schema(
+        summary="Former address of `dry-run`",
+        request=None,
+        responses={200: PreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
+        deprecated=True,
+    )
+    @action(detail=True, methods=["post"])
+    def preview(self, *args: Any, **kwargs: Any) -> Response:
+        return self.dry_run(*args, **kwargs)
 
     # --- runs ------------------------------------------------------------------------------------
 

@@ -152,7 +152,9 @@ SOURCES = [
         ("DELETE", f"{SOURCE}/webhook/"),
     ),
     # The place of the one here is nowhere.
-    *_doors(EDITOR, "write", ("POST", f"{SOURCE}/preview/"), fine=(424,)),
+    *_doors(
+        EDITOR, "write", ("POST", f"{SOURCE}/dry-run/"), ("POST", f"{SOURCE}/preview/"), fine=(424,)
+    ),
 ]
 READING_GRAPH = _doors(
     MEMBER,
