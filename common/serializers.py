@@ -116,6 +116,10 @@ class StrictSerializer(HelpfulSerializer):
     former_names: ClassVar[Mapping[str, str]] = {}
 
     def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and (former := self.former_names.keys() & data.keys()):
+            logger.warning("former names of API parameters: %s", ", ".join(sorted(former)))
+            current = {self.former_names[name]: data[name] for name in former}
+            data = {**current, **{name: data[name] for name in data if name not in former}}
         known = [name for name, field in self.fields.items() if not field.read_only]
         names = data if isinstance(data, Mapping) else ()
         if unknown := [name for name in names if name not in known]:
@@ -131,12 +135,7 @@ class StrictSerializer(HelpfulSerializer):
             if most is not None and isinstance(given, list) and len(given) > most:
                 detail = field.error_messages["max_length"].format(max_length=most)
                 raise serializers.ValidationError({name: detail}, code="max_length")
-        values = super().to_internal_value(data)
-        for former in self.former_names.keys() & values:
-            name = self.former_names[former]
-            logger.warning("the API's parameter %s is called %s now", former, name)
-            values[name] = values.pop(former)
-        return values
+        return super().to_internal_value(data)
 
 
 class ReadOnlyModelSerializer(serializers.ModelSerializer[M]):

@@ -310,7 +310,7 @@ def test_a_text_that_the_new_model_refuses_stays_searchable_and_is_named(
     configure(settings, wide={**WIDE, "BACKEND": f"{__name__}.Choosy"})
     row = services.reembed_inline(target=wide)
     assert row.state == State.FAILED
-    assert "1 passage got no usable vector" in row.error
+    assert "no usable vector for 1 of the passages" in row.error
     (left,) = Chunk.objects.exclude(space=wide)
     assert own_word(3, 7, 0) in left.text
     assert f"document {left.document_id}." in row.error

@@ -163,7 +163,7 @@ def test_too_many_pages_are_refused_before_any_is_read(
     settings.OCR_MAX_PAGES = 2
     document = work(queue(collection, "fax.tif", fax(1, 2, 3)))
     assert (document.status, document.error_code) == ("failed", "too_large")
-    assert "3 pages without text" in document.error
+    assert "3 pages that need OCR" in document.error
     assert not ScannedPage.objects.exists()
 
 

@@ -317,7 +317,7 @@ def test_a_dry_run_shows_many_deletions_and_says_that_they_are_refused(
         2,
         True,
     )
-    _, printed = run_command(*arguments, "--dry-run", "--force", "--json")
+    _, printed = run_command(*arguments, "--dry-run", "--allow-deletions", "--json")
     assert json.loads(printed)["refused"] is None
     assert len(names(collection, folder)) == 15
 
@@ -331,7 +331,7 @@ def test_a_dry_run_shows_the_deletions_of_an_empty_directory(
     arguments = ("sync", str(folder), *notes_of(collection), "--delete", "--dry-run")
     code, printed = run_command(*arguments)
     assert (code, printed.count("deleted: ")) == (0, 3)
-    assert "If that is meant: --allow-empty." in printed
+    assert "If this is intended: --allow-empty." in printed
     _, printed = run_command(*arguments, "--json")
     assert json.loads(printed)["refused"]["option"] == "allow_empty"
 
@@ -411,4 +411,4 @@ def test_a_program_reads_every_name(collection: Collection, folder: Path) -> Non
 
 def test_a_directory_that_is_not_there_ends_with_2(collection: Collection) -> None:
     code, said = run_command("sync", "/nowhere/at/all", "--collection", "notes")
-    assert (code, "no directory" in said) == (2, True)
+    assert (code, "not a directory" in said) == (2, True)

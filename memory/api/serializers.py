@@ -183,14 +183,17 @@ def _threshold() -> serializers.FloatField:
     )
 
 
-@extend_schema_serializer(component_name="MemorySearch")
+@extend_schema_serializer(component_name="MemorySearch", deprecate_fields=["query", "max_results"])
 class SearchInput(StrictSerializer):
     """A search in a user's memory."""
 
-    query = TextField(max_length=MAX_QUERY_CHARACTERS, help_text="Words or a question.")
-    max_results = serializers.IntegerField(
+    q = TextField(max_length=MAX_QUERY_CHARACTERS, help_text="Words or a question.")
+    k = serializers.IntegerField(
         min_value=1, max_value=MAX_RESULTS, default=5, help_text="Hits, at most."
     )
+    query = TextField(required=False, help_text="Former name of `q`.")
+    max_results = serializers.IntegerField(required=False, help_text="Former name of `k`.")
+    former_names = {"query": "q", "max_results": "k"}
     threshold = _threshold()
     recency = serializers.FloatField(
         required=False,

@@ -131,11 +131,12 @@ class SearchView(MemoryView):
         return self._found(self.validated(api_serializers.SearchInput))
 
     def _found(self, asked: dict[str, Any]) -> Response:
-        result = services.search_memory(scope=self.scope, **asked)
+        query = asked.pop("q")
+        result = services.search_memory(scope=self.scope, query=query, **asked)
         return self.answer(
             api_serializers.SearchAnswerSerializer,
             result,
-            query=asked["query"],
+            query=query,
             mode=asked["mode"],
         )
 

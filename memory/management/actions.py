@@ -60,7 +60,7 @@ def search_contexts(options: Options) -> CommandOutput:
     result = services.search_memory(
         scope=scope_from(options),
         query=options["query"],
-        max_results=options["k"],
+        k=options["k"],
         threshold=options["threshold"],
         recency=options["recency"],
         mode=options["mode"],

@@ -66,13 +66,13 @@ def search_memory(
     *,
     scope: UserScope | None,
     query: str,
-    max_results: int = 5,
+    k: int = 5,
     threshold: float | None = None,
     recency: float | None = None,
     mode: Mode = "hybrid",
     now: datetime | None = None,
 ) -> MemoryResult:
-    """The contexts of this user that are relevant to `query`; none without a scope.
+    """The contexts of this user that are relevant to `query`, `k` at most; none without a scope.
 
     `threshold` is the least relevance, 0..1, by default MEMORY_THRESHOLD; it is comparable between
     questions. `recency` is the weight of freshness in the order, 0..1, by default
@@ -86,10 +86,9 @@ def search_memory(
         return MemoryResult(())
     question = checked_query(query)
     least = checked_fraction(threshold, settings.MEMORY_THRESHOLD, field="threshold")
-    if not 1 <= max_results <= MAX_RESULTS:
+    if not 1 <= k <= MAX_RESULTS:
         raise InvalidInput(
-            gettext("max_results must be from 1 to {limit}.").format(limit=MAX_RESULTS),
-            field="max_results",
+            gettext("k must be from 1 to {limit}.").format(limit=MAX_RESULTS), field="k"
         )
     if mode not in MODES:
         raise InvalidInput(
@@ -101,7 +100,7 @@ def search_memory(
     now = now or timezone.now()
     found = find(CONTEXTS, question, scope=scope, now=now, mode=mode)
     ranked = _rank(question, found, recency=recency, mode=mode, now=now)
-    best = ranked.best(max_results, least=least)
+    best = ranked.best(k, least=least)
     hits = _load_rows(Context, CONTEXTS, best, scope=scope, now=now)
     return MemoryResult(
         hits=tuple(MemoryHit(context, scores) for context, scores in hits),
@@ -301,7 +300,7 @@ def _relevant_turns(
     found = search_memory(
         scope=scope,
         query=question,
-        max_results=min(limit + len(here), MAX_RESULTS),
+        k=min(limit + len(here), MAX_RESULTS),
         threshold=0.0,
         now=now,
     )

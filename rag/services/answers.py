@@ -249,7 +249,7 @@ def recall(question: str, *, context: RagContext) -> InjectedMemory | None:
         return InjectedMemory(facts=((facts[0].key, facts[0].value),))
     # Stored questions are no answers.
     for hit in search_memory(
-        scope=scope, query=question, max_results=10, threshold=MIN_RECALL_RELEVANCE
+        scope=scope, query=question, k=10, threshold=MIN_RECALL_RELEVANCE
     ).hits:
         message = hit.context.user_message
         if "?" not in message and FIRST_PERSON.search(message):

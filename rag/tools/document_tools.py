@@ -328,7 +328,7 @@ def similarity_search(
     *,
     scope: RagContext,
     query: Query,
-    top_k: TopK = 5,
+    k: TopK = 5,
     filter: DocumentFilter = None,
     collection: AnyCollection = "",
 ) -> str:
@@ -336,7 +336,7 @@ def similarity_search(
     number [n] by which to cite it."""
     where = scope.search_scope(_collections(collection), filter=filter)
     options: dict[str, Any] = {
-        "k": int(top_k),
+        "k": int(k),
         "rerank": scope.search_options.get("rerank"),
         "snippets": False,
     }
@@ -352,7 +352,7 @@ def hybrid_query(
     *,
     scope: RagContext,
     query: Query,
-    top_k: TopK = 5,
+    k: TopK = 5,
     filter: DocumentFilter = None,
     collection: AnyCollection = "",
     mode: Annotated[
@@ -368,7 +368,7 @@ def hybrid_query(
     for names, codes and exact terms. Each is shown with the number [n] by which to cite it."""
     where = scope.search_scope(_collections(collection), filter=filter)
     chosen = {**scope.search_options, **options.given()}
-    result = search(query, scope=where, mode=mode, k=int(top_k), snippets=False, **chosen)
+    result = search(query, scope=where, mode=mode, k=int(k), snippets=False, **chosen)
     text = _format_result(scope, result)
     return f"{text}\n\n{LEXICAL_ONLY}" if result.lexical_only else text
 
@@ -377,7 +377,7 @@ def search_words(
     *,
     scope: RagContext,
     query: Query,
-    top_k: TopK = 5,
+    k: TopK = 5,
     filter: DocumentFilter = None,
     collection: AnyCollection = "",
 ) -> str:
@@ -385,7 +385,7 @@ def search_words(
     is shown with the number [n] by which to cite it."""
     where = scope.search_scope(_collections(collection), filter=filter)
     return _format_result(
-        scope, search(query, scope=where, mode="lexical", k=int(top_k), snippets=False)
+        scope, search(query, scope=where, mode="lexical", k=int(k), snippets=False)
     )
 
 
@@ -400,7 +400,7 @@ def search_vector(
             description="As many numbers as the collection's vectors have.",
         ),
     ],
-    top_k: TopK = 5,
+    k: TopK = 5,
     filter: DocumentFilter = None,
     collection: AnyCollection = "",
 ) -> str:
@@ -415,9 +415,7 @@ def search_vector(
         raise InvalidInput(
             gettext("A vector needs finite numbers, at least one of them not 0."), field="vector"
         )
-    result = search(
-        "", scope=where, mode="vector", k=int(top_k), vector=query_vector, snippets=False
-    )
+    result = search("", scope=where, mode="vector", k=int(k), vector=query_vector, snippets=False)
     return _format_result(scope, result)
 
 

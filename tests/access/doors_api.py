@@ -204,8 +204,8 @@ REMEMBERING = [
     *_doors(
         MEMBER,
         "memory",
-        ("GET", f"{MEMORY}/search/?query=town"),
-        ("POST", f"{MEMORY}/search/", {"query": "town"}),
+        ("GET", f"{MEMORY}/search/?q=town"),
+        ("POST", f"{MEMORY}/search/", {"q": "town"}),
         ("GET", f"{MEMORY}/contexts/"),
         ("POST", f"{MEMORY}/contexts/", {"user_message": "I moved."}),
         ("POST", f"{MEMORY}/contexts/clear/", {"question": "Where is it?"}),
