@@ -137,7 +137,8 @@ def run_tool(
                 name=name, tools=", ".join(tools)
             )
         )
-    arguments = {_FORMER_ARGUMENTS.get(name, name): each for name, each in arguments.items()}
+    if isinstance(arguments, Mapping):  # a model may send anything
+        arguments = {_FORMER_ARGUMENTS.get(name, name): each for name, each in arguments.items()}
     wrong = best_match(Draft202012Validator(tool.parameters).iter_errors(arguments))
     if wrong is not None:
         # The path of the invalid value, and what is expected there.

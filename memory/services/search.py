@@ -131,7 +131,7 @@ def checked_query(query: str) -> str:
     """The query without characters that PostgreSQL cannot store. Raises InvalidInput."""
     question = query.replace("\0", " ").encode(errors="replace").decode().strip()
     if not question:
-        raise InvalidInput(gettext("Enter a question or some words."), field="query")
+        raise InvalidInput(gettext("Enter a question or some words."), field="q")
     if len(question) > MAX_QUERY_CHARACTERS:
         raise InvalidInput(
             gettext(
@@ -141,7 +141,7 @@ def checked_query(query: str) -> str:
                 length=number_format(len(question), force_grouping=True),
                 limit=number_format(MAX_QUERY_CHARACTERS, force_grouping=True),
             ),
-            field="query",
+            field="q",
         )
     return question
 

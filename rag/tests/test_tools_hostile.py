@@ -153,7 +153,7 @@ def test_answers_are_bounded(context: RagContext) -> None:
         ("index_document", {"documents": [{"id": "x"}]}, "documents: 0: 'content' is a required"),
         ("search_vector", {"vector": [0.0] * 384}, "one of them not 0"),
         ("search_vector", {"vector": [1e300] * 384}, "finite"),
-        ("search_vector", {"vector": [1.0] * 7}, "length"),
+        ("search_vector", {"vector": [1.0] * 7}, "has 7 dimensions"),
         ("remove_document", {"id": "nothing.md"}, "has no document"),
         ("index_document", {"id": "x", "content": " \n "}, "neither text nor vector"),
         ("index_document", {"id": "x", "content": "x" * 100_001}, "content: "),
