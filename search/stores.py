@@ -102,7 +102,7 @@ def make_items(
     entries = list(given)
     if ids is not None and len(ids) != len(entries):
         raise InvalidInput(
-            gettext("There are {items} items, but {ids} ids. Give one id for each item.").format(
+            gettext("Items: {items}; ids: {ids}. Give one id for each item.").format(
                 items=len(entries), ids=len(ids)
             ),
             field="ids",

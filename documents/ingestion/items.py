@@ -103,7 +103,7 @@ class InvalidItems(InvalidInput):
     def __init__(self, problems: Sequence[ItemProblem]) -> None:
         message = str(problems[0])
         if more := len(problems) - 1:
-            message += " " + gettext("There are {count} more errors.").format(count=more)
+            message += " " + gettext("More errors: {count}.").format(count=more)
         message += " " + gettext("Nothing was stored.")
         super().__init__(message, field=problems[0].field)
         self.problems = tuple(problems)
