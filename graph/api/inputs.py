@@ -46,7 +46,7 @@ def rels_field() -> serializers.ListField:
         child=TextField(max_length=MAX_REL_CHARACTERS),
         required=False,
         max_length=MAX_NAMES,
-        help_text="Only by these relations; may be repeated. Default: by any.",
+        help_text="Only these relations; may be repeated. Default: all.",
     )
 
 
@@ -86,8 +86,8 @@ def strict_field(**options: Any) -> serializers.BooleanField:
     """Whether missing ends of edges are errors."""
     return serializers.BooleanField(
         **options or {"default": True},
-        help_text="400 where an end of an edge is not there. False: it is made, without a name."
-        " Default true.",
+        help_text="400 if an end of an edge does not exist. False: it is created, without a"
+        " name. Default: true.",
     )
 
 
@@ -95,8 +95,7 @@ def replace_props_field(**options: Any) -> serializers.BooleanField:
     """Whether properties are replaced instead of merged."""
     return serializers.BooleanField(
         **options or {"default": False},
-        help_text="Properties take the place of all that are there, instead of being added to"
-        " them. Default false.",
+        help_text="Replace all properties instead of adding to them. Default: false.",
     )
 
 
@@ -159,15 +158,15 @@ class NodeBody(StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=MAX_NAME_CHARACTERS,
-        help_text="As people read it. Default: its id.",
+        help_text="Its name for people. Default: its id.",
     )
     labels = labels_field("What it is, such as `Person`.")
-    props = serializers.DictField(required=False, help_text="JSON object of your own.")
+    props = serializers.DictField(required=False, help_text="Your own JSON object.")
     aliases = serializers.ListField(
         child=TextField(max_length=MAX_NAME_CHARACTERS),
         required=False,
         max_length=MAX_ALIASES,
-        help_text="Other names by which texts and questions mean it.",
+        help_text="Other names that texts and questions use for it.",
     )
     replace_props = replace_props_field()
 
@@ -215,7 +214,7 @@ class EdgeBody(StrictSerializer):
     weight = serializers.FloatField(
         required=False, min_value=0, max_value=MAX_WEIGHT, help_text="How much it counts: 1."
     )
-    props = serializers.DictField(required=False, help_text="JSON object of your own.")
+    props = serializers.DictField(required=False, help_text="Your own JSON object.")
     strict = strict_field()
     replace_props = replace_props_field()
 
@@ -368,13 +367,13 @@ class ExportParameters(WorkspaceParameters):
     format = serializers.ChoiceField(
         choices=["graphml", "jsonl"],
         default="graphml",
-        help_text="`graphml`: all that you may see, without passages. `jsonl`: what was given, as"
-        " `/graph/bulk/` reads it.",
+        help_text="`graphml`: everything that you may see, without passages. `jsonl`: what"
+        " was given, in the format of `/graph/bulk/`.",
     )
     extracted = serializers.BooleanField(
         required=False,
-        help_text="With `jsonl`: also what documents tell. Where it is read, it counts as given,"
-        " and no longer goes with them.",
+        help_text="With `jsonl`: also what was found in documents. Where it is imported, it"
+        " counts as given, and is no longer deleted with them.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -397,5 +396,5 @@ class ReextractionBody(StrictSerializer):
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
     only_stale = serializers.BooleanField(
         default=False,
-        help_text="Only documents that were never read, or in another way than they would be now.",
+        help_text="Only documents that were never read, or were read with other settings.",
     )

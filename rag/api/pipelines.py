@@ -58,7 +58,7 @@ class PipelineRunInput(StrictSerializer):
         child=ChatTurnInput(),
         required=False,
         max_length=MAX_TURNS,
-        help_text="What was said before, oldest first.",
+        help_text="Earlier messages, oldest first.",
     )
     model = serializers.CharField(
         required=False,
@@ -69,7 +69,7 @@ class PipelineRunInput(StrictSerializer):
     system_prompt = TextField(
         required=False,
         max_length=MAX_PROMPT_CHARACTERS,
-        help_text="What you demand of the answer, behind the prompts of the nodes that write it.",
+        help_text="Your instructions for the answer, after the prompts of the nodes that write it.",
     )
     language = TextField(
         required=False,
@@ -132,7 +132,7 @@ class NodeSerializer(serializers.Serializer[Any]):
 
     id = serializers.CharField(help_text="By which edges name it.")
     type = serializers.ChoiceField(choices=sorted(NODE_TYPES))
-    prompt = serializers.CharField(required=False, help_text="What the model is told to do.")
+    prompt = serializers.CharField(required=False, help_text="Instructions for the model.")
     model = ModelOptionsSerializer(required=False)
     tools = serializers.ListField(child=serializers.CharField(), required=False)
     max_iter = serializers.IntegerField(required=False, help_text="Turns or rounds, at most.")
@@ -243,7 +243,7 @@ class PipelinesView(PipelineView):
     @extend_schema(
         operation_id="pipelines_list",
         summary="List pipelines: the workspace's own, then templates",
-        description="A pipeline of the workspace stands before the template of the same id.",
+        description="A pipeline of the workspace replaces the template with the same id.",
         responses=PipelineListSerializer,
         examples=[examples.PIPELINE_LIST],
     )
@@ -253,8 +253,8 @@ class PipelinesView(PipelineView):
 
     @extend_schema(
         operation_id="pipelines_create",
-        summary="Keep a new pipeline",
-        description="Needs the editor role. Every fault is reported with its path,"
+        summary="Save a new pipeline",
+        description="Needs the editor role. Every error is reported with its path, such as"
         " `nodes.2.tools.0`.",
         request=DefinitionSerializer,
         responses={201: PipelineSerializer, 409: ErrorSerializer},
@@ -275,7 +275,7 @@ class PipelineCheckView(PipelineView):
 
     @extend_schema(
         operation_id="pipelines_check",
-        summary="Check a definition, and keep nothing",
+        summary="Check a definition without saving it",
         request=DefinitionSerializer,
         responses={200: PipelineCheckSerializer},
         examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CHECKED],
@@ -320,7 +320,7 @@ class PipelineDetailView(PipelineView):
     @extend_schema(
         operation_id="pipelines_delete",
         summary="Delete a pipeline; traces of its runs stay",
-        description="Needs the editor role. A template of the same id is there again.",
+        description="Needs the editor role. A template with the same id becomes available again.",
         responses={204: None, 409: ErrorSerializer},
     )
     def delete(self, request: Request, id: str) -> Response:
