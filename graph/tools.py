@@ -54,7 +54,7 @@ def graph_neighbors(
     direction: Annotated[
         Direction, Field(description="out: relations that begin at it; in: those that lead to it.")
     ] = "both",
-    k: Annotated[int, between(1, MAX_RESULTS, "How many neighbours at most.")] = 20,
+    k: Annotated[int, between(1, MAX_RESULTS, "How many neighbors at most.")] = 20,
 ) -> str:
     """What is related to a node of the knowledge graph, and how: other nodes, and documents that
     mention it."""

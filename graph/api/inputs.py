@@ -220,14 +220,14 @@ class EdgeBody(StrictSerializer):
 
 
 class NeighborParameters(WorkspaceParameters):
-    """Query string of a node's neighbours."""
+    """Query string of a node's neighbors."""
 
     id = id_field("A node, document or passage.")
     rel = rels_field()
     direction = direction_field()
     grain = grain_field()
     limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbours a page."
+        min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbors a page."
     )
     cursor = cursor_field()
 

@@ -145,7 +145,7 @@ class TruncatedSerializer(serializers.Serializer[Any]):
 
     limit = serializers.BooleanField(help_text="There is more than was asked for.")
     hubs = names_field(
-        "Ids of nodes with so many neighbours that only those of the largest weight were looked at."
+        "Ids of nodes with so many neighbors that only those of the largest weight were looked at."
     )
     work = serializers.BooleanField(
         help_text="The search was stopped because there was too much to examine."
@@ -174,7 +174,7 @@ class NeighbourSerializer(serializers.Serializer[Neighbour]):
 
 @extend_schema_serializer(component_name="GraphNeighbors")
 class NeighboursSerializer(serializers.Serializer[Any]):
-    """Neighbours of a node, in natural order: `…:2` before `…:10`."""
+    """Neighbors of a node, in natural order: `…:2` before `…:10`."""
 
     node = NodeSerializer(source="vertex", help_text="The requested node.")
     total = serializers.IntegerField(help_text="On all pages.")
