@@ -319,6 +319,9 @@ def test_a_dry_run_shows_many_deletions_and_says_that_they_are_refused(
     )
     _, printed = run_command(*arguments, "--dry-run", "--allow-deletions", "--json")
     assert json.loads(printed)["refused"] is None
+    _, printed = run_command(*arguments, "--dry-run", "--force")
+    assert "--force is called --allow-deletions now." in printed
+    assert "refused" not in printed
     assert len(names(collection, folder)) == 15
 
 
