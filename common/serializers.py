@@ -1,10 +1,11 @@
 """Base serializers for requests, pagination of lists, and faster serialization of answers."""
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model
@@ -15,6 +16,8 @@ from rest_framework.request import Request
 
 from common import bounded_json
 from common.errors import InvalidInput
+
+logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Model)
 MAX_ID = 2**63 - 1
@@ -117,7 +120,15 @@ class StrictSerializer(HelpfulSerializer):
     misspelt field is never lost.
     """
 
+    #: Former names of fields and the current ones. The former are optional fields too, and listed
+    #: in `deprecate_fields` of `extend_schema_serializer`.
+    former_names: ClassVar[Mapping[str, str]] = {}
+
     def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and (former := self.former_names.keys() & data.keys()):
+            logger.warning("former names of API parameters: %s", ", ".join(sorted(former)))
+            current = {self.former_names[name]: data[name] for name in former}
+            data = {**current, **{name: data[name] for name in data if name not in former}}
         known = [name for name, field in self.fields.items() if not field.read_only]
         names = data if isinstance(data, Mapping) else ()
         if unknown := [name for name in names if name not in known]:

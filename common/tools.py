@@ -116,6 +116,10 @@ def tools_by_name(
     return {run.__name__: Tool(family, run, run in writing) for run in runs}
 
 
+#: Former names of arguments, which are still accepted.
+_FORMER_ARGUMENTS = {"top_k": "k", "max_results": "k"}
+
+
 def run_tool(
     tools: Mapping[str, Tool],
     name: str,
@@ -136,6 +140,8 @@ def run_tool(
                 name=name, tools=", ".join(tools)
             )
         )
+    if isinstance(arguments, Mapping):  # a model may send anything
+        arguments = {_FORMER_ARGUMENTS.get(name, name): each for name, each in arguments.items()}
     wrong = best_match(Draft202012Validator(tool.parameters).iter_errors(arguments))
     if wrong is not None:
         # The path of the invalid value, and what is expected there.

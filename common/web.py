@@ -17,6 +17,7 @@ from django.utils.translation import gettext, gettext_noop
 from django_htmx.http import HttpResponseClientRedirect
 
 from common.errors import ExplainedError, RagsiteError
+from common.stored_messages import translated_message
 
 
 def cached_reverse(name: str, *arguments: Any) -> str:
@@ -67,7 +68,7 @@ def errors_as_messages(request: HttpRequest, prefix: str = "") -> Iterator[None]
     try:
         yield
     except ExplainedError as error:
-        messages.error(request, f"{prefix}{error}")
+        messages.error(request, f"{prefix}{translated_message(str(error))}")
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class CountsOverTimeSerializer(serializers.Serializer[Any]):
     waiting = _values("The most that waited at once. " + UNKNOWN_HELP)
     since = serializers.DateTimeField(
         allow_null=True,
-        help_text="Counted since then; before, from the documents that are still there.",
+        help_text="Counted since then; earlier numbers come from the documents that still exist.",
     )
 
 
@@ -112,7 +112,7 @@ class UnansweredSerializer(serializers.Serializer[Any]):
     question = serializers.CharField()
     times = serializers.IntegerField()
     people = serializers.IntegerField()
-    refused = serializers.BooleanField(help_text="A chat said that the documents do not tell.")
+    refused = serializers.BooleanField(help_text="A chat found no answer in the documents.")
     last_at = serializers.DateTimeField()
 
 
@@ -132,7 +132,7 @@ class DashboardSerializer(serializers.Serializer[Any]):
     quality = QualitySerializer(many=True, help_text="Of the four largest golden sets.")
     unanswered = UnansweredSerializer(
         many=True,
-        help_text="The 20 most frequent ones: to editors of everybody, to others their own.",
+        help_text="The 20 most frequent ones: editors see everybody's, others only their own.",
     )
 
 

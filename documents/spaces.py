@@ -9,6 +9,7 @@ from math import sqrt
 from typing import Any
 
 from common.errors import InvalidInput
+from common.translation import format_number, gettext
 
 METRICS = ("cosine", "l2", "ip")
 #: Their names in other systems.
@@ -58,7 +59,10 @@ def resolve_metric(name: str) -> str:
     metric = METRIC_ALIASES.get(plain, plain)
     if metric not in METRICS:
         raise InvalidInput(
-            f"There is no metric “{name}”. Use {', '.join(METRICS)}.", field="metric"
+            gettext("There is no metric “{name}”. Use {names}.").format(
+                name=name, names=", ".join(METRICS)
+            ),
+            field="metric",
         )
     return metric
 
@@ -164,10 +168,21 @@ def checked_index(
     fitting = [name for name in PRECISIONS if dimensions <= MAX_DIMENSIONS[name]]
     if precision is not None:
         if dimensions > MAX_DIMENSIONS[precision]:
-            advice = f"Use precision {fitting[0]}." if fitting else "Use index type none."
+            advice = (
+                gettext("Use {precision} precision.").format(precision=fitting[0])
+                if fitting
+                else gettext("Use the index type none.")
+            )
             raise InvalidInput(
-                f"An index of {precision} precision takes {MAX_DIMENSIONS[precision]:,} dimensions"
-                f" at most, not {dimensions:,}. {advice}",
+                gettext(
+                    "An index of {precision} precision can have at most {limit}"
+                    " dimensions, not {dimensions}. {advice}"
+                ).format(
+                    precision=precision,
+                    limit=format_number(MAX_DIMENSIONS[precision]),
+                    dimensions=format_number(dimensions),
+                    advice=advice,
+                ),
                 field="precision",
             )
         return index_type, precision, []
@@ -187,9 +202,11 @@ def check_options(index_type: str, options: Mapping[str, Any]) -> None:
     known = INDEX_OPTIONS[index_type]
     for name, value in options.items():
         if name not in known:
-            allowed = ", ".join(sorted(known)) or "no options"
+            allowed = ", ".join(sorted(known)) or gettext("none")
             raise InvalidInput(
-                f"An index of type {index_type} knows no option “{name}”. It takes {allowed}.",
+                gettext(
+                    "An index of type {index_type} has no option “{name}”. It has {names}."
+                ).format(index_type=index_type, name=name, names=allowed),
                 field="options",
             )
         check_option(name, value, field="options")
@@ -200,7 +217,10 @@ def check_option(name: str, value: Any, *, field: str = "") -> None:
     least, most = OPTION_BOUNDS[name]
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise InvalidInput(
-            f"{name} must be a whole number from {least} to {most:,}.", field=field or name
+            gettext("{name} must be a whole number from {least} to {most}.").format(
+                name=name, least=least, most=format_number(most)
+            ),
+            field=field or name,
         )
 
 

@@ -13,6 +13,7 @@ from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext, gettext_noop
 from kombu.exceptions import OperationalError
 
 from common.celery import app, send_or_wait
@@ -136,8 +137,10 @@ def enqueue_reindexing(document_ids: Sequence[int]) -> None:
             reindex_documents.delay(part)
         except OperationalError as error:
             raise QueueUnavailable(
-                "The queue does not answer, so no worker was told. Start Redis or Valkey, and try"
-                " again."
+                gettext(
+                    "The queue does not respond, so no worker was notified. Start Redis"
+                    " or Valkey, and try again."
+                )
             ) from error
 
     for part in _batches(document_ids):
@@ -200,8 +203,9 @@ def recover_documents() -> int:
         jobs.fail_documents(
             document_ids,
             code="interrupted",
-            message="The command that ingested it was stopped. Run it again: what is ready is"
-            " skipped.",
+            message=gettext_noop(
+                "The command that ingested it was stopped. Run it again to ingest the rest."
+            ),
         )
         jobs.finish_runs(document_ids)
     # End runs whose process died before it ended them: all settled, or cancelled. Only those

@@ -35,11 +35,11 @@ def graph_find(
     *,
     scope: GraphScope,
     text: Annotated[str, nonempty("A name, or its beginning.", most=MAX_TEXT)],
-    max_results: Annotated[int, between(1, MAX_RESULTS, "How many nodes at most.")] = 10,
+    k: Annotated[int, between(1, MAX_RESULTS, "How many nodes at most.")] = 10,
 ) -> str:
     """Find people, places, terms and documents in the knowledge graph by the beginning of their
     names, or something like it, to learn their ids."""
-    vertices = services.find_nodes(scope=scope, text=text, limit=int(max_results))
+    vertices = services.find_nodes(scope=scope, text=text, limit=int(k))
     return _numbered_list(count_heading(len(vertices), "node(s)"), map(_describe, vertices))
 
 
@@ -54,14 +54,12 @@ def graph_neighbors(
     direction: Annotated[
         Direction, Field(description="out: relations that begin at it; in: those that lead to it.")
     ] = "both",
-    max_results: Annotated[int, between(1, MAX_RESULTS, "How many neighbours at most.")] = 20,
+    k: Annotated[int, between(1, MAX_RESULTS, "How many neighbors at most.")] = 20,
 ) -> str:
     """What is related to a node of the knowledge graph, and how: other nodes, and documents that
     mention it."""
     try:
-        page = services.neighbors(
-            scope=scope, id=id, rel=rel, direction=direction, limit=int(max_results)
-        )
+        page = services.neighbors(scope=scope, id=id, rel=rel, direction=direction, limit=int(k))
     except NotFound as error:
         raise _not_found([id]) from error
     first = count_heading(page.total, f"neighbour(s) of {_describe(page.vertex)}")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from django.conf import settings
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext
 
 from common.errors import RagsiteError
 from inference.backends.chat_basic import NoChat
@@ -176,17 +177,22 @@ def _or_none(model: ChatModel) -> ChatModel | None:
 
 def _unknown_model(name: str) -> UnknownModel:
     known = [each.name for each in chat_models()]
-    more = f" and {len(known) - LISTED_NAMES} more" if len(known) > LISTED_NAMES else ""
+    names = known[:LISTED_NAMES]
+    if more := len(known) - len(names):
+        names.append(gettext("and {count} more").format(count=more))
     maker = provider_of(name)
     why = ""
     if maker and not maker.is_configured():
-        why = f" Models of {maker.owner} need {maker.needs} in the site's environment."
+        why = gettext("Models of {owner} need {variable} in the environment of the site.").format(
+            owner=maker.owner, variable=maker.needs
+        )
     elif maker:
-        why = " RAGSITE_CHAT_MODELS does not allow it."
+        why = gettext("RAGSITE_CHAT_MODELS does not allow it.")
     shown = name if len(name) <= MAX_NAME_CHARACTERS else f"{name[:MAX_NAME_CHARACTERS]}…"
     return UnknownModel(
-        f"There is no chat model “{shown}”. There are:"
-        f" {', '.join(known[:LISTED_NAMES])}{more}.{why}"
+        gettext("There is no chat model “{name}”. There are: {names}. {why}")
+        .format(name=shown, names=", ".join(names), why=why)
+        .strip()
     )
 
 

@@ -21,7 +21,7 @@ class DimensionMismatch(InferenceError):
 
     def __init__(self, expected: int, actual: int) -> None:
         super().__init__(
-            f"expected {expected}, got {actual} dimensions: use the embedder that made the stored"
+            f"Expected {expected} dimensions, got {actual}. Use the embedder that made the stored"
             " vectors, or re-embed them into a space of the new size."
         )
         self.expected = expected
@@ -32,7 +32,7 @@ class EmptyText(InferenceError):
     """A text without content to embed."""
 
     def __init__(self, index: int) -> None:
-        super().__init__(f"text {index} is empty or only white space: leave it out.")
+        super().__init__(f"Text {index} is empty or only white space. Leave it out.")
         self.index = index
 
 
@@ -254,8 +254,8 @@ def check_texts(texts: Sequence[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise InferenceError(
-                f"text {index} holds half a surrogate pair at {error.start}, which is no character:"
-                " decode its source with the right encoding."
+                f"Text {index} has an unpaired surrogate at {error.start}. Decode its source with"
+                " the right encoding."
             ) from error
 
 

@@ -19,7 +19,7 @@ def _question(query: Any) -> Any:
         return query
     question = query.replace("\0", " ").encode(errors="replace").decode().strip()
     if not question:
-        raise InvalidInput(gettext("Enter a question or some words."), field="query")
+        raise InvalidInput(gettext("Enter a question or some words."), field="q")
     return question
 
 
@@ -37,17 +37,16 @@ Threshold = Annotated[
 class MemoryQuery(Options):
     """A question to a user's memory."""
 
-    query: Annotated[str, BeforeValidator(_question)] = Field(
+    q: Annotated[str, BeforeValidator(_question)] = Field(
         max_length=MAX_QUERY_CHARACTERS, description="Words or a question."
     )
-    max_results: int = Field(default=5, ge=1, le=MAX_RESULTS, description="Hits, at most.")
+    k: int = Field(default=5, ge=1, le=MAX_RESULTS, description="Hits, at most.")
     threshold: Threshold = None
     recency: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="How much it counts for the order how fresh a context is: 0 nothing, 1 fully."
-        " Default: the site's.",
+        description="Weight of freshness in the order: 0 none, 1 full. Default: the site's.",
     )
     mode: Mode = Field(
         default="hybrid",
@@ -70,5 +69,5 @@ class InjectionOptions(Options):
         default=None,
         ge=0,
         le=100_000,
-        description="Of all that is added, roughly counted. Default: the site's.",
+        description="Limit for everything that is added, approximately. Default: the site's.",
     )

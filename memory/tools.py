@@ -76,13 +76,11 @@ def memory_search(
     *,
     scope: UserScope | None,
     query: Annotated[str, nonempty("A question or some words.", most=MAX_QUERY_CHARACTERS)],
-    max_results: Annotated[
-        int, between(1, MAX_TOOL_RESULTS, "How many conversations at most.")
-    ] = 5,
+    k: Annotated[int, between(1, MAX_TOOL_RESULTS, "How many conversations at most.")] = 5,
 ) -> str:
     """Search what this user said in earlier conversations, by words and by meaning. Use it when
     the user refers to something that is not in this conversation."""
-    result = services.search_memory(scope=scope, query=query, max_results=int(max_results))
+    result = services.search_memory(scope=scope, query=query, k=int(k))
     entries = [
         f"{place}. said {format_time(hit.context.created_at)}, relevance"
         f" {hit.ranked.relevance:.2f}\n"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from common.errors import InvalidInput
+from common.translation import gettext
 
 #: As JSON or as text: docs/reference/filters.md.
 Filter = Mapping[str, Any] | str | None
@@ -58,7 +59,10 @@ def resolve_rerank(
     given = {choice for choice in (rerank, use_reranking) if choice is not None}
     if len(given) > 1:
         raise InvalidInput(
-            "rerank and use_reranking are two names of one choice and disagree. Give one of them.",
+            gettext(
+                "rerank and use_reranking are the same option, but have different"
+                " values. Give only one of them."
+            ),
             field="rerank",
         )
     return given.pop() if given else default

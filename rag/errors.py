@@ -3,10 +3,11 @@
 
 import logging
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from common.errors import RagsiteError
 from common.leases import DatabaseUnavailable
+from common.stored_messages import translated_message
 from inference.interfaces import (
     AnswerRefused,
     BackendUnavailable,
@@ -18,7 +19,6 @@ from rag.events import Failed
 
 logger = logging.getLogger(__name__)
 
-_SEE_LOG = "The site's log has the details."
 #: Error class → code, HTTP status, and the text for the client, empty for the error's own: that one
 #: may quote the model server and its address, which are the operator's.
 _MODEL_ERRORS: tuple[tuple[type[InferenceError], str, int, str], ...] = (
@@ -28,15 +28,25 @@ _MODEL_ERRORS: tuple[tuple[type[InferenceError], str, int, str], ...] = (
         MalformedAnswer,
         "model_malformed",
         502,
-        f"The chat model's server answered something that makes no sense. {_SEE_LOG}",
+        gettext_noop(
+            "The chat model sent an unreadable answer. The log of the site has the details."
+        ),
     ),
     (
         BackendUnavailable,
         "model_unavailable",
         503,
-        f"The chat model does not answer just now. Ask again in a moment. {_SEE_LOG}",
+        gettext_noop(
+            "The chat model does not respond at the moment. Ask again shortly. The log of the site"
+            " has the details."
+        ),
     ),
-    (InferenceError, "model_error", 502, f"The chat model did not take the request. {_SEE_LOG}"),
+    (
+        InferenceError,
+        "model_error",
+        502,
+        gettext_noop("The chat model refused the request. The log of the site has the details."),
+    ),
 )
 
 
@@ -52,7 +62,9 @@ class ModelFailed(RagsiteError):
         if message:
             logger.warning("%s: %s", self.code, error)
         own = str(error)
-        super().__init__(message or own[:1].upper() + own[1:])
+        super().__init__(
+            gettext(message) if message else translated_message(own[:1].upper() + own[1:])
+        )
 
 
 class NoChatModel(RagsiteError):
@@ -81,4 +93,8 @@ def failure_event(error: Exception) -> Failed:
     if isinstance(error, DatabaseUnavailable.CAUSES):
         away = DatabaseUnavailable()
         return Failed(away.code, str(away), away.status)
-    return Failed("internal_error", "The site made a mistake. Its log has the reason.", 500)
+    return Failed(
+        "internal_error",
+        gettext("The site has an internal error. The log of the site has the details."),
+        500,
+    )

@@ -33,7 +33,9 @@ def checked_url(text: str) -> httpx2.URL:
     try:
         url = httpx2.URL(text.strip())
     except (httpx2.InvalidURL, ValueError) as error:
-        raise FetchError("malformed", f"This is no address ({error}). Correct it.") from error
+        raise FetchError(
+            "malformed", f"This is not a valid address ({error}). Correct it."
+        ) from error
     if url.scheme not in DEFAULT_PORTS or not url.host:
         raise FetchError(
             "malformed", "Only addresses that begin with http:// or https:// are fetched."
@@ -42,13 +44,14 @@ def checked_url(text: str) -> httpx2.URL:
         raise FetchError("malformed", f"There is no port {url.port}. Correct the address.")
     if url.userinfo:
         raise FetchError(
-            "malformed", "The address holds a login. Pages behind one are not fetched: upload them."
+            "malformed",
+            "The address contains a login. Pages behind a login cannot be fetched: upload them.",
         )
     port = None if url.port == DEFAULT_PORTS[url.scheme] else url.port
     plain = url.copy_with(fragment=None, port=port, path=url.path or "/")
     if len(str(plain)) > MAX_URL_CHARACTERS:
         raise FetchError(
-            "malformed", f"The address has more than {MAX_URL_CHARACTERS:,} characters."
+            "malformed", f"The address has more than {MAX_URL_CHARACTERS:,} characters. Shorten it."
         )
     return plain
 
@@ -99,7 +102,7 @@ def resolve_host(host: str, port: int) -> list[str]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise FetchError(
-            "unreachable", f"{host} has no address. Is it written right, and is the network there?"
+            "unreachable", f"{host} has no address. Check the spelling and the network."
         ) from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -118,11 +121,11 @@ def checked_addresses(
         if not allowed:
             raise FetchError(
                 "forbidden_address",
-                f"{host} leads to an address that is not of the public internet. Such are never"
-                " fetched: upload the file instead.",
+                f"{host} leads to an address outside the public internet, which is never"
+                " fetched. Upload the file instead.",
             )
     if not addresses:
-        raise FetchError("unreachable", f"{host} has no address.")
+        raise FetchError("unreachable", f"{host} has no address. Check the spelling.")
     return addresses
 
 
@@ -226,7 +229,7 @@ def fetch(
         here = answer
     raise FetchError(
         "unreachable",
-        f"{requested} redirects more than {MAX_REDIRECTS} times. Name its last address.",
+        f"{requested} redirects more than {MAX_REDIRECTS} times. Use the final address.",
     )
 
 
@@ -248,13 +251,13 @@ def _get(
             if encoding not in {"", "identity"}:
                 raise FetchError(
                     "unsupported",
-                    f"{url.host} sends it packed ({encoding[:40]}), unasked. Download and upload"
-                    " it.",
+                    f"{url.host} sends it compressed ({encoding[:40]}) without being asked."
+                    " Download it and upload it here.",
                 )
             too_large = FetchError(
                 "too_large",
-                f"It has more than {max_bytes:,} bytes. Raise RAGSITE_MAX_UPLOAD_BYTES, or take a"
-                " part.",
+                f"It has more than {max_bytes:,} bytes. Raise RAGSITE_MAX_UPLOAD_BYTES, or upload"
+                " a part of it.",
             )
             announced = response.headers.get("content-length", "")
             if announced.isdecimal() and int(announced) > max_bytes:

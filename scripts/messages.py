@@ -7,6 +7,7 @@ them, and compile these.
 Works without GNU gettext. The compiled catalogs are committed, so that a clone needs nothing.
 """
 
+import ast
 import io
 import json
 import os
@@ -35,6 +36,16 @@ KEYWORDS = dict(DEFAULT_KEYWORDS) | {
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 #: Placeholders and tags, which a translation must keep.
 KEPT = re.compile(r"%\(\w+\)[sd]|\{\w+(?::[^{}]*)?\}|</?[a-z][^<>]*>")
+#: Modules whose sentences are stored in English, or leave modules that know no Django, and are
+#: translated where they are shown, by `common.stored_messages`.
+STORED = (
+    *("reading/*.py", "reading/ocr/*.py", "reading/parsers/*.py", "documents/ingestion/*.py"),
+    *("reading/sandbox/__main__.py", "reading/sandbox/limits.py", "inference/remote/*.py"),
+    *("inference/backends/chat_ollama.py", "inference/interfaces.py"),
+)
+_STORED_TEXT = re.compile(
+    r"[A-Z“{].* .*[.?](?: \{\w+\})?|(?:an?|its?) \S.+|The \w+(?:, written out .+)?", re.S
+)
 
 
 def find_texts(domain: str) -> Catalog:
@@ -50,6 +61,9 @@ def find_texts(domain: str) -> Catalog:
             place = (str(path.relative_to(ROOT)), line)
             found.add(message, None, [place], auto_comments=comments, context=context)
     if domain == "django":
+        for path in sorted(path for pattern in STORED for path in ROOT.glob(pattern)):
+            for line, message in stored_texts(path.read_text()):
+                found.add(message, None, [(str(path.relative_to(ROOT)), line)])
         from common.model_names import model_names
 
         for name in model_names():
@@ -59,6 +73,32 @@ def find_texts(domain: str) -> Catalog:
             for field in ("name", "description"):
                 found.add(pipeline[field], None, [(str(path.relative_to(ROOT)), 0)])
     return found
+
+
+def stored_texts(code: str) -> Iterator[tuple[int, str]]:
+    """Lines and texts of sentences that no function marks, and of parts of such; the values of
+    f-strings become placeholders with the last name in them."""
+    tree, inner = ast.parse(code), set[ast.AST]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):  # docstrings
+            inner.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            inner.update(part for part in ast.walk(node) if part is not node)
+        if node in inner or not isinstance(node, ast.Constant | ast.JoinedStr):
+            continue
+        names: dict[str, str] = {}
+        text = ""
+        for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
+            if isinstance(part, ast.FormattedValue):
+                value = ast.unparse(part.value)
+                name = re.findall(r"[A-Za-z]\w*", value)[-1].strip("_").lower()
+                while names.setdefault(name, value) != value:
+                    name += "2"
+                text += f"{{{name}}}"
+            elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                text += part.value
+        if _STORED_TEXT.fullmatch(text := text.strip()) and re.search("[a-z] [a-zA-Z0-9{]", text):
+            yield node.lineno, text
 
 
 def _sources(domain: str) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from django.http import StreamingHttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.replicas import reads_from_replica
@@ -61,7 +62,10 @@ def export_hits(query: SearchQuery, *, scope: Scope, kind: str, link: HitLink) -
     """
     if kind not in EXPORT_FORMATS:
         raise InvalidInput(
-            f"There is no export as “{kind}”. Use {', '.join(EXPORT_FORMATS)}.", field="as"
+            gettext("There is no export format “{kind}”. Use {names}.").format(
+                kind=kind, names=", ".join(EXPORT_FORMATS)
+            ),
+            field="as",
         )
     listing = rank_results(query, scope=scope, last=MAX_EXPORTED_HITS, k=BATCH_SIZE)
     hits = sort_hits(listing)[:MAX_EXPORTED_HITS]

@@ -61,8 +61,9 @@ def facet_field(name: str) -> Field:
     if field.name != METADATA and field not in BUILTIN_FACETS:
         usual = ", ".join(str(each) for each in BUILTIN_FACETS)
         raise InvalidInput(
-            f"“{name}” cannot be counted. Facets there are: {usual}, and any field of the"
-            f" {METADATA}.",
+            gettext(
+                "“{name}” is not a facet. The facets are {names}, and any field of the {metadata}."
+            ).format(name=name, names=usual, metadata=METADATA),
             field="facet",
         )
     return field
@@ -167,7 +168,12 @@ def count_facets(results: RankedResults, *, fields: Sequence[str]) -> dict[str, 
     InvalidInput for a field that cannot be counted.
     """
     if len(fields) > MAX_FACETS:
-        raise InvalidInput(f"At most {MAX_FACETS} facets can be asked for.", field="facet")
+        raise InvalidInput(
+            gettext("At most {limit} facets can be counted at once. Leave some out.").format(
+                limit=MAX_FACETS
+            ),
+            field="facet",
+        )
     named = [facet_field(name) for name in fields if name != AUTO_FACETS]
     if not fields:
         return {str(field): _count_facet(field, results) for field in PARAMETER_FACETS}
@@ -289,7 +295,12 @@ def facet_values(
     Raises InvalidInput.
     """
     if not 1 <= limit <= MAX_LISTED_VALUES:
-        raise InvalidInput(f"limit may be 1 to {MAX_LISTED_VALUES}.", field="limit")
+        raise InvalidInput(
+            gettext("{name} must be a whole number from {least} to {most}.").format(
+                name="limit", least=1, most=MAX_LISTED_VALUES
+            ),
+            field="limit",
+        )
     field = facet_field(facet)
     wider = without_choice(scope, field) or scope
     counts: Counts = Counter()

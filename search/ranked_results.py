@@ -8,11 +8,13 @@ from time import perf_counter
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext
 
 from common.errors import RagsiteError
 from common.fusion import adapted_weights
 from common.fusion_options import RRF_K, FusionOptions, Method
 from common.replicas import read_connection
+from common.stored_messages import translated_message
 from documents.languages import configuration
 from documents.question_language import question_language
 from graph.ranking import MAX_SEEDS, graph_weight
@@ -327,7 +329,10 @@ def retrieve_corrected(
             retrieved = replace(retrieved, arms=tuple(arms))
     except InferenceError as error:
         raise EmbedderUnavailable(
-            f"Search by meaning does not work just now: {error} Search by words still does."
+            gettext(
+                "Search by meaning does not work at the moment: {error} Search by words"
+                " still works."
+            ).format(error=translated_message(str(error)))
         ) from error
     return parsed, retrieved, suggestion
 

@@ -15,7 +15,8 @@ from accounts.services import current_workspace, require_editor
 from common.errors import InvalidInput, NotFound, RagsiteError
 from common.fusion_options import Method
 from common.replicas import read_alias, read_connection, reads_from_replica
-from common.text import pluralized
+from common.stored_messages import translated_message
+from common.translation import format_number, gettext
 from documents import services as documents
 from documents.embedders import embed_question
 from documents.ingestion.items import Item, check_vector
@@ -101,8 +102,9 @@ def make_items(
     entries = list(given)
     if ids is not None and len(ids) != len(entries):
         raise InvalidInput(
-            f"{pluralized(len(entries), 'item')} came with {pluralized(len(ids), 'id')}."
-            " Give as many.",
+            gettext("Items: {items}; ids: {ids}. Give one id for each item.").format(
+                items=len(entries), ids=len(ids)
+            ),
             field="ids",
         )
     items = []
@@ -115,12 +117,14 @@ def make_items(
             fields = {"text" if isinstance(entry, str) else "vector": entry}
         if unknown := sorted(set(fields) - set(Item.__slots__)):
             raise InvalidInput(
-                f"An item has no field “{unknown[0]}”. It has {', '.join(Item.__slots__)}.",
+                gettext("An item has no field “{name}”. Its fields are {names}.").format(
+                    name=unknown[0], names=", ".join(Item.__slots__)
+                ),
                 field="items",
             )
         if "id" not in fields and ids is None and id_prefix is None:
             raise InvalidInput(
-                "Name the items: give each an id, or `ids`, or `id_prefix`.", field="id"
+                gettext("Give each item an id, or set `ids` or `id_prefix`."), field="id"
             )
         name = f"{id_prefix}:{number}" if ids is None else ids[number]
         items.append(Item(**{"id": name, **fields}))
@@ -356,7 +360,12 @@ class Store:
         space = self.space()
         metric = resolve_metric(metric) if metric else space.metric
         if not 1 <= k <= MAX_NEAREST:
-            raise InvalidInput(f"k may be 1 to {MAX_NEAREST:,}.", field="k")
+            raise InvalidInput(
+                gettext("{name} must be a whole number from {least} to {most}.").format(
+                    name="k", least=1, most=format_number(MAX_NEAREST)
+                ),
+                field="k",
+            )
         asked = check_vector(vector, space)
         return Matches(
             nearest_items(asked, space=space, scope=self._scope(filter), k=k, metric=metric)
@@ -382,7 +391,7 @@ class Store:
         set here or on the collection.
         """
         if text and vector is not None:
-            raise InvalidInput("Give text or a vector, not both.", field="vector")
+            raise InvalidInput(gettext("Give a text or a vector, not both."), field="vector")
         asked = None if vector is None else check_vector(vector, self.space())
         if weights is None and not fusion and not self._current().fusion:
             weights = WEIGHTS
@@ -427,7 +436,11 @@ class Store:
             .first()
         )
         if current is None:
-            raise NotFound(f"The collection “{self.collection.slug}” is gone.")
+            raise NotFound(
+                gettext("The collection “{slug}” no longer exists.").format(
+                    slug=self.collection.slug
+                )
+            )
         return current
 
     def _scope(self, filter: Filter) -> Scope:
@@ -441,5 +454,8 @@ class Store:
 
 def _embedding_unavailable(error: InferenceError) -> EmbeddingUnavailable:
     return EmbeddingUnavailable(
-        f"The text cannot be embedded just now: {error} Give its vector, or try again later."
+        gettext(
+            "The text cannot be embedded at the moment: {error} Give its vector, or try"
+            " again later."
+        ).format(error=translated_message(str(error)))
     )

@@ -285,7 +285,7 @@ def visible_names(source: DataSource, names: Iterable[str], *, user: Any) -> lis
 
 @transaction.atomic
 def start_run(
-    *, source: DataSource, user: Any = None, may_delete_any: bool = False, enqueue: bool = True
+    *, source: DataSource, user: Any = None, allow_deletions: bool = False, enqueue: bool = True
 ) -> DataSourceRun:
     """A run that begins at once. Raises Conflict where one is going on."""
     held = DataSource.objects.select_for_update().get(pk=source.pk)
@@ -303,9 +303,9 @@ def start_run(
         )
     known = user if getattr(user, "is_authenticated", False) else None
     run = _begin(
-        held, cause=Cause.PERSON, user=known, may_delete_any=may_delete_any, enqueue=enqueue
+        held, cause=Cause.PERSON, user=known, may_delete_any=allow_deletions, enqueue=enqueue
     )
-    _record(held, Action.STARTED, values={"run": run.pk, "may_delete_any": may_delete_any})
+    _record(held, Action.STARTED, values={"run": run.pk, "allow_deletions": allow_deletions})
     return run
 
 

@@ -171,8 +171,8 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     """Begin a run, with leave to delete however much is gone where that was confirmed."""
     source = _editable_source(request, pk)
     with errors_as_messages(request):
-        may_delete_any = request.POST.get("deletions") == "any"
-        services.start_run(source=source, user=request.user, may_delete_any=may_delete_any)
+        allow_deletions = request.POST.get("deletions") == "any"
+        services.start_run(source=source, user=request.user, allow_deletions=allow_deletions)
     return redirect("source", pk=source.pk)
 
 

@@ -146,8 +146,8 @@ def test_every_answer_about_memory_is_as_described(described: Any) -> None:
         ("put", f"{v1}/facts/{{key}}/", {"key": "city"}, {"value": "Berlin"}),
         ("post", f"{v1}/conversations/", {}, {"conversation": "c", "messages": messages}),
         ("post", f"{v1}/inject/", {}, {"messages": messages}),
-        ("post", f"{v1}/search/", {}, {"query": "tea"}),
-        ("get", f"{v1}/search/", {}, {"query": "tea", "mode": "lexical"}),
+        ("post", f"{v1}/search/", {}, {"q": "tea"}),
+        ("get", f"{v1}/search/", {}, {"q": "tea", "mode": "lexical"}),
         ("get", f"{v1}/contexts/", {}, None),
         ("get", f"{v1}/facts/", {}, None),
         ("get", f"{v1}/facts/{{key}}/", {"key": "city"}, None),
@@ -205,9 +205,9 @@ def test_every_answer_about_the_graph_is_as_described(described: Any) -> None:
         ("get", "stats", {}),
         ("get", "extractions", {"collection": "notes"}),
         ("post", "extractions", {"collection": "notes"}),
-        ("post", "merge", {"keep": "src:b", "others": ["src:c"], "preview": True}),
+        ("post", "merge", {"keep": "src:b", "others": ["src:c"], "dry_run": True}),
         ("post", "merge", {"keep": "src:b", "others": ["src:c"]}),
-        ("post", "nodes/delete", {"ids": ["src:b"], "preview": True}),
+        ("post", "nodes/delete", {"ids": ["src:b"], "dry_run": True}),
     ]:
         url = f"{v1}/{path}/"
         answer = getattr(client, method)(url, body)
@@ -217,7 +217,7 @@ def test_every_answer_about_the_graph_is_as_described(described: Any) -> None:
         assert_as_described(described, url, wrong, method)
         assert_as_described(described, url, getattr(APIClient(), method)(url, body), method)
 
-    for url in (f"{v1}/nodes/?id=src:a&preview=true", f"{v1}/nodes/?id=src:none"):
+    for url in (f"{v1}/nodes/?id=src:a&dry_run=true", f"{v1}/nodes/?id=src:none"):
         assert_as_described(described, f"{v1}/nodes/", client.delete(url), "delete")
 
 

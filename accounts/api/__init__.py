@@ -175,7 +175,7 @@ WORKSPACE_HEADER = OpenApiParameter(
     "X-Workspace",
     {"type": "string", "maxLength": 63, "pattern": "^[-a-zA-Z0-9_]*$"},
     OpenApiParameter.HEADER,
-    description="The same as the parameter `workspace`, which goes before it.",
+    description="The same as the parameter `workspace`, which takes precedence.",
 )
 IDEMPOTENCY_HEADER = OpenApiParameter(
     IDEMPOTENCY_KEY,
@@ -186,8 +186,9 @@ IDEMPOTENCY_HEADER = OpenApiParameter(
         "pattern": "^[ -~]+$",
     },
     OpenApiParameter.HEADER,
-    description="A new name of your own for this request, such as a UUID. Sent again with the same"
-    " body within 24 hours, it is answered the same and does nothing.",
+    description="Your own unique name for this request, such as a UUID. If it is sent again"
+    " with the same body within 24 hours, the answer is the same and nothing is"
+    " done.",
 )
 _TAGS = {"type": "string", "pattern": r'^(\*|(W/)?"[!#-~]*"(, ?(W/)?"[!#-~]*")*)$'}
 IF_MATCH_HEADER = OpenApiParameter(
@@ -200,13 +201,14 @@ IF_NONE_MATCH_HEADER = OpenApiParameter(
     IF_NONE_MATCH,
     _TAGS,
     OpenApiParameter.HEADER,
-    description="The `ETag` of what you have. If it is still so, the answer is 304 without a body.",
+    description="The `ETag` of what you have. If it has not changed, the answer is 304"
+    " without a body.",
 )
 CREATE_ONLY_HEADER = OpenApiParameter(
     IF_NONE_MATCH,
     _TAGS,
     OpenApiParameter.HEADER,
-    description="`*`: only make it. If it is there already, nothing is done: 412.",
+    description="`*`: only create it. If it exists already, nothing is done: 412.",
 )
 #: These depend on the caller and the moment, and are better asked anew.
 NOT_STORED_STATUSES = {401, 403, 424, 429}

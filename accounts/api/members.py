@@ -75,7 +75,7 @@ class MemberSerializer(ReadOnlyModelSerializer[Membership]):
     """A user's role and groups in the workspace."""
 
     user = serializers.IntegerField(
-        source="user_id", help_text="Id of the user: access lists name them as `user:ID`."
+        source="user_id", help_text="Id of the user, which access lists contain as `user:ID`."
     )
     username = serializers.CharField(source="user.username")
     email = serializers.CharField(source="user.email")
@@ -116,7 +116,7 @@ class MemberViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
 
     @extend_schema(
         summary="Change role, groups or names of a member",
-        description="It holds from the next request of theirs on. The last owner stays one: 409.",
+        description="It applies from their next request on. The last owner stays one: 409.",
         request=MemberInput,
         responses={200: MemberSerializer, 409: ErrorSerializer},
         examples=[examples.MEMBER],
@@ -135,9 +135,9 @@ class MemberViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
 
     @extend_schema(
         summary="Remove a member",
-        description="From the next request on they see nothing of the workspace; their API keys"
-        " here end, and so do invitations that they made or used. What they made stays. The last"
-        " owner cannot go: 409.",
+        description="From their next request on they see nothing of the workspace; their API"
+        " keys here end, and so do invitations that they made or used. Their"
+        " content stays. The last owner cannot be removed: 409.",
         responses={204: None, 409: ErrorSerializer},
     )
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
@@ -149,7 +149,7 @@ class MemberViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
 class GroupSerializer(ReadOnlyModelSerializer[WorkspaceGroup]):
     """Some members of the workspace, named together in access lists."""
 
-    id = serializers.IntegerField(source="pk", help_text="Access lists name it as `group:ID`.")
+    id = serializers.IntegerField(source="pk", help_text="Access lists contain it as `group:ID`.")
     members = serializers.SerializerMethodField()
 
     class Meta:
@@ -184,7 +184,7 @@ class GroupViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
         return rows.select_related("workspace").prefetch_related(Prefetch("members", inside))
 
     @extend_schema(
-        summary="Make a group",
+        summary="Create a group",
         request=GroupInput,
         responses={201: GroupSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_GROUP],
@@ -199,7 +199,7 @@ class GroupViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
 
     @extend_schema(
         summary="Rename a group, or set its members",
-        description="Who is not in it any more finds nothing of it from the next request on.",
+        description="People who are no longer in it lose its access from their next request on.",
         request=GroupInput,
         responses={200: GroupSerializer, 409: ErrorSerializer},
         examples=[examples.GROUP_MEMBERS],
@@ -228,10 +228,10 @@ class GroupViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
 class InvitationSerializer(ReadOnlyModelSerializer[Invitation]):
     """A link that makes who opens it a member, without the link."""
 
-    email = serializers.CharField(help_text="Whom the link was sent to; empty if to nobody.")
+    email = serializers.CharField(help_text="The address that the link was sent to; empty if none.")
     role = serializers.ChoiceField(choices=Role.choices, help_text=ROLES)
     created_by = serializers.CharField(
-        source="created_by.username", default=None, allow_null=True, help_text="Who made it."
+        source="created_by.username", default=None, allow_null=True, help_text="Who created it."
     )
     is_open = serializers.BooleanField(help_text="Neither revoked, expired nor used up.")
 
@@ -247,7 +247,7 @@ class InvitationSerializer(ReadOnlyModelSerializer[Invitation]):
 class LinkSerializer(InvitationSerializer):
     """A new invitation with its link."""
 
-    url = serializers.URLField(help_text="The link. It is shown this once and stored nowhere.")
+    url = serializers.URLField(help_text="The link. It is shown only once and stored nowhere.")
 
     class Meta(InvitationSerializer.Meta):
         fields = [*InvitationSerializer.Meta.fields, "url"]
@@ -270,7 +270,7 @@ class InvitationInput(StrictSerializer):
         help_text="How many people can use it. Null: any number.",
     )
     email = serializers.EmailField(
-        required=False, help_text="Send the link there. 409 where the site sends no mail."
+        required=False, help_text="Send the link to this address. 409 if the site sends no mail."
     )
 
 
@@ -291,8 +291,7 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
     # Not `idempotent`: a stored answer would keep the link.
     @extend_schema(
         summary="Invite people",
-        description="Whoever opens the link joins: with the account that they have, or with one"
-        " that they make there.",
+        description="People who open the link join with their account, or create one there.",
         request=InvitationInput,
         responses={201: LinkSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_INVITATION],
@@ -317,7 +316,8 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
 
     @extend_schema(
         summary="Revoke an invitation",
-        description="Nobody can join by it from then on. One that is revoked is answered the same.",
+        description="Nobody can join with it from then on. Revoking it again gives the same"
+        " answer.",
         request=None,
     )
     @action(detail=True, methods=["post"])

@@ -32,18 +32,18 @@ class NewKeyInput(StrictSerializer):
     """Name, scopes and expiry of a new key."""
 
     name = serializers.CharField(
-        max_length=MAX_NAME_CHARACTERS, help_text="What will use it, such as `nightly import`."
+        max_length=MAX_NAME_CHARACTERS, help_text="What uses it, such as `nightly import`."
     )
     scopes = serializers.ListField(
         child=serializers.ChoiceField(choices=Scope.choices), min_length=1, help_text=SCOPES
     )
     expires_at = serializers.DateTimeField(
-        required=False, allow_null=True, help_text="When it ends. Without it, never."
+        required=False, allow_null=True, help_text="When it expires. Default: never."
     )
     collections = SlugsField(
         required=False,
         max_length=1_000,
-        help_text="Slugs of the only collections that it opens. Without, or empty: all.",
+        help_text="Slugs of the only collections that it can access. Empty or left out: all.",
     )
 
 
@@ -52,14 +52,14 @@ class KeySerializer(ReadOnlyModelSerializer[ApiKey]):
     """An API key without its secret."""
 
     user = serializers.CharField(source="user.username", help_text="Whose rights it has.")
-    workspace = serializers.SlugField(source="workspace.slug", help_text="Where it works.")
+    workspace = serializers.SlugField(source="workspace.slug", help_text="Its workspace.")
     scopes = serializers.ListField(
         child=serializers.ChoiceField(choices=Scope.choices), help_text=SCOPES
     )
     is_live = serializers.BooleanField(help_text="Neither revoked nor expired.")
     collections = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="Ids of the only collections that it opens. Empty: all.",
+        help_text="Ids of the only collections that it can access. Empty: all.",
     )
 
     class Meta:
@@ -84,7 +84,7 @@ class KeySerializer(ReadOnlyModelSerializer[ApiKey]):
 class SecretSerializer(KeySerializer):
     """A newly created key with its secret."""
 
-    secret = serializers.CharField(help_text="`rs_…`. It is shown this once and stored nowhere.")
+    secret = serializers.CharField(help_text="`rs_…`. It is shown only once and stored nowhere.")
 
     class Meta(KeySerializer.Meta):
         fields = [*KeySerializer.Meta.fields, "secret"]
@@ -108,10 +108,11 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     # Not `idempotent`: a stored answer would keep the secret.
     @extend_schema(
-        summary="Make an API key",
-        description="It has the rights that you have, within its scopes. A key that makes another"
-        " gives it no more than it has itself. With `collections` it opens nothing else: neither"
-        " memory, conversations and members, nor what people put into the graph by hand.",
+        summary="Create an API key",
+        description="It has your rights, within its scopes. A key can create only keys with"
+        " no more rights than its own. With `collections` it cannot access"
+        " anything else: no memory, conversations and members, and nothing that"
+        " people added to the graph by hand.",
         request=NewKeyInput,
         responses={201: SecretSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_KEY],
@@ -139,7 +140,7 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Revoke an API key",
-        description="It opens nothing from then on. A key that is revoked is answered the same.",
+        description="It stops working at once. Revoking it again gives the same answer.",
         request=None,
     )
     @action(detail=True, methods=["post"])
@@ -167,10 +168,10 @@ class ChangeFilter(ListParameters):
     collection = _id_field("Only the collection with this id, and what is in it.")
     document = _id_field("Only the document with this id, and what is in it.")
     action = serializers.ChoiceField(
-        choices=_enum_values(Action), required=False, help_text="Only what was done so."
+        choices=_enum_values(Action), required=False, help_text="Only changes made this way."
     )
     user = serializers.CharField(
-        required=False, max_length=150, help_text="Only what the user of this name did."
+        required=False, max_length=150, help_text="Only changes by the user with this name."
     )
 
 
@@ -211,7 +212,7 @@ class ChangeSerializer(ReadOnlyModelSerializer[Change]):
         help_text="Who. Null: a command, the site itself, or a user who was deleted.",
     )
     key = serializers.IntegerField(
-        source="key_id", allow_null=True, help_text="Id of the API key that was shown."
+        source="key_id", allow_null=True, help_text="Id of the API key that was used."
     )
     door = serializers.ChoiceField(
         choices=["", *_enum_values(Channel)],
@@ -256,8 +257,8 @@ class ChangeViewSet(WorkspaceViewSet):
 
     @extend_schema(
         summary="List changes, newest first",
-        description="For owners and editors. Of memories you see what you did yourself. Texts are"
-        " never kept: a change names fields, numbers and choices.",
+        description="For owners and editors. Of memories you see only your own changes. Texts"
+        " are never stored: a change contains fields, numbers and choices.",
     )
     def list(self, *args: Any, **kwargs: Any) -> Response:
         self.require_editor(self.workspace)

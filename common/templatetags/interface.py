@@ -12,7 +12,10 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext
 
+from common.stored_messages import translated_message
+
 register = template.Library()
+register.filter("translated", translated_message)
 
 
 @register.simple_tag

@@ -21,6 +21,7 @@ from common.admin import (
     link_to_list,
     requires,
 )
+from common.stored_messages import translated_message
 from common.translation import format_number
 from common.web import errors_as_messages
 from documents import services
@@ -156,7 +157,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
     @display(description=gettext_lazy("failures"))
     def failures(self, run: IngestionRun) -> str:
         failed = run.items.filter(state=IngestionItem.State.FAILED)[:MAX_LISTED_FAILURES]
-        rows = [(item.name, item.error) for item in failed]
+        rows = [(item.name, translated_message(item.error)) for item in failed]
         return format_html_join("", "<div><b>{}</b>: {}</div>", rows) or gettext("none")
 
     @display(description=gettext_lazy("files"))

@@ -33,7 +33,7 @@ class ParagraphSerializer(serializers.Serializer[Any]):
     start = serializers.IntegerField(help_text="Offset of its first character in the text.")
     chunk = serializers.IntegerField(allow_null=True)
     heading_path = serializers.ListField(child=serializers.CharField())
-    location = serializers.CharField(help_text="`page 3`, where that is known.")
+    location = serializers.CharField(help_text="`page 3`, if known.")
 
 
 @extend_schema_serializer(component_name="ChangedValue")

@@ -40,8 +40,8 @@ class ChunkInput(StrictSerializer):
 
     text = TextField(
         max_length=MAX_PASSAGE_CHARACTERS,
-        help_text="White space at its ends stays as it is. With title and headings it may have as"
-        " many tokens as the model reads at once.",
+        help_text="Leading and trailing white space is kept. With title and headings the"
+        " text may have as many tokens as the model reads at once.",
     )
 
 
@@ -51,7 +51,7 @@ class EditSerializer(ReadOnlyModelSerializer[ChunkEdit]):
     user = serializers.CharField(
         source="user.username", default=None, read_only=True, allow_null=True, help_text="Who."
     )
-    chunk = serializers.IntegerField(help_text="Id of the passage; it may be gone since.")
+    chunk = serializers.IntegerField(help_text="Id of the passage, which may have been deleted.")
 
     class Meta:
         model = ChunkEdit
@@ -95,9 +95,9 @@ class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Change a passage",
-        description="Only what changes is embedded anew: this passage, and neighbours that share"
-        " the changed words with it. The change is kept when the document is ingested again, unless"
-        " its source says something else there by then.",
+        description="Only this passage, and neighbors that contain the changed words, are"
+        " embedded again. The change is kept when the document is ingested again,"
+        " unless its source has another text there by then.",
         request=ChunkInput,
         responses={200: OneChunkSerializer, 409: ErrorSerializer, 503: ErrorSerializer},
         examples=[examples.PASSAGE],

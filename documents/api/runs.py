@@ -33,7 +33,7 @@ LAST_EVENT_ID = OpenApiParameter(
     "Last-Event-ID",
     str,
     OpenApiParameter.HEADER,
-    description="Id of the last event that you got: it is not sent again.",
+    description="Id of the last event that you received: it is not sent again.",
 )
 
 
@@ -80,9 +80,10 @@ class RunViewSet(CollectionFiltered):
     @extend_schema(
         summary="Follow a run by server-sent events",
         description=(
-            "`progress` with a JSON object of figures whenever something has become of the run, at"
-            " most once a second; `end` when it has ended. After five minutes the stream ends and"
-            " a client connects again. 503 where too many streams are open: read the run instead."
+            "`progress` with a JSON object of figures when the run has advanced,"
+            " at most once a second; `end` when it has ended. The stream ends"
+            " after five minutes; connect again. 503 if too many streams are"
+            " open: read the run instead."
         ),
         parameters=[LAST_EVENT_ID],
         responses={(200, "text/event-stream"): str, 503: ErrorSerializer},
@@ -97,8 +98,9 @@ class RunViewSet(CollectionFiltered):
     @extend_schema(
         summary="Cancel a run",
         description=(
-            "It ends at once. What is ready stays; documents that wait are put back as they were,"
-            " new ones go. A run that is cancelled already is answered the same."
+            "It ends at once. Finished documents stay; waiting documents are put"
+            " back as they were, new ones are removed. Cancelling again gives the"
+            " same answer."
         ),
         request=None,
         responses={200: RunSerializer, 409: ErrorSerializer},
@@ -109,9 +111,7 @@ class RunViewSet(CollectionFiltered):
 
     @extend_schema(
         summary="Retry a run's failed files",
-        description=(
-            "As a run of their own, from the files that are stored here. 409 where there are none."
-        ),
+        description=("As a new run, from the stored files. 409 if there are none."),
         request=None,
         responses={202: RetrySerializer, 409: ErrorSerializer},
     )

@@ -15,6 +15,7 @@ from common.options import option_fields
 from common.options.drf import OptionsSerializer, serializer_field
 from common.serializers import MetadataField, ReadOnlyModelSerializer, StrictSerializer
 from common.text import pluralized
+from common.translation import format_number, gettext
 from documents.collection_options import CollectionOptions
 from documents.models import (
     Chunk,
@@ -55,7 +56,7 @@ class CollectionSerializer(ReadOnlyModelSerializer[Collection]):
     )
     language = serializers.CharField(
         source="default_language",
-        help_text="ISO code given to its documents; empty: each one's is detected.",
+        help_text="ISO code for its documents. Empty: the language of each document is detected.",
     )
     chunker_options = serializers.DictField(
         child=serializers.IntegerField(),
@@ -108,13 +109,13 @@ class DocumentSerializer(ReadOnlyModelSerializer[Document]):
         view_name="api:document-detail", help_text="Its address in the API."
     )
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
-    source_url = serializers.CharField(source="url", help_text="Where it came from on the web.")
+    source_url = serializers.CharField(source="url", help_text="Its source on the web.")
     metadata = serializers.DictField()
     duplicate_of = serializers.PrimaryKeyRelatedField[Document](
         read_only=True,
         allow_null=True,
-        help_text="The first document of the collection with the same bytes. Without chunks of its"
-        " own, it is stored there only.",
+        help_text="The first document of the collection with the same bytes. A document"
+        " without chunks is stored only there.",
     )
     error = FailureSerializer(
         help_text="Why its newest ingestion failed. Text of an earlier one stays searchable."
@@ -202,7 +203,7 @@ class RunSerializer(ReadOnlyModelSerializer[IngestionRun]):
     """One upload, command or request, and its progress."""
 
     url = serializers.HyperlinkedIdentityField(
-        view_name="api:run-detail", help_text="Its address in the API: ask again for progress."
+        view_name="api:run-detail", help_text="Its address in the API: read it again for progress."
     )
     items_url = serializers.HyperlinkedIdentityField(
         view_name="api:run-items", help_text="Pages of everything in it."
@@ -211,14 +212,14 @@ class RunSerializer(ReadOnlyModelSerializer[IngestionRun]):
         view_name="api:run-events", help_text="Its progress as server-sent events."
     )
     retry_of = serializers.PrimaryKeyRelatedField[IngestionRun](
-        read_only=True, allow_null=True, help_text="The run whose failed files it tries again."
+        read_only=True, allow_null=True, help_text="The run whose failed files this run retries."
     )
     collection = serializers.SlugRelatedField[Collection](slug_field="slug", read_only=True)
     timings = serializers.DictField(
         child=serializers.FloatField(), help_text="Seconds spent in each stage."
     )
-    settled = serializers.IntegerField(help_text="Files whose fate is known.")
-    is_finished = serializers.BooleanField(help_text="Whether nothing more will happen.")
+    settled = serializers.IntegerField(help_text="Files that are finished or failed.")
+    is_finished = serializers.BooleanField(help_text="Whether the run has ended.")
 
     class Meta:
         model = IngestionRun
@@ -244,7 +245,7 @@ class RetrySerializer(RunSerializer):
     """The run of a retry, with the failed files that cannot be retried."""
 
     left_out = serializers.SerializerMethodField(
-        help_text="Names of failed files that are not stored here: bring them again. At most 200."
+        help_text="Names of failed files that are not stored here: upload them again. At most 200."
     )
 
     class Meta(RunSerializer.Meta):
@@ -301,13 +302,13 @@ class DocumentFilter(ListParameters, CollectionParameter):
     status = serializers.ChoiceField(
         choices=Document.Status.choices,
         required=False,
-        help_text="How far the newest ingestion of the document is.",
+        help_text="State of the document's newest ingestion.",
     )
     media_type = serializers.CharField(required=False, max_length=100, help_text="`text/markdown`.")
     versions = serializers.ChoiceField(
         choices=["current", "all"],
         default="current",
-        help_text="`all` lists superseded versions too, and such as are not loaded yet.",
+        help_text="`all` lists superseded versions and versions that are not loaded yet, too.",
     )
 
 
@@ -317,18 +318,18 @@ class DocumentInput(StrictSerializer):
     title = serializers.CharField(
         required=False,
         max_length=500,
-        help_text="It stands with every passage, so all of them are embedded anew.",
+        help_text="The title is part of every passage, so all of them are embedded again.",
     )
     metadata = MetadataField(
-        required=False, help_text="All of it: what is not named is taken away."
+        required=False, help_text="The complete metadata: fields that you leave out are removed."
     )
     access = serializers.ListField(
         child=serializers.CharField(max_length=80),
         required=False,
         allow_null=True,
         max_length=100,
-        help_text="Who may see it, in all its versions: members of the workspace as `user:7`,"
-        " groups as `group:3`, you among them. Null: everybody in the workspace.",
+        help_text="Who may see all its versions: members of the workspace as `user:7`,"
+        " groups as `group:3`, including you. Null: everybody in the workspace.",
     )
 
 
@@ -349,7 +350,7 @@ class PageImageParameters(WorkspaceParameters):
         min_value=1,
         max_value=WIDTHS[-1],
         default=DEFAULT_WIDTH,
-        help_text="Pixels. The next of 160, 800, 1200, 1600 and 2400 is taken.",
+        help_text="Pixels, rounded up to 160, 800, 1200, 1600 or 2400.",
     )
 
 
@@ -357,7 +358,7 @@ class RunFilter(ListParameters, CollectionParameter):
     """Query parameters of the list of runs."""
 
     state = serializers.ChoiceField(
-        choices=IngestionRun.State.choices, required=False, help_text="How far the run is."
+        choices=IngestionRun.State.choices, required=False, help_text="State of the run."
     )
 
 
@@ -365,7 +366,7 @@ class ItemFilter(ListParameters):
     """Query parameters of the list of a run's files."""
 
     state = serializers.ChoiceField(
-        choices=IngestionItem.State.choices, required=False, help_text="How far the file is."
+        choices=IngestionItem.State.choices, required=False, help_text="State of the file."
     )
 
 
@@ -410,17 +411,17 @@ class IngestTarget(StrictSerializer):
     policy = serializers.ChoiceField(
         choices=IngestionRun.Policy.choices,
         default=IngestionRun.Policy.SKIP_IF_UNCHANGED.value,
-        help_text="What to do with a key that is there already. `skip_if_unchanged` replaces a text"
-        " that is not the same, `overwrite` any; `new_version` keeps the one before as a version"
-        " that is read and not searched.",
+        help_text="What to do if the key exists. `skip_if_unchanged` replaces a text that"
+        " has changed, `overwrite` any text; `new_version` keeps the old text as"
+        " a version that can be read, but is not searched.",
     )
     store_once = serializers.BooleanField(
         default=False,
-        help_text="A document with the bytes of another one of the collection becomes a link to it:"
-        " nothing is embedded or found twice.",
+        help_text="A document with the same bytes as another one of the collection becomes"
+        " a link to it, so that nothing is embedded or found twice.",
     )
     metadata = MetadataField(
-        required=False, help_text="JSON object of your own, found again with every hit."
+        required=False, help_text="Your own JSON object, returned with every hit."
     )
 
     access = serializers.ListField(
@@ -428,10 +429,10 @@ class IngestTarget(StrictSerializer):
         required=False,
         allow_null=True,
         max_length=100,
-        help_text="Who may see the documents that are new, from the first moment: members of the"
-        " workspace as `user:7`, groups as `group:3`, you among them. Default: everybody in the"
-        " workspace. A document that is there keeps its own, and takes no text for fewer than may"
-        " see it.",
+        help_text="Who may see new documents: members of the workspace as `user:7`, groups"
+        " as `group:3`, including you. Default: everybody in the workspace."
+        " Existing documents keep their access, and refuse a text that fewer"
+        " people may see.",
     )
 
     def validate_metadata(self, metadata: dict[str, Any]) -> dict[str, Any]:
@@ -444,7 +445,11 @@ class IngestTarget(StrictSerializer):
 def check_key(key: str) -> None:
     """Raise ValidationError for a key longer than the database index allows."""
     if len(key.encode()) > MAX_KEY_BYTES:
-        raise serializers.ValidationError(f"A key may have {MAX_KEY_BYTES:,} bytes.")
+        raise serializers.ValidationError(
+            gettext("A key may have at most {limit} bytes. Shorten it.").format(
+                limit=format_number(MAX_KEY_BYTES)
+            )
+        )
 
 
 @extend_schema_serializer(component_name="TextDocument")
@@ -455,7 +460,7 @@ class TextInput(IngestTarget):
         max_length=1024,
         trim_whitespace=False,
         validators=[check_key],
-        help_text="Your own id for it: the same key again replaces the document.",
+        help_text="Your own id for it. The same key again replaces the document.",
     )
     text = serializers.CharField(trim_whitespace=False)
     title = serializers.CharField(required=False, allow_blank=True, max_length=500)
@@ -475,7 +480,7 @@ class FilesInput(IngestTarget):
         child=serializers.FileField(max_length=1024, allow_empty_file=True),
         min_length=1,
         max_length=settings.MAX_UPLOAD_FILES,
-        help_text="One or more files: repeat the field. A broken one fails alone.",
+        help_text="One or more files: repeat the field. A broken file does not affect the others.",
     )
     paths = serializers.ListField(
         child=serializers.CharField(max_length=1024, validators=[check_key]),

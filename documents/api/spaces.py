@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
@@ -43,9 +44,11 @@ class SpaceDetailSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
         view_name="api:space-detail", lookup_field="name", help_text="Its address in the API."
     )
     model = serializers.CharField(source="model_name")
-    index_options = serializers.DictField(help_text="Those given; the others have their defaults.")
+    index_options = serializers.DictField(
+        help_text="The options that were set; the others have their defaults."
+    )
     collections = serializers.SerializerMethodField(
-        help_text="Slugs of the workspace's collections whose passages are embedded so."
+        help_text="Slugs of the workspace's collections with passages in this space."
     )
     moves = MoveSerializer(
         many=True, source="open_moves", help_text="Of the workspace's collections, to this space."
@@ -130,15 +133,17 @@ class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Change how searches use an index",
-        description="For staff who may change embedding spaces: they belong to the site. Nothing is"
-        " built anew.",
+        description="Only for staff who may change embedding spaces, because the whole site"
+        " uses them. Nothing is rebuilt.",
         request=SpaceInput,
         examples=[examples.WIDER, examples.SPACE],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         if not self.request.user.has_perm("documents.change_embeddingspace"):
             _ = self.workspace  # who is no member sees no spaces
-            raise Forbidden("Embedding spaces belong to the site: staff change them.")
+            raise Forbidden(
+                gettext("Only staff can change embedding spaces, because the whole site uses them.")
+            )
         space = self.get_object()
         values = self.validated(SpaceInput)
         with bypass_rls():  # the history of the site belongs to no workspace

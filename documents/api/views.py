@@ -47,10 +47,10 @@ class DirectoryFields(serializers.Serializer[Any]):
     directory = serializers.CharField(
         max_length=1024,
         trim_whitespace=False,
-        help_text="Whole path of a directory of the server, below one that the operator allows.",
+        help_text="Full path of a directory of the server, below one that the operator allows.",
     )
     glob = serializers.CharField(
-        default="**/*", max_length=200, help_text="Which files: `*` never crosses a `/`."
+        default="**/*", max_length=200, help_text="Pattern of the files; `*` never crosses a `/`."
     )
 
 
@@ -68,20 +68,23 @@ class DirectoryInput(api_serializers.IngestTarget, DirectoryFields):
     metadata = None  # type: ignore[assignment]  # each file has its own
 
 
-@extend_schema_serializer(component_name="DirectorySync")
+@extend_schema_serializer(component_name="DirectorySync", deprecate_fields=["force"])
 class SyncInput(StrictSerializer, DirectoryFields):
     """A directory to keep the collection in sync with."""
 
     delete = serializers.BooleanField(
         default=False, help_text="Remove documents whose files are gone."
     )
-    dry_run = serializers.BooleanField(default=False, help_text="Only say what would be done.")
+    dry_run = serializers.BooleanField(default=False, help_text="Only report what would be done.")
     allow_empty = serializers.BooleanField(
-        default=False, help_text="The directory is meant to hold no file."
+        default=False, help_text="The directory is supposed to be empty."
     )
-    force = serializers.BooleanField(
-        default=False, help_text="Delete although it is more than half of the documents."
+    allow_deletions = serializers.BooleanField(
+        default=False,
+        help_text="Delete more than half of the documents, if so many files are gone.",
     )
+    force = serializers.BooleanField(required=False, help_text="Former name of `allow_deletions`.")
+    former_names = {"force": "allow_deletions"}
 
 
 class MoveSerializer(serializers.Serializer[Any]):
@@ -96,7 +99,8 @@ class RefusalSerializer(serializers.Serializer[SyncRefused]):
 
     reason = serializers.CharField(help_text="How many documents would be deleted.")
     option = serializers.ChoiceField(
-        choices=["allow_empty", "force"], help_text="The field to set if that is meant."
+        choices=["allow_empty", "allow_deletions"],
+        help_text="The field to set if this is intended.",
     )
 
 
@@ -108,7 +112,7 @@ def _paths_field(meaning: str) -> serializers.ListField:
 class SyncSerializer(serializers.Serializer[SyncResult]):
     """The outcome for the directory's files, each by its relative path."""
 
-    run = RunSerializer(allow_null=True, help_text="The ingestion to watch; none of a dry run.")
+    run = RunSerializer(allow_null=True, help_text="The ingestion to watch; null in a dry run.")
     new = _paths_field("Not in the collection before.")
     modified = _paths_field("With other bytes than before, or to be cut in another way.")
     unchanged = _paths_field("As they were.")
@@ -132,10 +136,10 @@ class SyncActions(WorkspaceViewSet):
     """Sync of a collection with a directory of the server."""
 
     @extend_schema(
-        summary="Keep a collection in step with a directory of the server",
+        summary="Sync a collection with a directory of the server",
         description=(
-            "Every file is read once to compare; what is new or modified is queued. A directory"
-            " that is missing, or suddenly empty, changes nothing."
+            "Every file is read once for comparison; new and modified files are"
+            " queued. A missing or suddenly empty directory changes nothing."
         ),
         request=SyncInput,
         responses={200: SyncSerializer, 202: SyncSerializer},
@@ -202,7 +206,7 @@ class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
         )
 
     @extend_schema(
-        summary="Make a collection",
+        summary="Create a collection",
         request=api_serializers.NewCollectionInput,
         responses={201: CollectionSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_COLLECTION],
@@ -216,8 +220,8 @@ class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
 
     @extend_schema(
         summary="Change a collection",
-        description="A new language holds for documents that are ingested from then on; a new way"
-        " of reading for the `graph` for all of them, at once.",
+        description="A new language applies to documents that are ingested from then on; a"
+        " new value of `graph` applies to all documents at once.",
         request=api_serializers.CollectionInput,
         examples=[examples.RENAME],
     )
@@ -278,8 +282,8 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
 
     @extend_schema(
         summary="List documents, newest first",
-        description="`collection` together with `key` finds one document by your own id, and with"
-        " `versions=all` all versions of it.",
+        description="`collection` with `key` finds one document by your own id, and with"
+        " `versions=all` all its versions.",
     )
     def list(self, *args: Any, **kwargs: Any) -> Response:
         rows = self.narrowed(self.get_queryset())
@@ -287,11 +291,12 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
         return self.page(rows if is_all else rows.filter(is_current=True))
 
     @extend_schema(
-        summary="Bring documents",
+        summary="Add documents",
         description=(
-            "As text in JSON, as files in a form, or by naming a page of the web or a directory of"
-            " the server, where the operator allows these. They are queued: the answer is the run"
-            " to watch, and each file succeeds or fails alone."
+            "As text in JSON, as files in a form, or as the address of a web page"
+            " or the path of a directory of the server, if the operator allows"
+            " these. They are queued: the answer is the run to watch, and each"
+            " file succeeds or fails independently."
         ),
         request={
             "application/json": PolymorphicProxySerializer(
@@ -345,9 +350,9 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
         )
 
     @extend_schema(
-        summary="Change what is said of a document",
-        description="Title, metadata and access that are set here go before what the source says,"
-        " also when that is ingested again. Passages follow at once.",
+        summary="Change a document's title, metadata or access",
+        description="Title, metadata and access that are set here take precedence over the"
+        " source, also when it is ingested again. Passages are updated at once.",
         request=api_serializers.DocumentInput,
         responses={200: DocumentSerializer, 409: ErrorSerializer, 503: ErrorSerializer},
         examples=[examples.CORRECTION],
@@ -360,8 +365,8 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
 
     @extend_schema(
         summary="Delete a document",
-        description="With all its versions: afterwards no table and no stored file holds its text."
-        " With `versions=this` only this one, if it is superseded.",
+        description="With all its versions: afterwards no table and no stored file contains"
+        " its text. With `versions=this` only this version, if it is superseded.",
     )
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
         document = self.editable_object()
@@ -391,9 +396,9 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
 
     @extend_schema(
         summary="Read what changed between versions",
-        description="Paragraphs that were changed, added or removed since the version before, or"
-        " between this document and `other`; those whose numbers or dates changed come first."
-        " Paragraphs that moved only are left out.",
+        description="Paragraphs that were changed, added or removed since the previous"
+        " version, or between this document and `other`; changed numbers and"
+        " dates come first. Paragraphs that only moved are left out.",
         responses=ChangesSerializer,
     )
     @action(detail=True, pagination_class=None)
@@ -404,8 +409,8 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
 
     @extend_schema(
         summary="Download the original file",
-        description="As it was brought. 404 where it is not stored here: what commands and programs"
-        " bring is read and let go.",
+        description="The file as it was uploaded. 404 if it is not stored here: files from"
+        " commands and programs are read, but not stored.",
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
     @action(detail=True, content_negotiation_class=StreamNegotiation)
@@ -413,10 +418,10 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
         return services.original_response(self.get_object())
 
     @extend_schema(
-        summary="Look at a page",
-        description="Page `number` of a PDF, a scan or a picture as it looks, counted from 1; a"
-        " picture has one. 404 where there is no such page, and where the original is not stored"
-        " here. Programs that keep it ask again with `If-None-Match`.",
+        summary="Show a page",
+        description="Picture of page `number` of a PDF, a scan or a picture, counted from 1;"
+        " a picture has one page. 404 if there is no such page, or the original"
+        " is not stored here. Programs that cache it use `If-None-Match`.",
         responses={(200, "image/webp"): OpenApiTypes.BINARY},
     )
     @action(

@@ -44,11 +44,11 @@ _MAX_ID_CHARACTERS = 100
 _UNSAFE_IN_IDS = re.compile(r"[^\w.@+=$%~-]+")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 TOO_MUCH = (
-    f"What it is taken out of has more than {DEFAULT_LIMITS.max_members:,} files or"
-    f" {DEFAULT_LIMITS.max_unpacked_bytes:,} bytes, with all that lies in them. This one and those"
-    " behind it are not read. Split it."
+    f"Its archive contains more than {DEFAULT_LIMITS.max_members:,} files or"
+    f" {DEFAULT_LIMITS.max_unpacked_bytes:,} bytes. This file and those after it were not read."
+    " Split the archive."
 )
-CHANGED = "It changed while it was read. Try it again."
+CHANGED = "It changed while it was read. Try again."
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ def _with_own_parts(entry: Source, depth: int, allowance: _Allowance) -> Iterato
     if suffix not in _UNPACK_TASKS and suffix != MBOX_SUFFIX:
         yield entry
     elif depth > MAX_DEPTH:
-        reason = f"Files in it are nested more than {MAX_DEPTH} deep. Save it alone."
+        reason = f"Files in it are nested more than {MAX_DEPTH} levels deep. Save it as a file."
         yield BrokenSource(entry.name, entry.size, "unreadable", reason)
     elif suffix == MBOX_SUFFIX:
         yield from _mbox_entries(entry, depth, allowance)
@@ -201,7 +201,7 @@ def _mbox_entries(mbox: Source, depth: int, allowance: _Allowance) -> Iterator[E
         yield BrokenSource(mbox.name, mbox.size, error.code, str(error))
     else:
         if not number:
-            reason = "No line in it begins a mail (“From ”). Save it as an mbox again."
+            reason = "It contains no mail: no line begins with “From ”. Save it as an mbox again."
             yield BrokenSource(mbox.name, mbox.size, "malformed", reason)
 
 

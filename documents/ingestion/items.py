@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from accounts.audit import Action, Kind, record_change
 from common.errors import Conflict, InvalidInput, NotFound
 from common.text import storable_text
+from common.translation import format_number, gettext
 from documents.embedders import embedder_for
 from documents.ingestion import jobs, preparation, versions
 from documents.ingestion.loader import (
@@ -100,8 +101,11 @@ class InvalidItems(InvalidInput):
     """A rejected batch, of which nothing was stored; `problems` names every invalid item."""
 
     def __init__(self, problems: Sequence[ItemProblem]) -> None:
-        more = f" And {len(problems) - 1} more." if len(problems) > 1 else ""
-        super().__init__(f"{problems[0]}{more} Nothing was stored.", field=problems[0].field)
+        message = str(problems[0])
+        if more := len(problems) - 1:
+            message += " " + gettext("More errors: {count}.").format(count=more)
+        message += " " + gettext("Nothing was stored.")
+        super().__init__(message, field=problems[0].field)
         self.problems = tuple(problems)
 
 
@@ -132,44 +136,65 @@ def check_items(items: Iterable[Item], space: EmbeddingSpace) -> list[CheckedIte
 
 def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
     if not isinstance(item.id, str):
-        raise InvalidInput(f"an id is text, not {type(item.id).__name__}.", field="id")
+        raise InvalidInput(
+            gettext("An id must be text, not {type}.").format(type=type(item.id).__name__),
+            field="id",
+        )
     if not item.id:
-        raise InvalidInput("the id is empty. Give it at least one character.", field="id")
+        raise InvalidInput(gettext("The id is empty. Use at least one character."), field="id")
     if not is_storable(item.id):
         raise InvalidInput(
-            "the id holds a NUL character or half a surrogate pair. Remove it.", field="id"
+            gettext("The id contains a NUL character or an unpaired surrogate. Remove it."),
+            field="id",
         )
     if len(item.id) > MAX_KEY_CHARACTERS or len(item.id.encode()) > MAX_KEY_BYTES:
         raise InvalidInput(
-            f"the id is longer than {MAX_KEY_CHARACTERS:,} characters or {MAX_KEY_BYTES:,} bytes."
-            " Use a hash of it.",
+            gettext(
+                "The id has more than {characters} characters or {size} bytes. Use a hash of it."
+            ).format(
+                characters=format_number(MAX_KEY_CHARACTERS), size=format_number(MAX_KEY_BYTES)
+            ),
             field="id",
         )
     if not isinstance(item.text, str):
         raise InvalidInput(
-            f"the text must be a string, not {type(item.text).__name__}.", field="text"
+            gettext("The text must be a string, not {type}.").format(type=type(item.text).__name__),
+            field="text",
         )
     text = normalise_text(item.text)
     if len(text) > settings.MAX_UPLOAD_BYTES // 4:
-        raise InvalidInput(f"the text has {len(text):,} characters. Split it.", field="text")
+        raise InvalidInput(
+            gettext("The text has {count} characters; {limit} are allowed. Split it.").format(
+                count=format_number(len(text)), limit=format_number(settings.MAX_UPLOAD_BYTES // 4)
+            ),
+            field="text",
+        )
     vector = None if item.vector is None else check_vector(item.vector, space)
     if not text.strip():
         if vector is None:
-            raise InvalidInput("it has neither text nor vector. Give one of them.", field="text")
+            raise InvalidInput(
+                gettext("The item has neither text nor vector. Give one of them."), field="text"
+            )
         text = ""
     if vector is not None and len(text) > MAX_CHUNK_CHARACTERS:
         raise InvalidInput(
-            f"a text with a vector of its own stays one passage, of at most"
-            f" {MAX_CHUNK_CHARACTERS:,} characters; this has {len(text):,}. Split it.",
+            gettext(
+                "A text with its own vector stays one passage of at most {limit}"
+                " characters; this one has {count}. Split it."
+            ).format(limit=format_number(MAX_CHUNK_CHARACTERS), count=format_number(len(text))),
             field="text",
         )
     # The caller's title, language and metadata, as JSON under ingestion's names.
     if not isinstance(item.title, str) or len(item.title) > 500:
-        raise InvalidInput("the title must be text of at most 500 characters.", field="title")
+        raise InvalidInput(
+            gettext("The title must be text of at most 500 characters."), field="title"
+        )
     if not isinstance(item.language, str) or (
         item.language and not LANGUAGE_TAG.fullmatch(item.language)
     ):
-        raise InvalidInput("the language must be an ISO code, such as “de”.", field="language")
+        raise InvalidInput(
+            gettext("The language must be an ISO code, such as “de”."), field="language"
+        )
     given = {
         "title": normalise_text(item.title).strip(),
         "language": item.language,
@@ -202,13 +227,17 @@ def check_vector(given: ArrayLike, space: EmbeddingSpace) -> Vector:
     try:
         raw = np.asarray(given)
     except ValueError as error:
-        raise InvalidInput("the vector is no plain list of numbers.", field="vector") from error
+        raise InvalidInput(
+            gettext("The vector must be a flat list of numbers."), field="vector"
+        ) from error
     if raw.ndim != 1 or (raw.dtype.kind not in "iuf" and raw.size):
-        raise InvalidInput("the vector is no plain list of numbers.", field="vector")
+        raise InvalidInput(gettext("The vector must be a flat list of numbers."), field="vector")
     if len(raw) != space.dimensions:
         raise InvalidInput(
-            f"expected {space.dimensions}, got {len(raw)} dimensions: the vectors here are those"
-            f" of {space.model_name}.",
+            gettext(
+                "The vector has {count} dimensions; those of {model} have {dimensions}."
+                " Use vectors of this model."
+            ).format(count=len(raw), model=space.model_name, dimensions=space.dimensions),
             field="vector",
         )
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite
@@ -216,23 +245,33 @@ def check_vector(given: ArrayLike, space: EmbeddingSpace) -> Vector:
     length = float(np.linalg.norm(vector.astype(np.float64)))
     if not np.isfinite(length):
         raise InvalidInput(
-            "the vector holds NaN, or a number too large for 32 bits.", field="vector"
+            gettext("The vector contains NaN or a number too large for 32 bits."), field="vector"
         )
     if not vector.any():
-        raise InvalidInput("the vector is all zeros: it is near to nothing.", field="vector")
+        raise InvalidInput(
+            gettext("The vector is all zeros, so nothing can be near it."), field="vector"
+        )
     if not VECTOR_LENGTH_BOUNDS[0] <= length <= VECTOR_LENGTH_BOUNDS[1]:
         raise InvalidInput(
-            f"the vector's length of {length:.1e} cannot be computed with in 32 bits. Scale all"
-            " vectors alike.",
+            gettext(
+                "The vector's length of {length} is outside the range of 32-bit"
+                " numbers. Scale all vectors by the same factor."
+            ).format(length=format(length, ".1e")),
             field="vector",
         )
     if space.precision == EmbeddingSpace.Precision.HALF and not (
         np.abs(vector).max() <= MAX_HALF_PRECISION and length >= MIN_HALF_LENGTH
     ):
         raise InvalidInput(
-            f"the index of {space.name} keeps half precision, whose numbers reach"
-            f" {MAX_HALF_PRECISION:,.0f};"
-            f" this vector's length is {length:.1e}. Scale all vectors alike.",
+            gettext(
+                "The index of {space} uses half precision, with numbers up to {limit};"
+                " this vector has the length {length}. Scale all vectors by the same"
+                " factor."
+            ).format(
+                space=space.name,
+                limit=format_number(MAX_HALF_PRECISION),
+                length=format(length, ".1e"),
+            ),
             field="vector",
         )
     return vector
@@ -348,13 +387,15 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
             jobs.finish_run(run_id)
         index_pending(collection.pk, at_least=SEGMENT_MIN_PENDING)
         return StoreResult(tuple(changed), unchanged=len(checked) - len(changed))
-    raise Conflict("Others change the same items again and again. Try again in a moment.")
+    raise Conflict(gettext("Other requests keep changing the same items. Try again in a moment."))
 
 
 def _refreshed(collection: Collection) -> Collection:
     current = Collection.objects.select_related("space").filter(pk=collection.pk).first()
     if current is None:
-        raise NotFound(f"The collection “{collection.slug}” is gone.")
+        raise NotFound(
+            gettext("The collection “{slug}” no longer exists.").format(slug=collection.slug)
+        )
     return current
 
 

@@ -22,7 +22,6 @@ from django.utils import timezone
 
 from common import valkey
 from common.leases import lease_expired, retry_on_deadlock
-from common.text import pluralized
 from documents.ingestion.concurrency import Stopwatch, heartbeat
 from documents.ingestion.sources import Entry
 from documents.ingestion.stored_files import delete_files, has_file_of_text
@@ -329,8 +328,8 @@ def fail_after_max_attempts(document: Document, token: UUID) -> bool:
     fail_documents(
         [document.id],
         code="attempts",
-        message=f"Given up after {pluralized(document.attempts, 'attempt')}: the worker died or"
-        " the model failed each time. See the worker's log, then upload it again.",
+        message=f"Given up after {document.attempts} attempts: each time the worker died or the"
+        " model failed. See the worker's log, then upload it again.",
         token=token,
     )
     return True
@@ -370,9 +369,7 @@ def report_outage(document_ids: Sequence[int], error: InferenceError) -> None:
 CANCEL_BATCH = 500
 
 
-REPLACED_MESSAGE = (
-    "A later upload of the same file took its place, and that one was cancelled. Upload it again."
-)
+REPLACED_MESSAGE = "A later upload of the same file replaced it and was cancelled. Upload it again."
 RETRY_CANCELLED_MESSAGE = "The retry was cancelled. Retry it, or upload it again."
 
 

@@ -183,11 +183,11 @@ def chunk_parsed(
     if most is not None and len(chunks) == most:
         raise ParseError(
             "too_large",
-            f"{name} gives more than {max_chunks:,} chunks. Split it, or let the collection's"
-            " chunks be longer.",
+            f"{name} gives more than {max_chunks:,} chunks. Split it, or make the chunks of its"
+            " collection longer.",
         )
     if not chunks:
-        raise ParseError("empty", f"{name} holds no text. Nothing of it could be found.")
+        raise ParseError("empty", f"{name} contains no text, so a search cannot find it.")
     return PreparedDocument(
         title=title[:500],
         media_type=parsed.media_type,
@@ -307,7 +307,7 @@ def _author_chunks(parsed: ParsedDocument, counter: TokenCounter) -> Iterable[Pr
         if len(chunk.context) > MAX_CONTEXT_CHARACTERS:
             raise ParseError(
                 "too_large",
-                f"The contextual_prefix, or the titles, of {chunk.key} have {len(chunk.context):,}"
+                f"The contextual_prefix or the titles of {chunk.key} have {len(chunk.context):,}"
                 f" characters; {MAX_CONTEXT_CHARACTERS:,} are allowed. Shorten them.",
             )
         yield PreparedChunk(

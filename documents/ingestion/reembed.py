@@ -17,12 +17,12 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext
 from numpy.typing import NDArray
 
 from common.errors import Conflict
 from common.leases import database_now
 from common.shards import on_shard, other_shards
-from common.text import pluralized
 from documents import lexical_index
 from documents.embedders import embedder_for
 from documents.ingestion.concurrency import (
@@ -79,8 +79,10 @@ def start_reembedding(
         for other in others.select_related("target", "collection"):
             if collection is None or other.collection_id in (None, collection.pk):
                 raise Conflict(
-                    f"{str(other).capitalize()} is being re-embedded. Wait for it, or stop it with"
-                    f" `manage.py reembed --cancel --to {other.target.name}`."
+                    gettext(
+                        "{what} is being re-embedded. Wait until that ends, or stop it"
+                        " with `manage.py reembed --cancel --to {space}`."
+                    ).format(what=str(other).capitalize(), space=other.target.name)
                 )
         EmbeddingSpace.objects.filter(pk=target.pk).update(state=EmbeddingSpace.State.LIVE)
         left: set[int] = set()
@@ -171,9 +173,9 @@ def move_batch(row: Reembedding, *, token: UUID, cursor: Cursor = FIRST_CURSOR) 
         # By number: names go with their documents.
         where = f", the first one in document {first.document_id}" if first else ""
         refused_message = (
-            f"{pluralized(len(row.refused), 'passage')} got no usable vector from"
-            f" {row.target.model_name}{where}. They stay in their old space and are found"
-            " there. Change or delete them, or choose another model; then start this again."
+            f"{row.target.model_name} gave no usable vector for {len(row.refused):,} of the"
+            f" passages{where}. They stay in their old space and are found there. Change or"
+            " delete them, or choose another model; then start again."
         )
         stop_reembedding(row, error=refused_message)
         return None

@@ -27,9 +27,9 @@ from documents.ingestion.sources import (
 from documents.models import Collection, Document, IngestionItem, IngestionRun, StagedDocument
 from reading.parsers import ParseError
 
-HIDDEN_KEY = "A document that you may not see has this key. Use another one."
+HIDDEN_KEY = "This key belongs to a document that you cannot see. Use another one."
 WIDER_ACCESS = (
-    "A document with this key is there, and others than those named in the access list may see it."
+    "A document with this key exists, and people outside the access list can see it."
     " Change its access first, or use another key."
 )
 
@@ -66,7 +66,7 @@ def read_if_changed(
         return jobs.settled_item(entry, code=entry.code, reason=entry.reason)
     if not 0 < len(entry.key) <= MAX_KEY_CHARACTERS or len(entry.key.encode()) > MAX_KEY_BYTES:
         reason = (
-            f"The name with its folders is longer than {MAX_KEY_CHARACTERS:,} characters or"
+            f"The path is longer than {MAX_KEY_CHARACTERS:,} characters or"
             f" {MAX_KEY_BYTES:,} bytes. Shorten it."
         )
         return jobs.settled_item(entry, code="malformed", reason=reason)

@@ -80,7 +80,7 @@ class PageReading:
         if len(numbers) > settings.OCR_MAX_PAGES:
             raise ParseError(
                 "too_large",
-                f"{self._name} has {len(numbers):,} pages without text to read by OCR;"
+                f"{self._name} has {len(numbers):,} pages that need OCR;"
                 f" {settings.OCR_MAX_PAGES:,} are allowed. Split it, or raise"
                 " RAGSITE_OCR_MAX_PAGES.",
             )

@@ -19,6 +19,7 @@ from django.db.models.fields.files import FieldFile
 
 from common import bounded_json
 from common.errors import ExplainedError, InvalidInput
+from common.translation import format_number, gettext
 from reading.parsers import ParseError
 from reading.parsers.base import ErrorCode
 from reading.parsers.chunk_json import (
@@ -36,7 +37,7 @@ from reading.parsers.chunk_json import (
 from reading.sandbox.limits import ParserLimits
 
 NOT_A_REGULAR_FILE = (
-    "This is no file but a pipe, a socket or a device. Save what it gives as a file."
+    "This is not a file but a pipe, a socket or a device. Save its output as a file."
 )
 
 
@@ -91,7 +92,7 @@ def check_file(path: Path) -> Path | SkippedFile:
         if path.is_symlink():
             target = os.fsencode(path.readlink()).decode(errors="replace")
             dead_link_reason = (
-                f"This link leads nowhere, or in a circle (to {target}). Mend or remove it."
+                f"This link to {target} leads nowhere or to itself. Correct or remove it."
             )
             return SkippedFile(path, "unreadable", dead_link_reason)
         return SkippedFile(path, "unreadable", _unreadable_reason(error))
@@ -171,17 +172,27 @@ def storable_key(path: str) -> str:
 def checked_metadata(metadata: object) -> dict[str, Any]:
     """What a caller says of a document, as JSON that can be stored. Raises InvalidInput."""
     if not isinstance(metadata, Mapping):
-        raise InvalidInput("The metadata must be an object of names and values.", field="metadata")
+        raise InvalidInput(
+            gettext("The metadata must be an object with names and values."), field="metadata"
+        )
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(metadata)))
         bounded_json.check(plain)
     except InvalidInput as error:
-        raise InvalidInput(f"The metadata cannot be stored: {error}", field="metadata") from error
+        raise InvalidInput(
+            gettext("The metadata cannot be stored: {error}").format(error=error), field="metadata"
+        ) from error
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"The metadata is no JSON: {error}.", field="metadata") from error
+        raise InvalidInput(
+            gettext("The metadata is not valid JSON: {error}.").format(error=error),
+            field="metadata",
+        ) from error
     if len(str(plain)) > MAX_METADATA_CHARACTERS:
         raise InvalidInput(
-            f"The metadata may have {MAX_METADATA_CHARACTERS:,} characters.", field="metadata"
+            gettext("The metadata may have at most {limit} characters. Shorten it.").format(
+                limit=format_number(MAX_METADATA_CHARACTERS)
+            ),
+            field="metadata",
         )
     return plain
 
@@ -196,13 +207,13 @@ class NothingFoundError(SourceError):
     def __init__(self, paths: Sequence[Path], glob: str) -> None:
         where = ", ".join(map(str, paths))
         if glob == "**/*":
-            message = f"There is no file below {where}, so nothing was ingested."
+            message = f"{where} contains no file, so nothing was ingested."
         else:
             message = (
-                f"No file below {where} matches the glob “{glob}”, so nothing was ingested. `*`"
-                " does not cross a `/`: `**/*.md` also looks in the folders below."
+                f"No file in {where} matches the glob “{glob}”, so nothing was ingested. `*`"
+                " does not cross a `/`: `**/*.md` also looks in subfolders."
             )
-        super().__init__(f"{message} Hidden files are passed over.")
+        super().__init__(f"{message} Hidden files are skipped.")
 
 
 def text_source(key: str, text: str, **declared: Any) -> Source:
@@ -229,7 +240,7 @@ def discover(
     """
     for path in paths:
         if not path.exists():
-            raise SourceError(f"{path} does not exist. Check the path.")
+            raise SourceError(gettext("{path} does not exist. Check the path.").format(path=path))
         for siblings in walk(path, glob) if path.is_dir() else [[check_file(path)]]:
             yield from _directory_sources(siblings, root=path, below=below)
 
@@ -256,7 +267,7 @@ def _directory_sources(
             continue
         name = _display_name(file, root)
         if below is not None and not file.resolve().is_relative_to(below):
-            reason = "This link leads out of what may be read. Copy the file."
+            reason = "This link leads outside the directory. Copy the file into it."
             yield BrokenSource(name, 0, "unreadable", reason)
             continue
         try:
@@ -337,8 +348,8 @@ def bundle_chunks(files: Iterable[ChunkFile], *, key_prefix: str = "") -> Iterat
             if twin := places.get(record.chunk_id):
                 raise ParseError(
                     "malformed",
-                    f"The id {record.chunk_id[:200]} is in {twin[1].name}, too, which is read."
-                    " Give each chunk an id of its own.",
+                    f"The id {record.chunk_id[:200]} is also in {twin[1].name}. Give each chunk its"
+                    " own id.",
                 )
         except ParseError as error:
             yield BrokenSource(file.name, file.size, error.code, str(error))
@@ -375,7 +386,9 @@ def _bundle_source(
                 "source_document": source_document,
             }
         except (ValueError, TypeError) as error:
-            raise ParseError("malformed", f"{file.name} changed while it was read.") from error
+            raise ParseError(
+                "malformed", f"{file.name} changed while it was read. Ingest it again."
+            ) from error
         return json.dumps(record, ensure_ascii=False).encode(errors="backslashreplace")
 
     return Source(

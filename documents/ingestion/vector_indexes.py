@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.db import connection
+from django.utils.translation import gettext
 
 from common.errors import Conflict
 from common.replicas import read_connection
@@ -88,9 +89,11 @@ def suspended_index(collection: Collection) -> Iterator[None]:
         return
     if Chunk.objects.filter(space=space).exclude(collection=collection).exists():
         raise Conflict(
-            f"Other collections have chunks in the space “{space.name}”, and their searches would"
-            " be slow without its index. Load with the index, or give this collection a space of"
-            " its own (`manage.py spaces add`)."
+            gettext(
+                "Other collections have chunks in the space “{space}”, and without its"
+                " index their searches would be slow. Load with the index, or give this"
+                " collection its own space (`manage.py spaces add`)."
+            ).format(space=space.name)
         )
     drop_index(space)
     try:

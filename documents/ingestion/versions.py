@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
 from psycopg.types.json import Jsonb
 
 from common.errors import Conflict
@@ -89,7 +90,9 @@ def _lock_current(
         others = rows.filter(key__in=[key for key in missing if key not in held])
         found = others.select_for_update(no_key=True).order_by("id")
         held |= {document.key: document for document in found}
-    raise Conflict("Others change the same documents again and again. Try again in a moment.")
+    raise Conflict(
+        gettext("Other requests keep changing the same documents. Try again in a moment.")
+    )
 
 
 _SEQUENCE = "documents_document_id_seq"

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
+from django.utils.translation import gettext
+
 from common.errors import NotFound
 from documents.models import Chunk, Document
 from documents.services.documents import DocumentText, document_text
@@ -59,7 +61,7 @@ def other_document(document: Document, pk: int | None, *, user: Any) -> Document
         rows = rows.filter(**older, version__lt=document.version).order_by("-version")
     found = next((row for row in rows.select_related("collection") if row.has_text), None)
     if found is None:
-        raise NotFound("There is no other version to compare this one with.")
+        raise NotFound(gettext("There is no other version to compare with."))
     return found
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from accounts.audit import Action
 from common.errors import Conflict, InvalidInput, NotFound, RagsiteError
 from common.leases import retry_on_deadlock
+from common.stored_messages import translated_message
 from documents import lexical_index
 from documents.embedders import embedder_for
 from documents.ingestion import listeners
@@ -289,7 +290,7 @@ def collection_token_counter(collection: Collection) -> TokenCounter:
 
 
 def _unavailable(error: InferenceError) -> ModelUnavailable:
-    return ModelUnavailable(f"{error} Nothing was changed.")
+    return ModelUnavailable(f"{translated_message(str(error))} {gettext('Nothing was changed.')}")
 
 
 def embed_chunk_texts(collection: Collection, texts: Mapping[int, str]) -> Vectors:
@@ -303,7 +304,9 @@ def embed_chunk_texts(collection: Collection, texts: Mapping[int, str]) -> Vecto
         checked = check_vectors(array, dimensions=space.dimensions)
     except (InvalidVector, EmptyText) as error:
         raise InvalidInput(
-            gettext("The model has no vector for this text: {error}").format(error=error),
+            gettext("The model has no vector for this text: {error}").format(
+                error=translated_message(str(error))
+            ),
             field="text",
         ) from error
     except InferenceError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from accounts.audit import Action
 from accounts.models import IdempotencyRecord
@@ -32,7 +32,7 @@ FIELDS_WITHOUT_NAMES = {"collection", "policy", "state", "url", "items_url", "ev
 #: A shorter name is looked for as a whole text only: it may stand in any word.
 MIN_NAME_CHARACTERS = 4
 DELETED_NAME = "deleted document"
-DELETED_ERROR = "The document was deleted. Why it failed is gone with it."
+DELETED_ERROR = gettext_noop("The document was deleted. Why it failed is no longer known.")
 
 
 def forget_names(documents: Sequence[Document]) -> None:
@@ -222,7 +222,7 @@ def _remove_documents(documents: Sequence[Document]) -> Iterable[int]:
         ids,
         state=IngestionItem.State.FAILED,
         error_code="deleted",
-        error="The document was deleted before it was ingested.",
+        error=gettext_noop("The document was deleted before it was ingested."),
     )
     forget_names(documents)
     files = [str(document.file.name) for document in documents if document.file]

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from common.errors import Conflict, Forbidden, InvalidInput
-from common.text import pluralized
+from common.translation import format_number, gettext
 from documents.ingestion import versions
 from documents.ingestion.containers import PART_MARK, with_parts
 from documents.ingestion.preparation import recipe_for
@@ -259,23 +259,32 @@ def allowed_directory(directory: str) -> tuple[Path, Path]:
     roots = [Path(root).resolve() for root in settings.INGEST_ROOTS]
     if not roots:
         raise Forbidden(
-            "Directories of the server are not read for requests here. Upload the files, or ask"
-            " the operator to name their directory in RAGSITE_INGEST_ROOTS."
+            gettext(
+                "This site does not read directories of its server on request. Upload"
+                " the files, or ask the operator to add the directory to"
+                " RAGSITE_INGEST_ROOTS."
+            )
         )
     path = Path(directory)
     if not path.is_absolute() or ".." in path.parts or "\0" in directory:
         raise InvalidInput(
-            "Name the directory by its whole path, from / on and without “..”.", field="directory"
+            gettext("Give the full path of the directory, starting with / and without “..”."),
+            field="directory",
         )
     resolved = path.resolve()
     root = next((root for root in roots if resolved.is_relative_to(root)), None)
     if root is None:
         raise Forbidden(
-            f"{directory} is not below a directory that may be read here. The operator names those"
-            " in RAGSITE_INGEST_ROOTS."
+            gettext(
+                "{directory} is not below a directory that this site may read. The"
+                " operator lists those in RAGSITE_INGEST_ROOTS."
+            ).format(directory=directory)
         )
     if not resolved.is_dir():
-        raise InvalidInput(f"{directory} is no directory. Check the path.", field="directory")
+        raise InvalidInput(
+            gettext("{directory} is not a directory. Check the path.").format(directory=directory),
+            field="directory",
+        )
     return resolved, root
 
 
@@ -288,10 +297,14 @@ class SyncRefused(InvalidInput):
     """Too many documents would be deleted. `reason` says how many; the argument `option` of
     `sync_directory` allows it."""
 
-    def __init__(self, reason: str, *, option: Literal["allow_empty", "force"], field: str) -> None:
+    def __init__(
+        self, reason: str, *, option: Literal["allow_empty", "allow_deletions"], field: str
+    ) -> None:
         super().__init__(
-            f"{reason} Nothing was changed. List them with `dry_run`; if that is meant, set"
-            f" `{option}`.",
+            gettext(
+                "{reason} Nothing was changed. List them with `dry_run`; if this is intended, set"
+                " `{option}`."
+            ).format(reason=reason, option=option),
             field=field,
         )
         self.reason = reason
@@ -327,7 +340,7 @@ def sync_directory(
     dry_run: bool = False,
     queue: bool = False,
     allow_empty: bool = False,
-    force: bool = False,
+    allow_deletions: bool = False,
     below: Path | None = None,
     user: Any = None,
     on_progress: Callable[[IngestionRun], Any] = lambda run: None,
@@ -338,14 +351,14 @@ def sync_directory(
     Every file is read once to compare. With `queue` the workers ingest; with `below` links that
     lead out of that directory are not followed. Raises InvalidInput if there is no directory;
     SyncRefused, except for a dry run, if it is empty and not `allow_empty`, or too much would be
-    deleted and not `force`; Conflict if somebody else is syncing it; InferenceError.
+    deleted and not `allow_deletions`; Conflict if somebody else is syncing it; InferenceError.
     """
     directory = _resolved_directory(directory)
     with _exclusive_sync(collection, directory):
         found = with_parts(discover([directory], glob=glob, below=below))
         plan = plan_sync(collection, directory, glob, found)
         refused = _refusal(
-            plan, directory, allow_empty=allow_empty, allow_deletions=force or not delete
+            plan, directory, allow_empty=allow_empty, allow_deletions=allow_deletions or not delete
         )
         if dry_run:
             return _sync_result(plan, directory, refused=refused)
@@ -394,8 +407,10 @@ def plan_first_sync(*, slug: str, directory: Path, glob: str = "**/*") -> SyncRe
 def _resolved_directory(directory: Path) -> Path:
     if not directory.is_dir():
         raise InvalidInput(
-            f"{directory} is no directory that can be read. Nothing was changed; is its volume"
-            " there?",
+            gettext(
+                "{directory} is not a directory that can be read. Nothing was changed."
+                " Check that its volume is mounted."
+            ).format(directory=directory),
             field="directory",
         )
     return directory.resolve()
@@ -417,8 +432,10 @@ def _exclusive_sync(collection: Collection, directory: Path) -> Iterator[None]:
             cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, %s))", key)
             if not cursor.fetchone()[0]:
                 raise Conflict(
-                    f"{directory} is being synced into {collection} by somebody else. Wait for it,"
-                    " then run this again."
+                    gettext(
+                        "Somebody else is syncing {directory} into {collection}. Try"
+                        " again when that has ended."
+                    ).format(directory=directory, collection=collection)
                 )
         yield
     finally:
@@ -435,15 +452,20 @@ def _refusal(
     known += len(plan.renamed) + len(plan.retried)
     if plan.found == 0 and plan.gone and not allow_empty:
         return SyncRefused(
-            f"{directory} holds no file, and {pluralized(gone, 'document')} came from there. Is its"
-            " volume mounted, and the glob right?",
+            gettext(
+                "{directory} contains no files, but the collection has documents from"
+                " it ({count}). Check that its volume is mounted and that the glob is"
+                " right."
+            ).format(directory=directory, count=format_number(gone)),
             option="allow_empty",
             field="directory",
         )
     if gone > FREE_DELETIONS and 2 * gone > known and not allow_deletions:
         return SyncRefused(
-            f"{gone:,} of {known:,} documents would be deleted, more than half.",
-            option="force",
+            gettext("{gone} of {known} documents would be deleted, more than half.").format(
+                gone=format_number(gone), known=format_number(known)
+            ),
+            option="allow_deletions",
             field="delete",
         )
     return None

@@ -24,6 +24,7 @@ from accounts.audit import Action
 from accounts.models import Membership
 from accounts.services import principals
 from common.errors import Forbidden, InvalidInput, NotFound
+from common.stored_messages import translated_message
 from documents.ingestion import jobs, versions
 from documents.ingestion.concurrency import share_collection_locks
 from documents.ingestion.containers import UNPACK_LATER, with_parts
@@ -380,7 +381,7 @@ def require_urls(urls: Sequence[str]) -> None:
         try:
             checked_url(url)
         except FetchError as error:
-            raise InvalidInput(str(error), field="url") from error
+            raise InvalidInput(translated_message(str(error)), field="url") from error
 
 
 def ingest_urls(

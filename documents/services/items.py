@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import Conflict, InvalidInput
+from common.translation import format_number, gettext
 from documents.ingestion.items import Item, StoreResult, is_storable, write_items
 from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk, Collection, Document
@@ -46,11 +47,18 @@ def store_items(
     batch = list(items)
     if len(batch) > MAX_BATCH:
         raise InvalidInput(
-            f"A batch may have {MAX_BATCH:,} items, not {len(batch):,}. Send several.",
+            gettext(
+                "A batch may have {limit} items; this one has {count}. Send several batches."
+            ).format(limit=format_number(MAX_BATCH), count=format_number(len(batch))),
             field="items",
         )
     if not 1 <= concurrency <= MAX_CONCURRENCY:
-        raise InvalidInput(f"concurrency may be 1 to {MAX_CONCURRENCY}.", field="concurrency")
+        raise InvalidInput(
+            gettext("{name} must be a whole number from {least} to {most}.").format(
+                name="concurrency", least=1, most=MAX_CONCURRENCY
+            ),
+            field="concurrency",
+        )
     if user is not None:
         keys = [item.id for item in batch]
         there = Document.objects.current().filter(
@@ -59,7 +67,9 @@ def store_items(
         hidden = there.exclude(pk__in=there.visible_to(user).values("pk")).first()
         if hidden is not None:
             raise Conflict(
-                f"The id “{hidden.key}” is taken by a document that you may not see. Use another."
+                gettext(
+                    "The id “{id}” belongs to a document that you cannot see. Use another id."
+                ).format(id=hidden.key)
             )
     return write_items(collection, batch, concurrency=concurrency)
 

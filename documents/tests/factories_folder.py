@@ -42,7 +42,7 @@ def _bomb_pdf() -> bytes:
 #: By name, a function from the file's word to its bytes.
 READABLE: Mapping[str, Callable[[str], bytes]] = {
     "plain.txt": lambda word: f"A plain text about {word}.".encode(),
-    "no suffix": lambda word: f"A text without suffix about {word}.".encode(),
+    "not have the suffix": lambda word: f"A text without suffix about {word}.".encode(),
     "wide.txt": lambda word: f"Ein Text über {word} in UTF-16.".encode("utf-16"),
     "windows.log": lambda word: f"Größe und {word}\r\n".encode("cp1252"),
     "caf\udce9.txt": lambda word: f"The name is no UTF-8, but the text about {word} is.".encode(),
@@ -72,15 +72,15 @@ BROKEN: Mapping[str, tuple[Callable[[], bytes], Failure]] = {
     "blank.md": (lambda: b" \n\t\n" * 9, Failure("empty", "saved")),
     "torn.pdf": (lambda: pdf("A page that ends too early")[:-200], Failure("truncated", "again")),
     "locked.pdf": (lambda: encrypted_pdf("x", user_password="y"), Failure("encrypted", "without")),
-    "scanned.pdf": (lambda: scanned_pdf(2), Failure("no_text", "nothing on them")),
+    "scanned.pdf": (lambda: scanned_pdf(2), Failure("no_text", "are empty")),
     "picture.pdf": (lambda: PNG, Failure("malformed", "scan it again")),
     "picture.png": (lambda: PNG, Failure("malformed", "scan it again")),
-    "noise": (lambda: random.Random(5).randbytes(5000), Failure("binary", "Supported are")),
+    "noise": (lambda: random.Random(5).randbytes(5000), Failure("binary", "Supported formats")),
     "old.doc": (old_office, Failure("unsupported", "Save it")),
     "torn.docx": (lambda: docx("Torn")[:-300], Failure("truncated", "again")),
     "bomb.docx": (
         lambda: changed(docx("Boom"), {"word/media/zeros.bin": b"\0" * 50 * MEBIBYTE}),
-        Failure("too_large", "split it"),
+        Failure("too_large", "Split it"),
     ),
     "renamed.xlsx": (lambda: b"<!doctype html><p>An error page.", Failure("wrong_type", "again")),
     "broken.json": (lambda: b'{"title": "An end that', Failure("truncated", "again")),
@@ -132,7 +132,7 @@ def _no_files(folder: Path) -> dict[str, Failure]:
     (folder / "circle.txt").symlink_to("circle.txt")
     failures = {
         "enormous.txt": Failure("too_large", "RAGSITE_MAX_UPLOAD_BYTES"),
-        "pipe": Failure("unsupported", "Save what it gives"),
+        "pipe": Failure("unsupported", "Save its output"),
         "dangling.txt": Failure("unreadable", "nowhere.txt"),
         "circle.txt": Failure("unreadable", "circle"),
     }

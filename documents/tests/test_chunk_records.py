@@ -172,7 +172,7 @@ def test_of_two_records_with_one_id_the_first_is_read(tmp_path: Path) -> None:
     entries = found(tmp_path)
     twin, bundle = entries["b.jsonl:1"], entries["examplol_leaflet.chunks.jsonl"]
     assert isinstance(twin, BrokenSource)
-    assert "The id 07_examplol_chunk_001 is in a.json:1, too" in twin.reason
+    assert "The id 07_examplol_chunk_001 is also in a.json:1" in twin.reason
     assert isinstance(bundle, Source)
     assert len(bundle.read().splitlines()) == 3
 

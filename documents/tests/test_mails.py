@@ -160,7 +160,7 @@ def test_hostile_mails_are_named_and_nothing_else_stops(
     run = ingest(collection, tmp_path)
     failed = dict(run.items.filter(state="failed").values_list("name", "error"))
     deep = [error for name, error in failed.items() if name.startswith("deep.eml!/Level 48.eml!/")]
-    assert any("nested more than 8 deep" in error for error in deep)
+    assert any("nested more than 8 levels deep" in error for error in deep)
     assert "more than 1,000 attachments" in failed["many.eml!/…"]
     assert "damaged" in failed["noise.msg"]
     assert "good.eml!/photo.bin" in failed

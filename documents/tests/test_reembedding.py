@@ -310,7 +310,7 @@ def test_a_text_that_the_new_model_refuses_stays_searchable_and_is_named(
     configure(settings, wide={**WIDE, "BACKEND": f"{__name__}.Choosy"})
     row = services.reembed_inline(target=wide)
     assert row.state == State.FAILED
-    assert "1 passage got no usable vector" in row.error
+    assert "no usable vector for 1 of the passages" in row.error
     (left,) = Chunk.objects.exclude(space=wide)
     assert own_word(3, 7, 0) in left.text
     assert f"document {left.document_id}." in row.error
@@ -514,6 +514,6 @@ def test_a_space_that_cannot_be_is_refused_in_the_form(settings: Any) -> None:
     form = {"name": "huge", "embedder": "huge", "metric": "cosine", "index_type": "hnsw"}
     address = reverse("admin:documents_embeddingspace_add")
     answer = client.post(address, {**form, "precision": "full"})
-    assert "2,000 dimensions at most" in answer.content.decode()
+    assert "at most 2,000 dimensions" in answer.content.decode()
     assert client.post(address, form).status_code == 302
     assert services.get_space("huge").precision == "half"

@@ -110,7 +110,7 @@ def test_equal_bytes_are_read_once_in_a_workspace(collection: Collection) -> Non
     run = ingest_inline(collection=elsewhere, sources=[source("c.tif", data)])
     assert (run.state, run.failed) == ("failed", 1)
     document = Document.objects.get(collection=elsewhere)
-    assert document.error.startswith("No text could be read in the picture.")
+    assert document.error.startswith("No text was recognized in the picture.")
 
 
 def test_new_bytes_replace_what_was_read_of_the_old_ones(collection: Collection) -> None:
@@ -163,7 +163,7 @@ def test_too_many_pages_are_refused_before_any_is_read(
     settings.OCR_MAX_PAGES = 2
     document = work(queue(collection, "fax.tif", fax(1, 2, 3)))
     assert (document.status, document.error_code) == ("failed", "too_large")
-    assert "3 pages without text" in document.error
+    assert "3 pages that need OCR" in document.error
     assert not ScannedPage.objects.exists()
 
 

@@ -94,7 +94,7 @@ def test_more_dimensions_than_an_index_takes_move_to_the_next_precision_with_a_w
 
 @pytest.mark.django_db
 def test_a_precision_that_was_asked_for_and_cannot_be_is_refused() -> None:
-    with pytest.raises(CommandError, match=r"2,000 dimensions at most, not 3,072.*half"):
+    with pytest.raises(CommandError, match=r"at most 2,000 dimensions, not 3,072.*half"):
         call("add", "huge", "--embedder", "huge", "--precision", "full")
     assert not EmbeddingSpace.objects.filter(name="huge").exists()
 
@@ -106,7 +106,7 @@ def test_a_precision_that_was_asked_for_and_cannot_be_is_refused() -> None:
         (["add", "Not a name"], "lower-case"),
         (["add", "minilm-384"], "already"),
         (["add", "new", "--embedder", "nobody"], "no embedder is called 'nobody'"),
-        (["add", "new", "--lists", "7"], "knows no option “lists”"),
+        (["add", "new", "--lists", "7"], "has no option “lists”"),
         (["drop", "minilm-384"], "in use"),
         (["drop", "nothing"], "There are: minilm-384"),
         (["stats", "nothing"], "There are: minilm-384"),
@@ -210,8 +210,8 @@ def test_what_searches_look_at_is_changed_and_left_to_the_index_again() -> None:
         (["--ef-search", "1001"], "ef_search must be a whole number from 1 to 1,000."),
         (["--ef-search", "0"], "from 1 to 1,000"),
         (["--ef-search", "many"], "invalid number value: 'many'"),
-        (["--probes", "5"], "An index of type hnsw knows no option “probes”."),
-        (["--probes", "auto"], "An index of type hnsw knows no option “probes”."),
+        (["--probes", "5"], "An index of type hnsw has no option “probes”."),
+        (["--probes", "auto"], "An index of type hnsw has no option “probes”."),
         ([], "Say --ef-search or --probes"),
     ],
 )

@@ -271,7 +271,7 @@ def test_a_directory_that_is_suddenly_not_there_deletes_nothing(
     elif state == "empty":
         folder.mkdir()
     with pytest.raises(InvalidInput, match="Nothing was changed"):
-        sync(collection, folder, delete=True, force=True)
+        sync(collection, folder, delete=True, allow_deletions=True)
     assert Document.objects.filter(collection=collection).count() == 3
 
 
@@ -292,7 +292,7 @@ def test_more_than_half_go_only_by_force(collection: Collection, folder: Path) -
     with pytest.raises(InvalidInput, match="12 of 15 documents would be deleted"):
         sync(collection, folder, delete=True)
     assert len(names(collection, folder)) == 15
-    assert len(sync(collection, folder, delete=True, force=True).deleted) == 12
+    assert len(sync(collection, folder, delete=True, allow_deletions=True).deleted) == 12
     assert names(collection, folder) == ALL
 
 
@@ -310,12 +310,18 @@ def test_a_dry_run_shows_many_deletions_and_says_that_they_are_refused(
     assert (
         "Nothing was changed: this was a dry run.\n"
         "Without --dry-run this is refused: 12 of 15 documents would be deleted, more than half."
-        " If that is meant: --force.\n"
+        " If this is intended: --allow-deletions.\n"
     ) in printed
     code, printed = run_command(*arguments)
-    assert (code, "--dry-run lists them. If that is meant: --force." in printed) == (2, True)
-    _, printed = run_command(*arguments, "--dry-run", "--force", "--json")
+    assert (code, "--dry-run lists them. If this is intended: --allow-deletions." in printed) == (
+        2,
+        True,
+    )
+    _, printed = run_command(*arguments, "--dry-run", "--allow-deletions", "--json")
     assert json.loads(printed)["refused"] is None
+    _, printed = run_command(*arguments, "--dry-run", "--force")
+    assert "--force is called --allow-deletions now." in printed
+    assert "refused" not in printed
     assert len(names(collection, folder)) == 15
 
 
@@ -328,7 +334,7 @@ def test_a_dry_run_shows_the_deletions_of_an_empty_directory(
     arguments = ("sync", str(folder), *notes_of(collection), "--delete", "--dry-run")
     code, printed = run_command(*arguments)
     assert (code, printed.count("deleted: ")) == (0, 3)
-    assert "If that is meant: --allow-empty." in printed
+    assert "If this is intended: --allow-empty." in printed
     _, printed = run_command(*arguments, "--json")
     assert json.loads(printed)["refused"]["option"] == "allow_empty"
 
@@ -367,7 +373,7 @@ def test_two_syncs_of_one_directory_at_once_are_one(collection: Collection, fold
     }
     with psycopg.connect(**known) as other:
         other.execute(statement, [key, collection.pk])
-        with pytest.raises(Conflict, match="being synced"):
+        with pytest.raises(Conflict, match="is syncing"):
             sync(collection, folder)
         assert len(sync(CollectionFactory(), folder).new) == 3  # another collection may
         other.execute("SELECT pg_advisory_unlock_all()")
@@ -408,4 +414,4 @@ def test_a_program_reads_every_name(collection: Collection, folder: Path) -> Non
 
 def test_a_directory_that_is_not_there_ends_with_2(collection: Collection) -> None:
     code, said = run_command("sync", "/nowhere/at/all", "--collection", "notes")
-    assert (code, "no directory" in said) == (2, True)
+    assert (code, "not a directory" in said) == (2, True)

@@ -291,7 +291,10 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "offsets": (lambda line: line.update(end=line["end"] + 1), "characters of “text” apart"),
     "another place": (lambda line: line.update(ordinal=5), "“ordinal” is 5; 0 comes next"),
     "no language": (lambda line: line.update(language="klingon"), "text search configuration"),
-    "too few dimensions": (lambda line: line.update(vector=[1.0, 2.0]), "expected 384, got 2"),
+    "too few dimensions": (
+        lambda line: line.update(vector=[1.0, 2.0]),
+        "has 2 dimensions; those of",
+    ),
     "NaN": (nan_vector, "NaN"),
     "zeros": (lambda line: line.update(vector=[0.0] * 384), "all zeros"),
     "no base64": (lambda line: line.update(vector="§§§§"), "base64"),
@@ -382,7 +385,7 @@ def test_more_behind_the_end_is_noticed(collection: Collection, other: Workspace
     ],
 )
 def test_what_is_no_export_is_refused(data: bytes, other: Workspace) -> None:
-    with pytest.raises(InvalidInput, match="This is no export"):
+    with pytest.raises(InvalidInput, match="This is not an export"):
         put_in(data, other)
     assert not Collection.objects.filter(workspace=other).exists()
 

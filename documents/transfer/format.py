@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.utils.translation import gettext
 from numpy.typing import NDArray
 
 from common import bounded_json
@@ -197,5 +198,8 @@ def read_header(first: tuple[int, bytes] | None) -> ExportHeader:
         )
     except InvalidLine as error:
         raise InvalidInput(
-            f"This is no export of a collection. Line 1: {error}. `manage.py export` writes one."
+            gettext(
+                "This is not an export of a collection. Line 1: {error}. `manage.py"
+                " export` makes one."
+            ).format(error=error)
         ) from error

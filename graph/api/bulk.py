@@ -157,9 +157,10 @@ class MergeView(GraphView):
     @extend_schema(
         operation_id="graph_merge",
         summary="Merge nodes into one",
-        description="Edges, mentions and names of the others go to the one that stays, each once;"
-        " their ids and names mean it from then on, also when documents are read again. With"
-        " `preview` nothing changes. 404 where one of them is not there.",
+        description="Edges, mentions and names of the others move to the node that stays,"
+        " each once; their ids and names refer to it from then on, also when"
+        " documents are read again. With `dry_run` nothing changes. 404 if one of"
+        " them does not exist.",
         request=inputs.MergeBody,
         responses={200: serializers.MergeAnswerSerializer},
         examples=[examples.MERGE, examples.MERGE_ANSWER],
@@ -167,10 +168,10 @@ class MergeView(GraphView):
     @idempotent
     def post(self, request: Request) -> Response:
         body = self.validated(inputs.MergeBody)
-        preview = body.pop("preview")
-        act = services.merge_preview if preview else services.merge_nodes
+        dry_run = body.pop("dry_run")
+        act = services.merge_preview if dry_run else services.merge_nodes
         done = act(scope=self.editable, **body)
-        answer = {"preview": preview, "keep": body["keep"], **asdict(done)}
+        answer = {"dry_run": dry_run, "keep": body["keep"], **asdict(done)}
         return Response(serializers.MergeAnswerSerializer(answer).data)
 
 
@@ -182,7 +183,7 @@ class StatsView(GraphView):
 
     @extend_schema(
         operation_id="graph_stats",
-        summary="Read how large the graph is",
+        summary="Read the size of the graph",
         responses=serializers.StatisticsSerializer,
         examples=[examples.STATISTICS],
     )
@@ -202,8 +203,9 @@ class ExportView(GraphView):
     @extend_schema(
         operation_id="graph_export",
         summary="Export the graph as GraphML or JSON Lines",
-        description="All that you may see: as GraphML nodes, documents, edges, and what documents"
-        " mention and refer to; as JSON Lines the nodes and edges that were given.",
+        description="Everything that you may see: as GraphML nodes, documents, edges, and"
+        " what documents mention and refer to; as JSON Lines the nodes and edges"
+        " that were given.",
         responses={(200, GRAPHML): str, (200, JSON_LINES): str},
         examples=[examples.GRAPHML, examples.LINES],
     )
@@ -223,7 +225,7 @@ class ExtractionsView(GraphView):
 
     @extend_schema(
         operation_id="graph_extractions",
-        summary="Read how far a collection is read for the graph",
+        summary="Read the progress of a collection's extraction",
         responses=serializers.ExtractionSerializer,
         examples=[examples.EXTRACTION],
     )
@@ -234,8 +236,8 @@ class ExtractionsView(GraphView):
     @extend_schema(
         operation_id="graph_reextract",
         summary="Have a collection read for the graph again",
-        description="In the background; what is known stays until then. 409 where its `graph` is"
-        " `off`.",
+        description="In the background; the current results stay until then. 409 if its"
+        " `graph` is `off`.",
         request=inputs.ReextractionBody,
         responses={202: serializers.ReextractionSerializer, 409: ErrorSerializer},
         examples=[examples.REEXTRACTION, examples.REEXTRACTION_ANSWER],

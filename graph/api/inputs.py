@@ -47,8 +47,8 @@ def strict_field(**options: Any) -> serializers.BooleanField:
     """Whether missing ends of edges are errors."""
     return serializers.BooleanField(
         **options or {"default": True},
-        help_text="400 where an end of an edge is not there. False: it is made, without a name."
-        " Default true.",
+        help_text="400 if an end of an edge does not exist. False: it is created, without a"
+        " name. Default: true.",
     )
 
 
@@ -56,8 +56,7 @@ def replace_props_field(**options: Any) -> serializers.BooleanField:
     """Whether properties are replaced instead of merged."""
     return serializers.BooleanField(
         **options or {"default": False},
-        help_text="Properties take the place of all that are there, instead of being added to"
-        " them. Default false.",
+        help_text="Replace all properties instead of adding to them. Default: false.",
     )
 
 
@@ -92,13 +91,20 @@ class NodeParameters(ListParameters):
         return attrs
 
 
+def former_preview_field() -> serializers.BooleanField:
+    return serializers.BooleanField(required=False, help_text="Former name of `dry_run`.")
+
+
+@extend_schema_serializer(deprecate_fields=["preview"])
 class DeletionParameters(WorkspaceParameters):
     """Query string of a node's deletion."""
 
     id = id_field("Id of the node.")
-    preview = serializers.BooleanField(
-        default=False, help_text="Only say what would go with it, and delete nothing."
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only report what would be deleted with it; delete nothing."
     )
+    preview = former_preview_field()
+    former_names = {"preview": "dry_run"}
 
 
 @extend_schema_serializer(component_name="GraphNodeInput")
@@ -113,29 +119,31 @@ class NodeBody(StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=MAX_NAME_CHARACTERS,
-        help_text="As people read it. Default: its id.",
+        help_text="Its name for people. Default: its id.",
     )
     labels = labels_field("What it is, such as `Person`.")
-    props = serializers.DictField(required=False, help_text="JSON object of your own.")
+    props = serializers.DictField(required=False, help_text="Your own JSON object.")
     aliases = serializers.ListField(
         child=TextField(max_length=MAX_NAME_CHARACTERS),
         required=False,
         max_length=MAX_ALIASES,
-        help_text="Other names by which texts and questions mean it.",
+        help_text="Other names that texts and questions use for it.",
     )
     replace_props = replace_props_field()
 
 
-@extend_schema_serializer(component_name="GraphIds")
+@extend_schema_serializer(component_name="GraphIds", deprecate_fields=["preview"])
 class IdsBody(StrictSerializer):
     """Ids of the nodes to delete."""
 
     ids = serializers.ListField(
         child=TextField(max_length=MAX_ASKED_ID), min_length=1, max_length=MAX_PAGE
     )
-    preview = serializers.BooleanField(
-        default=False, help_text="Only say what would go with them, and delete nothing."
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only report what would be deleted with them; delete nothing."
     )
+    preview = former_preview_field()
+    former_names = {"preview": "dry_run"}
 
 
 class EdgeParameters(ListParameters):
@@ -167,19 +175,19 @@ class EdgeBody(StrictSerializer):
     weight = serializers.FloatField(
         required=False, min_value=0, max_value=MAX_WEIGHT, help_text="How much it counts: 1."
     )
-    props = serializers.DictField(required=False, help_text="JSON object of your own.")
+    props = serializers.DictField(required=False, help_text="Your own JSON object.")
     strict = strict_field()
     replace_props = replace_props_field()
 
 
 class NeighborParameters(OptionsSerializer, WorkspaceParameters):
-    """Query string of a node's neighbours."""
+    """Query string of a node's neighbors."""
 
     options = WalkOptions
 
     id = id_field("A node, document or passage.")
     limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbours a page."
+        min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbors a page."
     )
     cursor = cursor_field()
 
@@ -283,7 +291,7 @@ class BulkBody(StrictSerializer):
     replace_props = replace_props_field(required=False)
 
 
-@extend_schema_serializer(component_name="GraphMergeInput")
+@extend_schema_serializer(component_name="GraphMergeInput", deprecate_fields=["preview"])
 class MergeBody(StrictSerializer):
     """The node to keep, and those merged into it."""
 
@@ -294,9 +302,11 @@ class MergeBody(StrictSerializer):
         max_length=MAX_IDS,
         help_text="Ids of the nodes that go into it.",
     )
-    preview = serializers.BooleanField(
-        default=False, help_text="Only say what would become of them, and change nothing."
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only report what would change; change nothing."
     )
+    preview = former_preview_field()
+    former_names = {"preview": "dry_run"}
 
 
 class ExportParameters(WorkspaceParameters):
@@ -305,13 +315,13 @@ class ExportParameters(WorkspaceParameters):
     format = serializers.ChoiceField(
         choices=["graphml", "jsonl"],
         default="graphml",
-        help_text="`graphml`: all that you may see, without passages. `jsonl`: what was given, as"
-        " `/graph/bulk/` reads it.",
+        help_text="`graphml`: everything that you may see, without passages. `jsonl`: what"
+        " was given, in the format of `/graph/bulk/`.",
     )
     extracted = serializers.BooleanField(
         required=False,
-        help_text="With `jsonl`: also what documents tell. Where it is read, it counts as given,"
-        " and no longer goes with them.",
+        help_text="With `jsonl`: also what was found in documents. Where it is imported, it"
+        " counts as given, and is no longer deleted with them.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -334,5 +344,5 @@ class ReextractionBody(StrictSerializer):
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
     only_stale = serializers.BooleanField(
         default=False,
-        help_text="Only documents that were never read, or in another way than they would be now.",
+        help_text="Only documents that were never read, or were read with other settings.",
     )

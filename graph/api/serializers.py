@@ -32,8 +32,8 @@ class NextField(serializers.CharField):
 def origin_field() -> serializers.ChoiceField:
     return serializers.ChoiceField(
         choices=ORIGINS,
-        help_text="`given` by a person or program; `extracted` from passages, and gone with them;"
-        " `derived`: it stands for what the documents are.",
+        help_text="`given` by a person or program; `extracted` from passages, and deleted"
+        " with them; `derived` from the documents themselves.",
     )
 
 
@@ -47,14 +47,14 @@ class NodeSerializer(serializers.Serializer[Vertex]):
 
     id = serializers.CharField()
     kind = serializers.ChoiceField(choices=KINDS)
-    name = serializers.CharField(help_text="As people read it.")
+    name = serializers.CharField(help_text="Its name for people.")
     labels = names_field("What it is.")
     origin = origin_field()
     document = serializers.SerializerMethodField(
-        help_text="Of a document its id in `/documents/ID/`, else null."
+        help_text="The id in `/documents/ID/` for a document, else null."
     )
     chunk = serializers.SerializerMethodField(
-        help_text="Of a passage the `chunk_id` that searches call it by, else null."
+        help_text="The `chunk_id` of searches for a passage, else null."
     )
     props = serializers.DictField(
         allow_null=True, help_text="Null in lists: read one node to know them."
@@ -110,7 +110,7 @@ class NodeChangeSerializer(serializers.Serializer[Any]):
 
     node = NodeSerializer()
     created = serializers.BooleanField()
-    changed = serializers.BooleanField(help_text="False where it was there just so.")
+    changed = serializers.BooleanField(help_text="False if it existed unchanged.")
     taken = names_field("Names by which texts mean another node already, in their normal form.")
 
 
@@ -120,21 +120,22 @@ class EdgeChangeSerializer(serializers.Serializer[Any]):
 
     edge = EdgeSerializer()
     created = serializers.BooleanField()
-    changed = serializers.BooleanField(help_text="False where it was there just so.")
-    stubs = serializers.IntegerField(help_text="Nodes that were made for its ends.")
+    changed = serializers.BooleanField(help_text="False if it existed unchanged.")
+    stubs = serializers.IntegerField(help_text="Nodes that were created for its ends.")
 
 
-@extend_schema_serializer(component_name="GraphDeletion")
+@extend_schema_serializer(component_name="GraphDeletion", deprecate_fields=["preview"])
 class DeletionSerializer(serializers.Serializer[Any]):
     """What was deleted, or would be."""
 
-    preview = serializers.BooleanField(help_text="True: nothing was deleted.")
-    nodes = serializers.IntegerField(help_text="Of those that were named.")
-    edges = serializers.IntegerField(help_text="That hang on them.")
+    dry_run = serializers.BooleanField(help_text="True: nothing was deleted.")
+    preview = serializers.BooleanField(source="dry_run", help_text="Former name of `dry_run`.")
+    nodes = serializers.IntegerField(help_text="Of the requested nodes.")
+    edges = serializers.IntegerField(help_text="Edges of these nodes.")
     mentions = serializers.IntegerField(help_text="Mentions of these nodes.")
     aliases = serializers.IntegerField(help_text="Aliases of these nodes.")
     stubs = serializers.IntegerField(
-        help_text="Nodes that were only made because one of these edges hung on them."
+        help_text="Nodes that were created only for one of these edges."
     )
 
 
@@ -144,10 +145,10 @@ class TruncatedSerializer(serializers.Serializer[Any]):
 
     limit = serializers.BooleanField(help_text="There is more than was asked for.")
     hubs = names_field(
-        "Ids of nodes with so many neighbours that only those of the largest weight were looked at."
+        "Ids of nodes with so many neighbors that only those of the largest weight were looked at."
     )
     work = serializers.BooleanField(
-        help_text="There was so much to look at that the search was given up."
+        help_text="The search was stopped because there was too much to examine."
     )
 
 
@@ -158,7 +159,7 @@ class NeighbourSerializer(serializers.Serializer[Neighbour]):
     node = NodeSerializer(source="vertex")
     rel = serializers.CharField()
     direction = serializers.SerializerMethodField(
-        help_text="`out`: the relation leads from the node that was asked about to this one."
+        help_text="`out`: the relation leads from the requested node to this one."
     )
     weight = serializers.FloatField()
     origin = origin_field()
@@ -173,9 +174,9 @@ class NeighbourSerializer(serializers.Serializer[Neighbour]):
 
 @extend_schema_serializer(component_name="GraphNeighbors")
 class NeighboursSerializer(serializers.Serializer[Any]):
-    """Neighbours of a node, in natural order: `…:2` before `…:10`."""
+    """Neighbors of a node, in natural order: `…:2` before `…:10`."""
 
-    node = NodeSerializer(source="vertex", help_text="The one that was asked about.")
+    node = NodeSerializer(source="vertex", help_text="The requested node.")
     total = serializers.IntegerField(help_text="On all pages.")
     next = NextField()
     results = NeighbourSerializer(many=True, source="items")
@@ -256,7 +257,7 @@ class MentionSerializer(serializers.Serializer[Any]):
 class MentionsSerializer(serializers.Serializer[Any]):
     """Passages that mention a node, in order of documents."""
 
-    node = NodeSerializer(source="vertex", help_text="The one that was asked about.")
+    node = NodeSerializer(source="vertex", help_text="The requested node.")
     next = NextField()
     results = MentionSerializer(many=True, source="items")
 
@@ -300,21 +301,22 @@ class BulkAnswerSerializer(serializers.Serializer[Any]):
 
     nodes = CountsSerializer()
     edges = CountsSerializer()
-    stubs = serializers.IntegerField(help_text="Nodes that were made for ends of edges.")
+    stubs = serializers.IntegerField(help_text="Nodes that were created for ends of edges.")
     taken = names_field("Names by which texts mean another node already, in their normal form.")
 
 
-@extend_schema_serializer(component_name="GraphMergeAnswer")
+@extend_schema_serializer(component_name="GraphMergeAnswer", deprecate_fields=["preview"])
 class MergeAnswerSerializer(serializers.Serializer[Any]):
     """What the merge moved, or would move."""
 
-    preview = serializers.BooleanField(help_text="True: nothing was changed.")
+    dry_run = serializers.BooleanField(help_text="True: nothing was changed.")
+    preview = serializers.BooleanField(source="dry_run", help_text="Former name of `dry_run`.")
     keep = serializers.CharField(help_text="Id of the node that stays.")
-    nodes = serializers.IntegerField(help_text="How many go into it.")
+    nodes = serializers.IntegerField(help_text="How many are merged into it.")
     edges = serializers.IntegerField(help_text="That are moved to it.")
     edges_joined = serializers.IntegerField(help_text="Of these: that become one with another.")
     edges_dropped = serializers.IntegerField(
-        help_text="That go, because they lead from one of the nodes to another."
+        help_text="Deleted, because they lead from one of these nodes to another."
     )
     mentions = serializers.IntegerField(help_text="Mentions that are moved to it.")
     aliases = serializers.IntegerField(help_text="Aliases that are moved to it.")
@@ -345,7 +347,7 @@ class StatisticsSerializer(serializers.Serializer[Any]):
     )
     best_connected = ConnectedSerializer(many=True)
     sampled = serializers.BooleanField(
-        help_text="There was too much to look at: the numbers are estimates."
+        help_text="There was too much to count: the numbers are estimates."
     )
 
 
@@ -370,5 +372,5 @@ class ExtractionSerializer(serializers.Serializer[Any]):
 class ReextractionSerializer(serializers.Serializer[Any]):
     """Number of queued documents, and the progress."""
 
-    queued = serializers.IntegerField(help_text="Documents that are to be read again.")
+    queued = serializers.IntegerField(help_text="Documents that will be read again.")
     state = ExtractionSerializer()

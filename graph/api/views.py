@@ -135,10 +135,11 @@ class NodesView(GraphView):
     @extend_schema(
         operation_id="graph_nodes",
         summary="List or find nodes, or read one",
-        description="With `id` the answer is that one: a node, a document (`doc:…`), a passage"
-        " (`chunk:…`), or what a node was merged into. With `q` it is what is called so or alike,"
-        " the best first, without further pages. Otherwise it is a page of all nodes by id;"
-        " documents and passages are listed at `/documents/`.",
+        description="With `id` the answer is that node, a document (`doc:…`), a passage"
+        " (`chunk:…`), or the node that it was merged into. With `q` it is a"
+        " single page of nodes with this or a similar name, best first. Otherwise"
+        " it is a page of all nodes by id; `/documents/` lists documents and"
+        " passages.",
         responses={
             200: PolymorphicProxySerializer(
                 component_name="GraphNodesAnswer",
@@ -176,10 +177,10 @@ class NodesView(GraphView):
 
     @extend_schema(
         operation_id="graph_node_upsert",
-        summary="Make or change a node",
-        description="201 for a new one, else 200. What is left out stays as it is; properties are"
-        " added to those that are there, name by name. The same again changes nothing, so that to"
-        " send it again does no harm.",
+        summary="Create or change a node",
+        description="201 for a new node, else 200. Fields that you leave out stay; properties"
+        " are added to the existing ones. Sending the same again changes nothing,"
+        " so requests can be repeated.",
         request=inputs.NodeBody,
         responses={
             200: serializers.NodeChangeSerializer,
@@ -197,13 +198,14 @@ class NodesView(GraphView):
     @extend_schema(
         operation_id="graph_node_delete",
         summary="Delete a node with its edges",
-        description="What documents mention comes back when they are read again: merge it, or have"
-        " its collection read in another way. With `preview` nothing goes.",
+        description="Nodes that documents mention come back when they are read again: merge"
+        " them instead, or change the `graph` of their collection. With `dry_run`"
+        " nothing is deleted.",
         responses={200: serializers.DeletionSerializer},
         examples=[examples.DELETION],
     )
     def delete(self, request: Request) -> Response:
-        gone = _delete(self, [self.parameters["id"]], preview=self.parameters["preview"])
+        gone = _delete(self, [self.parameters["id"]], dry_run=self.parameters["dry_run"])
         if not gone["nodes"]:
             raise node_not_found()
         return Response(gone)
@@ -216,24 +218,24 @@ class NodesDeleteView(GraphView):
     @extend_schema(
         operation_id="graph_nodes_delete",
         summary="Delete nodes by id, with their edges",
-        description="Ids that are not there are passed over. With `preview` nothing goes.",
+        description="Unknown ids are ignored. With `dry_run` nothing is deleted.",
         request=inputs.IdsBody,
         responses={200: serializers.DeletionSerializer},
         examples=[examples.IDS, examples.DELETION],
     )
     def post(self, request: Request) -> Response:
         body = self.validated(inputs.IdsBody)
-        return Response(_delete(self, body["ids"], preview=body["preview"]))
+        return Response(_delete(self, body["ids"], dry_run=body["dry_run"]))
 
 
 def _node_data(vertices: Any) -> Any:
     return serializers.NodeSerializer(vertices, many=True).data
 
 
-def _delete(view: GraphView, ids: Sequence[str], *, preview: bool) -> dict[str, Any]:
-    act = services.deletion_preview if preview else services.delete_nodes
+def _delete(view: GraphView, ids: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
+    act = services.deletion_preview if dry_run else services.delete_nodes
     gone = act(scope=view.editable, ids=ids)
-    return dict(serializers.DeletionSerializer({"preview": preview, **asdict(gone)}).data)
+    return dict(serializers.DeletionSerializer({"dry_run": dry_run, **asdict(gone)}).data)
 
 
 EDGE_NAMES = ("source", "rel", "target")
@@ -285,9 +287,9 @@ class EdgesView(GraphView):
 
     @extend_schema(
         operation_id="graph_edge_upsert",
-        summary="Make or change an edge",
-        description="201 for a new one, else 200. What is left out stays as it is. The same again"
-        " changes nothing, so that to send it again does no harm.",
+        summary="Create or change an edge",
+        description="201 for a new edge, else 200. Fields that you leave out stay. Sending"
+        " the same again changes nothing, so requests can be repeated.",
         request=inputs.EdgeBody,
         responses={
             200: serializers.EdgeChangeSerializer,
@@ -350,7 +352,7 @@ class MentionsView(GraphView):
 
     @extend_schema(
         operation_id="graph_mentions",
-        summary="List the passages that speak of a node",
+        summary="List the passages that mention a node",
         responses=serializers.MentionsSerializer,
         examples=[examples.MENTIONS],
     )

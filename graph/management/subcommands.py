@@ -44,7 +44,7 @@ def truncated_notes(truncated: Truncated) -> Iterator[str]:
     if truncated.work:
         yield "given up: too much to look at"
     if truncated.hubs:
-        yield f"only the weightiest neighbours of {pluralized(len(truncated.hubs), 'node')} were"
+        yield f"only the heaviest neighbors of {pluralized(len(truncated.hubs), 'node')} were"
         " looked at"
 
 
@@ -113,7 +113,7 @@ def show_node(options: Options) -> CommandOutput:
 
 
 def neighbors(options: Options) -> CommandOutput:
-    """Neighbours of a node as a table."""
+    """Neighbors of a node as a table."""
     page = services.neighbors(
         scope=scope_from(options),
         id=options["id"],

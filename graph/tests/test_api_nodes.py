@@ -105,9 +105,11 @@ def test_deleting_a_node_takes_its_edges_after_a_look(client: APIClient) -> None
     for id in ("src:a", "src:c"):
         put_node(client, id, name=id)
 
-    looked = client.delete(f"{NODES}?id=src:b&preview=true")
+    looked = client.delete(f"{NODES}?id=src:b&dry_run=true")
+    assert client.delete(f"{NODES}?id=src:b&preview=true").json() == looked.json()
     assert looked.status_code == 200
     assert looked.json() | {"aliases": 0, "mentions": 0} == {
+        "dry_run": True,
         "preview": True,
         "nodes": 1,
         "edges": 2,
@@ -118,7 +120,7 @@ def test_deleting_a_node_takes_its_edges_after_a_look(client: APIClient) -> None
     assert Edge.objects.count() == 2
 
     gone = client.delete(f"{NODES}?id=src:b")
-    assert gone.json() == {**looked.json(), "preview": False}
+    assert gone.json() == {**looked.json(), "dry_run": False, "preview": False}
     assert sorted(Node.objects.values_list("key", flat=True)) == ["src:a", "src:c"]
     assert client.delete(f"{NODES}?id=src:b").status_code == 404
 
@@ -128,7 +130,7 @@ def test_many_are_deleted_and_what_is_not_there_is_passed_over(client: APIClient
         put_node(client, f"src:{number}")
     body: dict[str, Any] = {"ids": ["src:0", "src:1", "src:nothing"]}
 
-    assert client.post(f"{NODES}delete/", {**body, "preview": True}).json()["nodes"] == 2
+    assert client.post(f"{NODES}delete/", {**body, "dry_run": True}).json()["nodes"] == 2
     assert Node.objects.count() == 3
     assert client.post(f"{NODES}delete/", body).json()["nodes"] == 2
     assert client.post(f"{NODES}delete/", body).json()["nodes"] == 0

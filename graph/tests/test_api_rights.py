@@ -42,9 +42,9 @@ READS: list[tuple[str, str, Any]] = [
     ("get", f"{GRAPH}extractions/?collection=notes", None),
 ]
 PREVIEWS: list[tuple[str, str, Any]] = [
-    ("post", f"{GRAPH}merge/", {"keep": "src:a", "others": ["src:b"], "preview": True}),
-    ("delete", f"{NODES}?id=src:b&preview=true", None),
-    ("post", f"{NODES}delete/", {"ids": ["src:b"], "preview": True}),
+    ("post", f"{GRAPH}merge/", {"keep": "src:a", "others": ["src:b"], "dry_run": True}),
+    ("delete", f"{NODES}?id=src:b&dry_run=true", None),
+    ("post", f"{NODES}delete/", {"ids": ["src:b"], "dry_run": True}),
 ]
 
 
@@ -156,7 +156,7 @@ def test_counts_do_not_tell_of_them_either(alice: Membership, secret: Node) -> N
     assert (mine["nodes"], his["nodes"]) == (4, 2)
     assert (mine["edges"], his["edges"]) == (2, 1)
     assert asked(bob, "neighbors", id="src:a")["total"] == 1
-    gone = bob.delete(f"{NODES}?id=src:a&preview=true").json()
+    gone = bob.delete(f"{NODES}?id=src:a&dry_run=true").json()
     assert (gone["edges"], gone["mentions"]) == (1, 0)
     assert ids(asked(bob, "nodes", label="Secret")["results"]) == []
 

@@ -30,11 +30,11 @@ def test_nodes_are_merged_and_every_edge_stays_once(client: APIClient) -> None:
     put_edge(client, "src:lovelace", "IS", "src:ada")
     body = {"keep": "src:ada", "others": ["src:lovelace"]}
 
-    looked = client.post(MERGE, {**body, "preview": True}).json()
+    looked = client.post(MERGE, {**body, "dry_run": True}).json()
     assert Node.objects.count() == 4
     done = client.post(MERGE, body)
     assert done.status_code == 200
-    assert done.json() == {**looked, "preview": False}
+    assert done.json() == {**looked, "dry_run": False, "preview": False}
     assert (looked["keep"], looked["nodes"], looked["edges_joined"], looked["edges_dropped"]) == (
         "src:ada",
         1,

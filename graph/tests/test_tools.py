@@ -85,7 +85,7 @@ def test_nodes_are_found_and_what_is_beside_them(scope: GraphScope) -> None:
         '1. "MENTIONS" from "A note" ("Document"), id "doc:notes:a.md"\n'
         f'2. "PROGRAMMED" to "Analytical Engine", id "{ENGINE}"'
     )
-    some = text_of("graph_neighbors", scope, id=ADA, max_results=1)
+    some = text_of("graph_neighbors", scope, id=ADA, k=1)
     assert some.endswith("\n… and 1 more.")
     assert len(text_of("graph_neighbors", scope, id=ADA, rel="PROGRAMMED").splitlines()) == 2
     nothing = text_of("graph_neighbors", scope, id=ENGINE, direction="out")
@@ -186,8 +186,8 @@ def test_nobody_hears_of_what_he_may_not_see(scope: GraphScope, alice: Membershi
     [
         ("graph_find", {}, "'text' is a required property"),
         ("graph_find", {"text": ""}, "text: "),
-        ("graph_find", {"text": "x", "max_results": 101}, "max_results: 101 is greater"),
-        ("graph_find", {"text": "x", "max_results": True}, "max_results: True is not"),
+        ("graph_find", {"text": "x", "k": 101}, "k: 101 is greater"),
+        ("graph_find", {"text": "x", "k": True}, "k: True is not"),
         ("graph_neighbors", {"id": 7}, "id: 7 is not of type 'string'"),
         ("graph_neighbors", {"id": "x", "direction": "up"}, "direction: 'up' is not one of"),
         ("graph_path", {"source": "x"}, "'target' is a required property"),

@@ -79,7 +79,7 @@ class OllamaChat(RemoteChat):
                     429: "Ask less at once, or wait.",
                     503: "Ask less at once, or wait.",
                 },
-                unreachable="Does `ollama serve` run, and is base_url right?",
+                unreachable="Check that `ollama serve` is running and that base_url is right.",
                 late=chat.LATE_CURE,
             ),
             model=model,

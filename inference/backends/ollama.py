@@ -74,7 +74,7 @@ class OllamaEmbedder(RemoteEmbedder):
                 base_url,
                 api_key=api_key,
                 cures={404: f"Run `ollama pull {model}`, or correct base_url."},
-                unreachable="Does `ollama serve` run, and is base_url right?",
+                unreachable="Check that `ollama serve` is running and that base_url is right.",
             ),
             model,
             known=known,

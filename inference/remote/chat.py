@@ -30,7 +30,7 @@ from inference.remote.retry import RetryableError, ServerRefused, quick_policy, 
 Fields = Mapping[str, Any]
 
 END_EVENT = "[DONE]"
-NAMELESS_CALL = "the answer's `tool_calls` are no functions with a name: update the server."
+NAMELESS_CALL = "The answer's `tool_calls` are not functions with names. Update the server."
 TRUNCATED = {"length", "max_tokens", "model_context_window_exceeded"}
 REFUSED = {"content_filter", "refusal"}
 
@@ -93,20 +93,22 @@ class PartialAnswer:
             raise MalformedAnswer(NAMELESS_CALL)
         if not self.has_ended and not self.finish_reason:
             raise BackendUnavailable(
-                "the stream ended before the answer did: ask again, or see the server's log."
+                "The stream ended before the answer did. Ask again, or see the server's log."
             )
         if self.refusal or self.finish_reason in REFUSED:
+            reason = self.refusal or "a filter stopped it"
             raise AnswerRefused(
-                f"the model declines to answer: {self.refusal or 'a filter stopped it'}. Ask in"
-                " other words, or another model."
+                f"The model declines to answer: {reason}. Rephrase the question, or choose another"
+                " model."
             )
         content, truncated = "".join(self._pieces), self.finish_reason in TRUNCATED
         if not content.strip() and not self._calls:
             raise EmptyAnswer(
-                "the model used up its tokens before the first word, as models do that think first:"
-                " raise max_tokens, or switch its thinking off."
+                "The model used up its tokens before the first word. Raise max_tokens, or turn off"
+                " its thinking."
                 if truncated
-                else "the model answers with nothing: ask in other words, or another model."
+                else "The model gave an empty answer. Rephrase the question, or choose another"
+                " model."
             )
         calls: dict[str, ToolCall] = {}
         for call in self._calls:
@@ -248,8 +250,8 @@ class RemoteChat(ABC):
                 event = json.loads(data)
             except (ValueError, RecursionError) as error:
                 raise MalformedAnswer(
-                    f"an event of the stream is no JSON: {server_text(data.encode(), secrets)}. Is"
-                    f" base_url that of a server of {cls.protocol}?"
+                    f"An event of the stream is not JSON: {server_text(data.encode(), secrets)}."
+                    f" Check that base_url is that of a server of {cls.protocol}."
                 ) from error
             if piece := cls.read(_checked(event, secrets), answer):
                 yield piece
@@ -262,7 +264,7 @@ class RemoteChat(ABC):
     ) -> tuple[dict[str, object], dict[str, Any]]:
         """The body of the request, and the limits of time for the client."""
         if not messages:
-            raise InferenceError("a conversation without a message: pass one at least.")
+            raise InferenceError("The conversation has no message. Pass at least one.")
         tools, choice = options.get("tools", ()), options.get("tool_choice")
         names = [str(tool["name"]) for tool in tools]
         if names and choice not in {None, "auto", "none", "required", *names}:

@@ -90,8 +90,8 @@ def provider_key(provider: str, api_key: str | None, base_url: str) -> str:
     key = os.environ.get(variable, "") if api_key is None else api_key
     if not key.strip() and f"//api.{provider.lower()}.com" in base_url:
         raise BackendUnavailable(
-            f"{provider} answers nobody without a key: set {variable}, or base_url in OPTIONS for"
-            " a server of your own."
+            f"{provider} needs a key. Set {variable}, or base_url in OPTIONS for a server of your"
+            " own."
         )
     return key
 
@@ -228,7 +228,7 @@ def _remaining_seconds(
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
-UNREACHABLE_CURE = "Is the server running, and is base_url right?"
+UNREACHABLE_CURE = "Check that the server is running and that base_url is right."
 TIMEOUT_CURE = "Set a longer timeout or a smaller batch_size, or give the server less to do."
 
 
@@ -341,8 +341,8 @@ class JsonClient:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
             raise MalformedAnswer(
-                f"{where} answers with something that is no JSON:"
-                f" {server_text(body, self.secrets)}. Is base_url that of the model server?"
+                f"{where} sends no JSON: {server_text(body, self.secrets)}. Check that base_url is"
+                " that of the model server."
             ) from error
 
     @contextmanager
@@ -357,7 +357,7 @@ class JsonClient:
             ) from error
         except httpx2.SSEError as error:
             raise MalformedAnswer(
-                f"{where} streams what cannot be read ({error}): update the server."
+                f"{where} sends a stream that cannot be read ({error}). Update the server."
             ) from error
         except (httpx2.ReadError, httpx2.RemoteProtocolError) as error:
             raise RetryableError(f"{where} broke off: {error}. See the server's log.") from error
@@ -382,8 +382,8 @@ class JsonClient:
     def _check_size(self, size: int, where: str) -> None:
         if size > self._largest_answer:
             raise MalformedAnswer(
-                f"{where} answers with more than {self._largest_answer:,} bytes, which no answer"
-                " needs: is base_url that of the model server?"
+                f"{where} sends more than {self._largest_answer:,} bytes, which no answer needs."
+                " Check that base_url is that of the model server."
             )
 
     def _client(self) -> httpx2.Client:
@@ -443,10 +443,9 @@ class JsonClient:
                 kinds = ("application/x-ndjson", "application/json")
                 if not kind.startswith(kinds if self._json_lines else "text/event-stream"):
                     raise MalformedAnswer(
-                        f"{where} answers with something that is no stream:"
-                        f" {server_text(read_start(response), self.secrets)}. Is base_url"
-                        " that of the model"
-                        " server, and can it stream?"
+                        f"{where} sends no stream:"
+                        f" {server_text(read_start(response), self.secrets)}. Check that base_url"
+                        " is that of the model server, and that the server can stream."
                     )
             events = (
                 _json_lines(response)

@@ -33,7 +33,7 @@ TOO_LARGE = re.compile(
 CURES = {
     400: "Check the model's name and the OPTIONS.",
     401: "Check the API key.",
-    403: "Check the API key and what it may be used for.",
+    403: "Check the API key and its rights.",
     404: "Check the model's name and base_url.",
     413: "Set a smaller batch_size.",
     429: "Set a smaller `parallel`, or wait.",
@@ -80,8 +80,8 @@ def error_for_status(
     """
     if 300 <= status < 400:
         return ServerRefused(
-            f"{where} redirects elsewhere, which is not followed because the API key would go"
-            " along: put the final address into base_url.",
+            f"{where} redirects elsewhere. That is not followed, because the API key would be sent"
+            " there. Set base_url to the final address.",
             status=status,
         )
     too_large = status == 413 or (status in {400, 422, 500} and bool(TOO_LARGE.search(reason)))
@@ -172,10 +172,7 @@ class RetryPolicy:
                 if tries >= self.attempts or cancelled.is_set() or too_long:
                     reason = f" Tried {tries} times." if tries > 1 else ""
                     if failure.retry_after and too_long:
-                        reason += (
-                            f" It asks to wait {failure.retry_after:.0f} s, longer than is allowed"
-                            " here."
-                        )
+                        reason += f" The server asks to wait {failure.retry_after:.0f} s, too long."
                     raise BackendUnavailable(f"{failure}{reason}") from failure
             pause(wait, until=cancelled)
 

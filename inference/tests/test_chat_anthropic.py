@@ -146,7 +146,7 @@ def test_the_key_comes_from_the_options_or_the_environment(stub, monkeypatch, op
 
 def test_anthropic_itself_is_not_asked_without_a_key(monkeypatch):
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    with pytest.raises(BackendUnavailable, match="set ANTHROPIC_API_KEY"):
+    with pytest.raises(BackendUnavailable, match="Set ANTHROPIC_API_KEY"):
         AnthropicChat("claude-x")
 
 

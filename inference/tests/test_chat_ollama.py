@@ -108,7 +108,7 @@ def test_a_conversation_too_long_for_the_window_is_said_to_be(stub, answered):
 
 
 def test_an_ollama_that_does_not_run_is_said_not_to():
-    with pytest.raises(BackendUnavailable, match="Does `ollama serve` run"):
+    with pytest.raises(BackendUnavailable, match="`ollama serve` is running"):
         OllamaChat("m", base_url="http://127.0.0.1:9", timeout=1, attempts=1).complete(ASKED)
 
 

@@ -225,7 +225,7 @@ def test_the_key_comes_from_the_options_or_the_environment(stub, monkeypatch, op
 
 
 def test_openai_itself_is_not_asked_without_a_key():
-    with pytest.raises(BackendUnavailable, match="set OPENAI_API_KEY"):
+    with pytest.raises(BackendUnavailable, match="Set OPENAI_API_KEY"):
         OpenAIChat("gpt-5-mini")
 
 

@@ -82,9 +82,9 @@ def test_a_stream_may_be_cut_anywhere_on_its_way(stub, protocol):
 
 
 def test_a_conversation_without_a_message_is_refused(stub, protocol):
-    with pytest.raises(InferenceError, match="without a message"):
+    with pytest.raises(InferenceError, match="has no message"):
         protocol.chat(stub).complete([])
-    with pytest.raises(InferenceError, match="without a message"):
+    with pytest.raises(InferenceError, match="has no message"):
         next(protocol.chat(stub).stream([]))
     assert stub.requests == []
 
@@ -136,7 +136,7 @@ def test_a_stream_that_stops_midway_ends_at_the_deadline(stub, protocol, after):
     stub.first(protocol.begin("Pa", after=after))
     pieces = protocol.chat(stub, timeout=0.3).stream(ASKED)
     assert next(pieces) == "Pa"
-    with pytest.raises((BackendUnavailable, MalformedAnswer), match=r"did not answer|no JSON"):
+    with pytest.raises((BackendUnavailable, MalformedAnswer), match=r"did not answer|not JSON"):
         next(pieces)
     assert len(stub.requests) == 1
 
@@ -169,7 +169,7 @@ def test_an_answer_without_end_is_not_read_to_it(stub, protocol, answered, monke
 @EITHER_WAY
 def test_an_answer_without_a_word_is_an_error(stub, protocol, answered, text):
     stub.always(lambda payload: protocol.answer(payload, text))
-    with pytest.raises(EmptyAnswer, match="answers with nothing"):
+    with pytest.raises(EmptyAnswer, match="empty answer"):
         answered(protocol.chat(stub))
 
 

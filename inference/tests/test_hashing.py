@@ -75,13 +75,13 @@ def test_repeating_a_word_changes_less_than_adding_as_many_others():
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t\u3000"])
 def test_a_blank_text_is_refused_by_its_index(blank):
-    with pytest.raises(EmptyText, match="text 1 is empty") as refused:
+    with pytest.raises(EmptyText, match="Text 1 is empty") as refused:
         HashingEmbedder().embed_documents(["fine", blank])
     assert refused.value.index == 1
 
 
 def test_half_a_surrogate_pair_is_refused():
-    with pytest.raises(InferenceError, match="text 0 holds half a surrogate pair at 2"):
+    with pytest.raises(InferenceError, match="Text 0 has an unpaired surrogate at 2"):
         HashingEmbedder().embed_query("ab\ud800")
 
 

@@ -146,7 +146,7 @@ def test_a_vector_that_is_no_list_of_numbers_is_malformed(stub, embedding):
 @pytest.mark.parametrize("length", [0, DIMENSIONS - 1, DIMENSIONS + 1])
 def test_a_vector_of_another_length_is_refused(stub, length):
     stub.first(data(vector("x"), [1.0] * length))
-    with pytest.raises(DimensionMismatch, match=f"expected {DIMENSIONS}, got {length}"):
+    with pytest.raises(DimensionMismatch, match=f"Expected {DIMENSIONS} dimensions, got {length}"):
         embedder(stub).embed_documents(["x", "y"])
 
 
@@ -168,7 +168,7 @@ def test_a_vector_by_which_nothing_is_found_is_refused(stub, row):
 
 
 def test_a_blank_text_is_refused_before_anything_is_sent(stub):
-    with pytest.raises(EmptyText, match="text 1"):
+    with pytest.raises(EmptyText, match="Text 1"):
         embedder(stub).embed_documents(["x", " "])
     with pytest.raises(InferenceError, match="surrogate"):
         embedder(stub).embed_query("\ud800")
@@ -331,7 +331,7 @@ def test_the_key_comes_from_the_options_or_the_environment(
 
 
 def test_openai_itself_is_not_asked_without_a_key():
-    with pytest.raises(BackendUnavailable, match="set OPENAI_API_KEY"):
+    with pytest.raises(BackendUnavailable, match="Set OPENAI_API_KEY"):
         OpenAIEmbedder()
 
 

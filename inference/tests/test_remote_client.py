@@ -130,7 +130,7 @@ def test_retry_after_is_kept_to(stub):
 def test_a_wait_beyond_the_budget_fails_at_once_and_says_so(stub, unit):
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=1000))
     stub.first(Reply({}, 429, {"Retry-After": "1000" if unit == "seconds" else later}))
-    with pytest.raises(BackendUnavailable, match=r"asks to wait \d+ s, longer than"):
+    with pytest.raises(BackendUnavailable, match=r"asks to wait \d+ s, too long"):
         post(stub)
     assert len(stub.requests) == 1
 

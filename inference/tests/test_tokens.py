@@ -35,7 +35,7 @@ def test_a_count_leaves_special_tokens_out():
 
 
 def test_a_text_without_any_token_is_empty():
-    with pytest.raises(EmptyText, match="text 1"):
+    with pytest.raises(EmptyText, match="Text 1"):
         WindowTokenizer(MINILM, max_length=256).windows(["fine", "\u200b\u00ad"])
 
 

@@ -28,7 +28,7 @@ def test_a_single_vector_and_lists_of_numbers_pass():
 @pytest.mark.parametrize("vectors", [[1.0, 2.0], [[1.0, 2.0]], [], [[]]])
 def test_another_length_is_refused_with_both_lengths(vectors):
     actual = np.shape(vectors)[-1]
-    with pytest.raises(DimensionMismatch, match=f"expected 3, got {actual}") as refused:
+    with pytest.raises(DimensionMismatch, match=f"Expected 3 dimensions, got {actual}") as refused:
         check_vectors(vectors, dimensions=3)
     assert (refused.value.expected, refused.value.actual) == (3, actual)
 

@@ -73,7 +73,7 @@ def test_arguments_are_kept_as_they_were_written(written, kept):
 
 @pytest.mark.parametrize("calls", [7, "f", ["f"], [{}], [{"function": {"name": ""}}]])
 def test_calls_that_name_no_function_are_malformed(calls):
-    with pytest.raises(MalformedAnswer, match="no functions with a name"):
+    with pytest.raises(MalformedAnswer, match="not functions with names"):
         streamed(ollama_line(tool_calls=calls))
 
 
@@ -88,7 +88,7 @@ def test_what_was_cached_as_a_whole_is_not_counted():
 def test_what_a_model_thinks_is_no_piece():
     lines = [ollama_line(thinking="Hm"), ollama_line("Yes."), ollama_line(done="stop")]
     assert streamed(*lines)[0] == ["Yes."]
-    with pytest.raises(EmptyAnswer, match="raise max_tokens"):
+    with pytest.raises(EmptyAnswer, match="Raise max_tokens"):
         streamed(ollama_line(thinking="Hm"), ollama_line(done="length"))
 
 

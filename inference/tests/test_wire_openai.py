@@ -69,7 +69,7 @@ def test_tool_calls_come_with_their_arguments_unread():
     + [[{"function": {"name": name}}] for name in (None, "", 7)],
 )
 def test_tool_calls_that_name_no_function_are_malformed(calls):
-    with pytest.raises(MalformedAnswer, match="no functions with a name"):
+    with pytest.raises(MalformedAnswer, match="not functions with names"):
         parse_message(chat_reply("x", tool_calls=calls).body)
 
 
@@ -106,9 +106,9 @@ def test_content_that_is_no_text_is_malformed(content):
 
 def test_a_model_that_only_thought_is_empty_and_says_what_to_do():
     thought = {"reasoning_content": "Let me think"}
-    with pytest.raises(EmptyAnswer, match="raise max_tokens"):
+    with pytest.raises(EmptyAnswer, match="Raise max_tokens"):
         parse_message(chat_reply(None, finish="length", **thought).body)
-    with pytest.raises(EmptyAnswer, match="raise max_tokens"):
+    with pytest.raises(EmptyAnswer, match="Raise max_tokens"):
         streamed(json.dumps(delta(**thought)), json.dumps(delta(finish="length")), END_EVENT)
 
 
@@ -164,7 +164,7 @@ def test_an_error_that_comes_as_a_success_is_told_in_the_servers_words(error):
 
 @pytest.mark.parametrize("event", ['{"choices": [{"del', "<html>", "", "[" * 200_000])
 def test_an_event_that_is_no_json_is_malformed(event):
-    with pytest.raises(MalformedAnswer, match="no JSON"):
+    with pytest.raises(MalformedAnswer, match="not JSON"):
         streamed(event)
 
 
@@ -240,7 +240,7 @@ def test_a_call_that_is_cut_short_says_so():
 
 
 def test_a_streamed_call_without_a_name_is_malformed():
-    with pytest.raises(MalformedAnswer, match="no functions with a name"):
+    with pytest.raises(MalformedAnswer, match="not functions with names"):
         streamed(piece(0, id="c", arguments="{}"), CALLED)
 
 

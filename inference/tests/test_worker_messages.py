@@ -118,7 +118,7 @@ def test_numbers_come_back_bit_for_bit_and_may_be_written_to(numbers, kind):
         InvalidScore("a score is NaN"),
         BackendUnavailable("torch is missing: install it"),
         MalformedAnswer("no list"),
-        InferenceError("half a surrogate pair"),
+        InferenceError("an unpaired surrogate"),
     ],
 )
 def test_an_error_is_raised_as_the_same_one(error):

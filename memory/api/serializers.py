@@ -121,9 +121,7 @@ class MemoryParameters(WorkspaceParameters):
 
 
 def _as_of() -> serializers.DateTimeField:
-    return serializers.DateTimeField(
-        required=False, help_text="What was held true then. Default: what is now."
-    )
+    return serializers.DateTimeField(required=False, help_text="Values at that time. Default: now.")
 
 
 class ContextFilter(PageParameters, MemoryParameters):
@@ -161,7 +159,7 @@ class Erasure(MemoryParameters):
     confirm = serializers.CharField(
         required=False,
         trim_whitespace=False,
-        help_text="The user id again; of your own memory it is the one that `usage/` tells.",
+        help_text="The user id again; for your own memory it is the one in `usage/`.",
     )
 
 
@@ -173,13 +171,16 @@ class ConversationFilter(PageParameters, MemoryParameters):
     )
 
 
-@extend_schema_serializer(component_name="MemorySearch")
+@extend_schema_serializer(component_name="MemorySearch", deprecate_fields=["query", "max_results"])
 class SearchInput(OptionsSerializer):
     """A search in a user's memory."""
 
     options = MemoryQuery
 
-    query = TextField(max_length=MAX_QUERY_CHARACTERS)
+    q = TextField(max_length=MAX_QUERY_CHARACTERS)
+    query = TextField(required=False, help_text="Former name of `q`.")
+    max_results = serializers.IntegerField(required=False, help_text="Former name of `k`.")
+    former_names = {"query": "q", "max_results": "k"}
 
 
 class SearchParameters(SearchInput, MemoryParameters):
@@ -216,8 +217,8 @@ class FactInput(StrictSerializer):
     value = _text("In words.")
     at = serializers.DateTimeField(
         required=False,
-        help_text="Since when. Default, and at the latest: now. Before what is known now it goes"
-        " into the history.",
+        help_text="Since when. Default, and latest possible time: now. A value older than"
+        " the current one goes into the history.",
     )
 
 
@@ -265,7 +266,7 @@ class ContextSerializer(ReadOnlyModelSerializer[Context]):
     """A turn: what the user said, and the answer."""
 
     embedded = serializers.SerializerMethodField(
-        help_text="Whether it is found by its meaning too, or by its words only as yet."
+        help_text="Whether it is found by meaning too; until then only by its words."
     )
 
     class Meta:
@@ -307,13 +308,13 @@ class ScoresSerializer(serializers.Serializer[Any]):
         help_text="Orders the hits: how strong it is beside the strongest, × `recency`."
     )
     relevance = serializers.FloatField(
-        help_text="How much it has to do with the question, the same for every question and at any"
-        " age. `threshold` is on it."
+        help_text="Relevance for the question, comparable between questions and independent"
+        " of age. `threshold` applies to it."
     )
     recency = serializers.FloatField(help_text="How fresh it is.")
     parts = serializers.DictField(
         child=serializers.FloatField(),
-        help_text="What each piece of evidence added to its strength.",
+        help_text="The contribution of each kind of evidence.",
     )
 
 
@@ -333,12 +334,12 @@ class SearchAnswerSerializer(AnswerSerializer):
     mode = serializers.ChoiceField(choices=MODES)
     hits = HitSerializer(many=True)
     below = serializers.IntegerField(
-        help_text="How many were left out, because their relevance is below the threshold."
+        help_text="How many were left out because their relevance is below the threshold."
     )
     searched = serializers.IntegerField(help_text="How many contexts the user has.")
     degraded = serializers.ListField(
         child=serializers.CharField(),
-        help_text="What should have worked and did not: `vector` when the embedder is down.",
+        help_text="Parts that did not work: `vector` when the embedder is down.",
     )
     milliseconds = serializers.FloatField()
 
@@ -348,9 +349,9 @@ class ArchivedSerializer(AnswerSerializer):
     """The archived context, and whether it is new."""
 
     context = ContextSerializer(  # type: ignore[assignment]
-        allow_null=True, help_text="Null where nothing was kept."
+        allow_null=True, help_text="Null if nothing was stored."
     )
-    is_new = serializers.BooleanField(help_text="False where it was only said again.")
+    is_new = serializers.BooleanField(help_text="False if it was only repeated.")
 
 
 @extend_schema_serializer(component_name="MemoryRemoved")
@@ -368,7 +369,7 @@ class FactSerializer(ReadOnlyModelSerializer[Fact]):
     state = serializers.ChoiceField(
         choices=Fact.State.choices,
         read_only=True,
-        help_text="`superseded` where another value took its place, `ended` where none did.",
+        help_text="`superseded` if another value replaced it, `ended` if none did.",
     )
 
     class Meta:
@@ -405,16 +406,16 @@ class FactAnswerSerializer(AnswerSerializer):
 class FactChangeSerializer(AnswerSerializer):
     """The fact after a change, and the one it superseded."""
 
-    fact = FactSerializer(allow_null=True, help_text="Null where nothing was kept.")
-    changed = serializers.BooleanField(help_text="False where it was known already.")
-    superseded = FactSerializer(allow_null=True, help_text="What it took the place of.")
+    fact = FactSerializer(allow_null=True, help_text="Null if nothing was stored.")
+    changed = serializers.BooleanField(help_text="False if it was known already.")
+    superseded = FactSerializer(allow_null=True, help_text="The value that it replaced.")
 
 
 @extend_schema_serializer(component_name="MemoryFactCleared")
 class ClearedSerializer(AnswerSerializer):
     """Whether a current fact was ended."""
 
-    cleared = serializers.BooleanField(help_text="False where there was none.")
+    cleared = serializers.BooleanField(help_text="False if there was none.")
 
 
 @extend_schema_serializer(component_name="MemoryErased")
@@ -424,7 +425,7 @@ class ErasedSerializer(AnswerSerializer):
     contexts = serializers.IntegerField()
     facts = serializers.IntegerField(help_text="Their history included.")
     conversations = serializers.IntegerField(help_text="Of the queue of extraction.")
-    prunings = serializers.IntegerField(help_text="Notes of what a quota removed.")
+    prunings = serializers.IntegerField(help_text="Records of what a quota removed.")
 
 
 @extend_schema_serializer(component_name="MemoryPruning")
@@ -480,7 +481,7 @@ class InjectionSerializer(AnswerSerializer):
     tokens = serializers.IntegerField(help_text="Of all that was added, roughly.")
     degraded = serializers.ListField(
         child=serializers.CharField(),
-        help_text="What should have worked and did not: `vector` when the embedder is down.",
+        help_text="Parts that did not work: `vector` when the embedder is down.",
     )
 
 

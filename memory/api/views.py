@@ -123,7 +123,7 @@ class SearchView(MemoryView):
     @extend_schema(
         operation_id="memory_search_post",
         summary="Search a user's memory with a JSON body",
-        description="For questions that should not stand in a log of addresses.",
+        description="For questions that should not appear in a log of addresses.",
         request=api_serializers.SearchInput,
         examples=[examples.SEARCH, examples.SEARCH_ANSWER],
     )
@@ -132,11 +132,12 @@ class SearchView(MemoryView):
 
     def _found(self, given: dict[str, Any]) -> Response:
         asked = {name: given[name] for name in MemoryQuery.model_fields if name in given}
-        result = services.search_memory(scope=self.scope, **asked)
+        query = asked.pop("q")
+        result = services.search_memory(scope=self.scope, query=query, **asked)
         return self.answer(
             api_serializers.SearchAnswerSerializer,
             result,
-            query=asked["query"],
+            query=query,
             mode=asked["mode"],
         )
 
@@ -258,7 +259,7 @@ class FactsView(MemoryView):
 
     @extend_schema(
         operation_id="memory_facts",
-        summary="List what is known of a user, by key",
+        summary="List a user's facts, by key",
         responses=api_serializers.FactSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -322,8 +323,8 @@ class FactClearView(MemoryView):
 
     @extend_schema(
         operation_id="memory_fact_clear",
-        summary="Let a fact end",
-        description="It is true no longer. What it was stays in the history.",
+        summary="End a fact",
+        description="It is no longer true. Its value stays in the history.",
         request=None,
         responses=api_serializers.ClearedSerializer,
     )
@@ -342,7 +343,7 @@ class FactHistoryView(MemoryView):
 
     @extend_schema(
         operation_id="memory_fact_history",
-        summary="List what a fact is and was, the latest first",
+        summary="List the values of a fact, latest first",
         responses=api_serializers.FactSerializer(many=True),
     )
     def get(self, request: Request, key: str) -> Response:
@@ -360,7 +361,7 @@ class ConversationsView(MemoryView):
 
     @extend_schema(
         operation_id="memory_conversations",
-        summary="List the conversations that facts are learnt from, newest first",
+        summary="List the conversations that facts are learned from, newest first",
         responses=api_serializers.ConversationSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -371,11 +372,11 @@ class ConversationsView(MemoryView):
 
     @extend_schema(
         operation_id="memory_learn",
-        summary="Have facts learnt from a conversation",
-        description="It is queued, and read when it has been quiet for a while. Send the whole"
-        " conversation each time: what was sent before is not taken again, so that to send it"
-        " twice does no harm. Only what the user said is kept, and only until it has been read."
-        " 429 where too much waits.",
+        summary="Learn facts from a conversation",
+        description="It is queued, and read after a pause in the conversation. Send the whole"
+        " conversation each time: known messages are not processed again, so"
+        " requests can be repeated. Only the user's messages are stored, and only"
+        " until they have been read. 429 if too much is waiting.",
         request=api_serializers.ConversationInput,
         responses={200: api_serializers.RecordedSerializer, 429: ErrorSerializer},
         examples=[examples.CONVERSATION, examples.RECORDED],
@@ -398,8 +399,8 @@ class ConversationRetryView(MemoryView):
 
     @extend_schema(
         operation_id="memory_conversation_retry",
-        summary="Try a conversation again that was given up",
-        description="As if for the first time. 409 where it has not been given up.",
+        summary="Retry a failed conversation",
+        description="All attempts are available again. 409 if it has not failed.",
         request=None,
         responses={200: api_serializers.ConversationAnswerSerializer, 409: ErrorSerializer},
     )
@@ -424,10 +425,11 @@ class InjectView(MemoryView):
 
     @extend_schema(
         operation_id="memory_inject",
-        summary="Put what is remembered before a chat model",
-        description="Only the last user message changes: what has to do with it is added behind a"
-        " blank line, fenced as data. All others come back as they were sent, and so does that one"
-        " where nothing is remembered. `facts` and `context` are the same as lists.",
+        summary="Add memory to a chat model's messages",
+        description="Only the last user message changes: relevant memory is added after a"
+        " blank line, fenced as data. All others come back as they were sent, and"
+        " so does this one if nothing is relevant. `facts` and `context` are the"
+        " same as lists.",
         request=api_serializers.InjectionInput,
         responses={200: api_serializers.InjectionSerializer},
         examples=[examples.INJECT, examples.INJECTED],
@@ -451,10 +453,10 @@ class EraseView(MemoryView):
 
     @extend_schema(
         operation_id="memory_erase",
-        summary="Erase everything that is remembered of a user",
-        description="Contexts, facts with their history, conversations that wait, and what logs"
-        " say of them: afterwards no table holds any of it. So that no slip erases anything,"
-        " `confirm` must repeat the user id.",
+        summary="Erase a user's whole memory",
+        description="Contexts, facts with their history, waiting conversations, and their"
+        " entries in logs: afterwards no table contains any of it. To prevent"
+        " accidents, `confirm` must repeat the user id.",
         responses={200: api_serializers.ErasedSerializer},
         examples=[examples.ERASED],
     )
@@ -477,7 +479,7 @@ class UsageView(MemoryView):
 
     @extend_schema(
         operation_id="memory_usage",
-        summary="Read how much is kept of a user, and how much may be",
+        summary="Read a user's storage and quotas",
         responses=api_serializers.UsageSerializer,
         examples=[examples.USAGE],
     )
@@ -494,8 +496,9 @@ class ExportView(MemoryView):
     @extend_schema(
         operation_id="memory_export",
         summary="Export a user's memory as JSON Lines",
-        description="A header, every fact with its history, every context, every conversation"
-        " that waits, and what a quota removed: each a line with its `kind`. Of nobody no line.",
+        description="A header, every fact with its history, every context, every waiting"
+        " conversation, and what a quota removed: each a line with its `kind`."
+        " Without a user there are no lines.",
         responses={(200, JSON_LINES): str},
         examples=[examples.EXPORT],
     )

@@ -59,7 +59,7 @@ def scope_from(options: Options) -> UserScope:
 def search_contexts(options: Options) -> CommandOutput:
     """Search a user's contexts; prints scores with each hit."""
     asked = {name: options[name] for name in MemoryQuery.model_fields}
-    result = services.search_memory(scope=scope_from(options), **asked)
+    result = services.search_memory(scope=scope_from(options), query=asked.pop("q"), **asked)
     names = ("user_message", "assistant_response", "conversation", "created_at", "origin")
     hits = [
         {**asdict(hit.ranked), **{name: getattr(hit.context, name) for name in names}}
@@ -71,7 +71,7 @@ def search_contexts(options: Options) -> CommandOutput:
     told += [f"out of order: {name}" for name in result.degraded]
     return CommandOutput(
         {
-            "query": options["query"],
+            "query": options["q"],
             "hits": hits,
             "below": result.below,
             "searched": result.searched,

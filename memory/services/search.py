@@ -74,13 +74,13 @@ def search_memory(
     started = perf_counter()
     if scope is None:
         return MemoryResult(())
-    asked = MemoryQuery(query=query, **options)
-    question, mode = asked.query, asked.mode
+    asked = MemoryQuery(q=query, **options)
+    question, mode = asked.q, asked.mode
     least = settings.MEMORY_THRESHOLD if asked.threshold is None else asked.threshold
     now = now or timezone.now()
     found = find(CONTEXTS, question, scope=scope, now=now, mode=mode)
     ranked = _rank(question, found, recency=asked.recency, mode=mode, now=now)
-    best = ranked.best(asked.max_results, least=least)
+    best = ranked.best(asked.k, least=least)
     hits = _load_rows(Context, CONTEXTS, best, scope=scope, now=now)
     return MemoryResult(
         hits=tuple(MemoryHit(context, scores) for context, scores in hits),
@@ -101,7 +101,7 @@ def rank_facts(
     """
     if scope is None:
         return []
-    question, now = MemoryQuery(query=query).query, now or timezone.now()
+    question, now = MemoryQuery(q=query).q, now or timezone.now()
     found = find(FACTS, question, scope=scope, now=now)
     ranked = _rank(question, found, recency=0.0, mode="hybrid", now=now)
     return _load_rows(Fact, FACTS, ranked.best(limit), scope=scope, now=now)
@@ -235,7 +235,7 @@ def _relevant_turns(
     found = search_memory(
         scope=scope,
         query=question,
-        max_results=min(limit + len(here), MAX_RESULTS),
+        k=min(limit + len(here), MAX_RESULTS),
         threshold=0.0,
         now=now,
     )

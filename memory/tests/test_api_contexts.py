@@ -58,7 +58,7 @@ def test_a_question_finds_what_was_said_with_every_score(client: APIClient) -> N
     archive(client, "My sister Clara plays the cello.", "How lovely!")
     archive(client, "The train to Basel was late again.")
 
-    answer = client.get(SEARCH, {"query": "Who plays the cello?", "mode": "lexical"})
+    answer = client.get(SEARCH, {"q": "Who plays the cello?", "mode": "lexical"})
 
     assert answer.status_code == 200
     shown = answer.json()
@@ -74,7 +74,7 @@ def test_a_question_finds_what_was_said_with_every_score(client: APIClient) -> N
 def test_a_body_asks_what_a_query_string_asks(client: APIClient) -> None:
     archive(client, "My sister Clara plays the cello.")
     archive(client, "The train to Basel was late again.")
-    question = {"query": "cello", "max_results": 1, "threshold": 0, "recency": 1}
+    question = {"q": "cello", "k": 1, "threshold": 0, "recency": 1}
 
     by_address, by_body = client.get(SEARCH, question).json(), client.post(SEARCH, question).json()
 
@@ -82,14 +82,20 @@ def test_a_body_asks_what_a_query_string_asks(client: APIClient) -> None:
         hit["context"] for hit in by_body["hits"]
     ]
     assert len(by_body["hits"]) == 1
+    # By the names that the parameters had.
+    former = {"query": "cello", "max_results": 1}
+    for answer in (client.get(SEARCH, former).json(), client.post(SEARCH, former).json()):
+        assert [hit["context"]["id"] for hit in answer["hits"]] == [
+            by_body["hits"][0]["context"]["id"]
+        ]
 
 
 def test_the_threshold_leaves_out_and_says_how_many(client: APIClient) -> None:
     archive(client, "My sister Clara plays the cello.")
     archive(client, "The train to Basel was late again.")
 
-    all_of_them = client.post(SEARCH, {"query": "cello Basel", "threshold": 0}).json()
-    none = client.post(SEARCH, {"query": "volcano", "mode": "lexical", "threshold": 1}).json()
+    all_of_them = client.post(SEARCH, {"q": "cello Basel", "threshold": 0}).json()
+    none = client.post(SEARCH, {"q": "volcano", "mode": "lexical", "threshold": 1}).json()
 
     assert all_of_them["below"] == 0
     assert len(all_of_them["hits"]) == 2
@@ -182,7 +188,7 @@ def test_no_answer_is_kept_on_the_way(client: APIClient) -> None:
         kept,
         client.get(url),
         client.get(CONTEXTS),
-        client.get(SEARCH, {"query": "tea"}),
+        client.get(SEARCH, {"q": "tea"}),
         client.get(f"{CONTEXTS}0/"),
         client.get(CONTEXTS, {"no": "such"}),
         APIClient().get(url),

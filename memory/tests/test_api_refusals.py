@@ -43,7 +43,7 @@ BODIES: list[tuple[str, str, dict[str, Any], dict[str, list[Any]]]] = [
     ),
     ("post", f"{CONTEXTS}clear/", {"question": "tea"}, {"question": [7]}),
     ("put", CITY, {"value": "Basel"}, {"value": NO_TEXT}),
-    ("post", SEARCH, {"query": "tea"}, {"query": [" ", 7]}),
+    ("post", SEARCH, {"q": "tea"}, {"q": [" ", 7]}),
     (
         "post",
         INJECT,
@@ -100,9 +100,9 @@ def test_half_a_character_is_no_text(client: APIClient) -> None:
         (FACTS, "as_of=then", "as_of"),
         (FACTS, "cursor=cD1hJTAwYg==", "cursor"),
         (CITY, "as_of=2026-13-01", "as_of"),
-        (SEARCH, "query=tea&threshold=nan", "threshold"),
-        (SEARCH, "query=tea&recency=inf", "recency"),
-        (SEARCH, "query=a%00b", "query"),
+        (SEARCH, "q=tea&threshold=nan", "threshold"),
+        (SEARCH, "q=tea&recency=inf", "recency"),
+        (SEARCH, "q=a%00b", "q"),
         (LEARN, "state=lost", "state"),
     ],
 )

@@ -22,7 +22,7 @@ READS = [
     CONTEXTS,
     FACTS,
     f"{FACTS}city/history/",
-    f"{SEARCH}?query=tea",
+    f"{SEARCH}?q=tea",
     f"{MEMORY}usage/",
     f"{MEMORY}export/",
     f"{MEMORY}conversations/",
@@ -30,7 +30,7 @@ READS = [
 SAID = [{"role": "user", "content": "My name is Ada. I like tea."}]
 WRITES: list[tuple[str, str, Any]] = [
     ("post", CONTEXTS, {"user_message": "tea"}),
-    ("post", SEARCH, {"query": "tea"}),
+    ("post", SEARCH, {"q": "tea"}),
     ("post", f"{CONTEXTS}clear/", {"question": "tea"}),
     ("put", f"{FACTS}city/", {"value": "Basel"}),
     ("post", f"{FACTS}city/clear/", None),
@@ -105,7 +105,7 @@ def test_everybody_has_a_memory_of_his_own(alice: Membership, bob: Membership) -
     for member, drink in ((alice, "tea"), (bob, "coffee")):
         client = client_of(member)
         assert said(client.get(CONTEXTS)) == [f"I like {drink}."]
-        assert said(client.get(SEARCH, {"query": "tea or coffee"})) == [f"I like {drink}."]
+        assert said(client.get(SEARCH, {"q": "tea or coffee"})) == [f"I like {drink}."]
         assert client.get(f"{FACTS}drink/").json()["fact"]["value"] == drink
         own = {"user_id": f"user:{member.user.pk}"}
         assert said(client.get(CONTEXTS, own)) == [f"I like {drink}."]

@@ -92,7 +92,7 @@ def test_turns_that_state_or_repeat_what_has_ended_are_put_before_no_model(
     assert "Rex" in injected(scope, "What is my dog called?")
     say(scope, "I have a dog called Rex.", "Rex died last week.")
     assert injected(scope, "What is my dog called?").count("Rex") == 1
-    found = search_memory(scope=scope, query="my dog Rex", threshold=0.0, max_results=10)
+    found = search_memory(scope=scope, query="my dog Rex", threshold=0.0, k=10)
     assert {hit.context.user_message for hit in found.hits} == {
         "Who was Tyrannosaurus rex?",
         "My sister Clara plays the cello.",

@@ -59,7 +59,7 @@ class Isolation(TestCase):
         kept = rows_of(theirs)
         fact_name = key if any(map(str.isalnum, key)) else "secret"
 
-        found = search_memory(scope=mine, query="the secret 4711", threshold=0, max_results=100)
+        found = search_memory(scope=mine, query="the secret 4711", threshold=0, k=100)
         assert (found.hits, found.searched) == ((), 0)
         assert rank_facts(scope=mine, query=secret, limit=100) == []
         assert get_all_facts(scope=mine) == []

@@ -154,7 +154,7 @@ def test_while_memories_move_to_another_model_all_of_them_are_found(settings: An
     assert embed_waiting(contexts=[rows[0].pk, rows[1].pk]) == 2
 
     def found() -> int:
-        result = search_memory(scope=scope, query="ferry to Bergen", max_results=9, threshold=0)
+        result = search_memory(scope=scope, query="ferry to Bergen", k=9, threshold=0)
         assert result.degraded == ()
         return len(result.hits)
 
@@ -204,7 +204,7 @@ def test_facts_are_ranked_by_the_question_and_only_current_ones() -> None:
     [
         {"query": " \0 "},
         {"query": "x" * 5000},
-        {"query": "x", "max_results": 0},
+        {"query": "x", "k": 0},
         {"query": "x", "threshold": 1.5},
         {"query": "x", "recency": float("nan")},
         {"query": "x", "mode": "fuzzy"},

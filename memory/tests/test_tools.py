@@ -54,7 +54,7 @@ def test_turns_are_archived_found_and_cleared() -> None:
     assert text_of("archive_turn", scope, **said) == "Archived."
     assert "before" in text_of("archive_turn", scope, **said)
     assert text_of("remember", scope, question="Cello lessons?", answer="On Mondays.")
-    found = text_of("memory_search", scope, query="Who plays the cello?", max_results=1)
+    found = text_of("memory_search", scope, query="Who plays the cello?", k=1)
     assert found.startswith("Found 1 archived conversation(s):\n1. said ")
     assert 'User: "My sister Clara plays the cello"\n   Assistant: "Lovely!"' in found
     question = said["user_message"]
@@ -120,8 +120,8 @@ def test_the_past_is_told() -> None:
     ("name", "arguments", "told"),
     [
         ("memory_search", {}, "'query' is a required property"),
-        ("memory_search", {"query": "x", "max_results": 21}, "max_results: 21 is greater"),
-        ("memory_search", {"query": "x", "max_results": True}, "max_results: True is not"),
+        ("memory_search", {"query": "x", "k": 21}, "k: 21 is greater"),
+        ("memory_search", {"query": "x", "k": True}, "k: True is not"),
         ("memory_search", {"query": "  "}, "Enter a question"),
         ("set_fact", {"key": "city", "value": 7}, "value: 7 is not of type 'string'"),
         ("set_fact", {"key": "!?", "value": "x"}, "needs a letter or digit"),

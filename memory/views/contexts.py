@@ -55,7 +55,7 @@ def _search_results(request: HttpRequest, owner: MemoryOwner, find: str) -> dict
     result = services.search_memory(
         scope=owner.scope,
         query=find,
-        max_results=MAX_SEARCH_RESULTS if shows_more else SEARCH_RESULTS,
+        k=MAX_SEARCH_RESULTS if shows_more else SEARCH_RESULTS,
         threshold=0.0 if shows_all else None,
     )
     here = {"find": find, "more": "1" if shows_more else ""}

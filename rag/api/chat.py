@@ -68,27 +68,27 @@ class AnswerInput(StrictSerializer):
         child=ChatTurnInput(),
         required=False,
         max_length=MAX_TURNS,
-        help_text="What was said before, oldest first, where your program keeps it itself: no"
-        " conversation is kept then. The last 20 are read.",
+        help_text="Earlier messages, oldest first, if your program keeps the history itself;"
+        " no conversation is stored then. The last 20 are read.",
     )
     model = serializers.CharField(
         required=False,
         allow_blank=True,
         max_length=200,
         help_text="A chat model of `GET /models/`; `extractive` quotes sentences. Default: the"
-        " site's. For a pipeline, of nodes that name none.",
+        " site's. In a pipeline it is for nodes that name none.",
     )
     system_prompt = TextField(
         required=False,
         max_length=MAX_PROMPT_CHARACTERS,
-        help_text="What you demand of the answer, behind the site's own rules and the prompts of a"
-        " pipeline.",
+        help_text="Your instructions for the answer, after the site's own rules and the prompts of"
+        " a pipeline.",
     )
     language = TextField(
         required=False,
         max_length=40,
-        help_text="What the answer is written in, such as `German`, `de`, or of code `Python`."
-        " Default: as the question.",
+        help_text="Language of the answer, such as `German` or `de`, or of code `Python`. Default:"
+        " that of the question.",
     )
     stream = serializers.BooleanField(
         default=True, help_text="Events as they come; false: one JSON object at the end."
@@ -106,14 +106,14 @@ class ChatInput(OptionsSerializer, AnswerInput):
         **OPTIONAL,
         min_value=1,
         max_value=2**63 - 1,
-        help_text="The conversation that the question continues. Default: a new one, whose id"
-        " `metadata` tells. Null: nothing is kept.",
+        help_text="The conversation to continue. Default: a new one, whose id is in"
+        " `metadata`. Null: nothing is stored.",
     )
     replaces = serializers.IntegerField(
         required=False,
         min_value=1,
         max_value=2**63 - 1,
-        help_text="The last answer of the conversation, whose place this one takes.",
+        help_text="The last answer of the conversation, which this one replaces.",
     )
     pipeline = serializers.SlugField(
         **OPTIONAL, max_length=63, help_text="The pipeline or template that answers. Default: none."
@@ -124,15 +124,15 @@ class ChatInput(OptionsSerializer, AnswerInput):
     memory = serializers.BooleanField(
         **OPTIONAL,
         default=None,
-        help_text="Put what is remembered of you before the model, and remember the question."
-        " Default: the site's setting.",
+        help_text="Use your memory for the answer, and remember the question. Default: the"
+        " site's setting.",
     )
     whole = serializers.BooleanField(
         **OPTIONAL,
         default=None,
-        help_text="Put all of the collections before the chat model, in place of the passages that"
-        " are found: for few documents. Default: where they have no more tokens than the site's"
-        " setting.",
+        help_text="Send the complete collections to the chat model instead of the passages"
+        " found: for few documents. Default: if they have no more tokens than the"
+        " site's setting.",
     )
     mode = serializers.ChoiceField(
         choices=MODES, default="hybrid", help_text="How passages are found, as in searches."
@@ -269,12 +269,10 @@ class VerdictSerializer(serializers.Serializer[Any]):
     """Result of checking the answer."""
 
     confidence = serializers.ChoiceField(choices=CONFIDENCES, help_text=CONFIDENCE_HELP)
-    refused = serializers.BooleanField(
-        help_text="The answer is that the sources have none: confidence `none`."
-    )
+    refused = serializers.BooleanField(help_text="The sources have no answer: confidence `none`.")
     unsupported = UnsupportedSerializer(many=True)
     dropped_citations = serializers.IntegerField(
-        help_text="Citations of passages that there are not, taken out of the text."
+        help_text="Citations of passages that do not exist, removed from the text."
     )
     searched = SearchedSerializer(
         allow_null=True, help_text="Where the site refused: what it searched."
@@ -303,24 +301,24 @@ class AnswerSerializer(serializers.Serializer[Any]):
     pipeline = serializers.CharField(allow_null=True)
     queries = serializers.ListField(
         child=serializers.CharField(),
-        help_text="What was searched for: the question, or what it was put into.",
+        help_text="The search query: the question, or its rewritten form.",
     )
     degraded = serializers.ListField(
         child=serializers.CharField(),
-        help_text="What of the search should have worked and did not.",
+        help_text="Parts of the search that did not work.",
     )
     missing = serializers.ListField(
         child=serializers.CharField(),
         help_text="Names and numbers of the question that nothing found mentions.",
     )
     memory = serializers.DictField(
-        allow_null=True, help_text="What was remembered; null where nothing was asked for."
+        allow_null=True, help_text="The memory that was used; null if none was requested."
     )
     finish_reason = serializers.ChoiceField(choices=["stop", "length", "refused", "tool_calls"])
     usage = UsageSerializer()
     elapsed_ms = serializers.FloatField()
     first_token_ms = serializers.FloatField(allow_null=True)
-    conversation = serializers.IntegerField(allow_null=True, help_text="Null: it is not kept.")
+    conversation = serializers.IntegerField(allow_null=True, help_text="Null: it is not stored.")
     message = serializers.IntegerField(allow_null=True, help_text="The answer's id in it.")
     trace = serializers.IntegerField(allow_null=True, help_text="Of a pipeline's run.")
 
@@ -447,7 +445,7 @@ class MessageSerializer(serializers.Serializer[Any]):
     elapsed_ms = serializers.FloatField(source="message.elapsed_ms", allow_null=True)
     trace = serializers.IntegerField(source="message.trace_id", allow_null=True)
     is_withheld = serializers.BooleanField(
-        help_text="It holds text of a document that you may not read any more, and is empty here."
+        help_text="It contains text of a document that you may no longer read, and is empty here."
     )
 
 

@@ -189,7 +189,7 @@ class PipelinesView(PipelineView):
     @extend_schema(
         operation_id="pipelines_list",
         summary="List pipelines: the workspace's own, then templates",
-        description="A pipeline of the workspace stands before the template of the same id.",
+        description="A pipeline of the workspace replaces the template with the same id.",
         responses=PipelineListSerializer,
         examples=[examples.PIPELINE_LIST],
     )
@@ -199,8 +199,8 @@ class PipelinesView(PipelineView):
 
     @extend_schema(
         operation_id="pipelines_create",
-        summary="Keep a new pipeline",
-        description="Needs the editor role. Every fault is reported with its path,"
+        summary="Save a new pipeline",
+        description="Needs the editor role. Every error is reported with its path, such as"
         " `nodes.2.tools.0`.",
         request=DefinitionSerializer,
         responses={201: PipelineSerializer, 409: ErrorSerializer},
@@ -221,7 +221,7 @@ class PipelineCheckView(PipelineView):
 
     @extend_schema(
         operation_id="pipelines_check",
-        summary="Check a definition, and keep nothing",
+        summary="Check a definition without saving it",
         request=DefinitionSerializer,
         responses={200: PipelineCheckSerializer},
         examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CHECKED],
@@ -266,7 +266,7 @@ class PipelineDetailView(PipelineView):
     @extend_schema(
         operation_id="pipelines_delete",
         summary="Delete a pipeline; traces of its runs stay",
-        description="Needs the editor role. A template of the same id is there again.",
+        description="Needs the editor role. A template with the same id becomes available again.",
         responses={204: None, 409: ErrorSerializer},
     )
     def delete(self, request: Request, id: str) -> Response:

@@ -140,9 +140,9 @@ class DocumentSummaryView(SummaryBase):
     @extend_schema(
         operation_id="documents_summary_write",
         summary="Have a chat model summarise a document",
-        description="It is written in the background: GET tells how far it is. Of a long document"
-        " the most central passages are read, as many as the site's setting has tokens. 409"
-        " without a chat model.",
+        description="It is written in the background: GET shows the progress. For a long"
+        " document the most central passages are read, up to the site's limit of"
+        " tokens. 409 without a chat model.",
         request=SummaryInput,
         examples=[examples.SUMMARY],
         responses={200: SummarySerializer, 202: SummarySerializer, 409: ErrorSerializer},

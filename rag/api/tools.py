@@ -52,7 +52,8 @@ class ToolSerializer(serializers.Serializer[Tool]):
     parameters = serializers.DictField(help_text="JSON Schema of the arguments.")
     writes = serializers.BooleanField(help_text="Whether it changes anything.")
     scope = serializers.CharField(
-        source="name", help_text="What an API key needs for it: `read`, `write` or `memory`."
+        source="name",
+        help_text="The scope that an API key needs for it: `read`, `write` or `memory`.",
     )
     allowed = serializers.BooleanField(
         source="name",
@@ -117,8 +118,8 @@ class ToolCallView(WorkspaceView):
     @extend_schema(
         operation_id="tools_call",
         summary="Call a tool as a chat model would",
-        description="What is wrong with the arguments is an answer, too, for the model to read:"
-        " `is_error` says so. A tool that writes needs the editor role.",
+        description="Errors in the arguments are returned as an answer for the model, with"
+        " `is_error`. A tool that writes needs the editor role.",
         request=ToolCallInput,
         responses={200: ToolAnswerSerializer},
         examples=[examples.CALL, examples.RESULT, examples.ERROR],

@@ -158,9 +158,7 @@ class TraceViewSet(WorkspaceViewSet):
     def get_queryset(self) -> QuerySet[Trace]:
         return self.in_workspace(Trace.objects.visible_to(self.request.user))
 
-    @extend_schema(
-        operation_id="traces_list", summary="List your runs of pipelines, the last one first"
-    )
+    @extend_schema(operation_id="traces_list", summary="List your runs of pipelines, newest first")
     def list(self, *args: Any, **kwargs: Any) -> Response:
         filters = {name: self.parameters.get(name) for name in ("pipeline", "state")}
         rows = self.get_queryset().filter(**{name: each for name, each in filters.items() if each})
@@ -186,7 +184,7 @@ class TraceViewSet(WorkspaceViewSet):
     @extend_schema(
         operation_id="traces_cancel",
         summary="Cancel a run",
-        description="It ends within a second, wherever it runs. 409 where it has ended already.",
+        description="It ends within a second, wherever it runs. 409 if it has ended already.",
         request=None,
         responses={202: TraceSerializer, 409: ErrorSerializer},
     )

@@ -65,7 +65,7 @@ def run_in_thread(
             raise MCPError(INVALID_PARAMS, str(error)) from error
         except Exception as error:
             logger.exception("%s failed", request.method)
-            message = "The site made a mistake. Its log says which."
+            message = "The site has an internal error. The log of the site has the details."
             raise MCPError(INTERNAL_ERROR, message) from error
 
     return handler

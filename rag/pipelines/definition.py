@@ -167,7 +167,7 @@ class Node(Part):
 
     id: NodeId = Field(description="By which edges name it.")
     type: str
-    prompt: Prompt = Field(default="", description="What the model is told to do.")
+    prompt: Prompt = Field(default="", description="Instructions for the model.")
     model: ModelOptions = ModelOptions()
     tools: Tools = ()
     #: 0 for types without turns.

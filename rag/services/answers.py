@@ -18,6 +18,7 @@ from django.utils.translation import gettext
 from common.errors import InvalidInput, RagsiteError
 from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
 from common.sql import release_connection
+from common.stored_messages import translated_message
 from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
@@ -248,7 +249,7 @@ def recall(question: str, *, context: RagContext) -> InjectedMemory | None:
         return InjectedMemory(facts=((facts[0].key, facts[0].value),))
     # Stored questions are no answers.
     for hit in search_memory(
-        scope=scope, query=question, max_results=10, threshold=MIN_RECALL_RELEVANCE
+        scope=scope, query=question, k=10, threshold=MIN_RECALL_RELEVANCE
     ).hits:
         message = hit.context.user_message
         if "?" not in message and FIRST_PERSON.search(message):
@@ -309,7 +310,7 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
     try:
         chat = chat_model(question.model)
     except InferenceError as error:
-        raise InvalidInput(str(error), field="model") from error
+        raise InvalidInput(translated_message(str(error)), field="model") from error
     if question.whole and chat is None:
         raise InvalidInput(
             gettext(

@@ -17,6 +17,7 @@ from accounts.audit import Action, Kind, record_change
 from accounts.services import require_editor
 from common.errors import Conflict, InvalidInput, NotFound
 from common.sql import release_connection
+from common.stored_messages import translated_message
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError
@@ -270,7 +271,7 @@ def node_model(
     try:
         chat = chat_model(node.model.name or model)
     except InferenceError as error:
-        raise InvalidInput(str(error), field="model") from error
+        raise InvalidInput(translated_message(str(error)), field="model") from error
     if chat is not None:
         return chat
     tools = [TOOLS[name] for name in node.tools if name in TOOLS]
@@ -303,7 +304,7 @@ def this_site() -> SiteCapabilities:
         try:
             chat_model(name)
         except InferenceError as error:
-            return str(error)
+            return translated_message(str(error))
         return ""
 
     return SiteCapabilities(tools=tuple(TOOLS), model_fault=model_fault)

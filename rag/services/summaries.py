@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext
 
 from common.errors import InvalidInput
+from common.stored_messages import translated_message
 from documents.models import Chunk
 from inference.chat_models import chat_model
 from inference.interfaces import InferenceError
@@ -96,7 +97,7 @@ def create_written_summary(
     try:
         chat = chat_model(model)
     except InferenceError as error:
-        raise InvalidInput(str(error), field="model") from error
+        raise InvalidInput(translated_message(str(error)), field="model") from error
     if chat is None:
         raise NoChatModel(gettext("A written summary"))
     name = model or chat.model_name

@@ -28,10 +28,10 @@ LONG = "\n\n".join(f"Paragraph {number} tells of the archive of Hamburg." for nu
 
 #: What each tool is asked, in this order: later ones find what earlier ones wrote.
 GOOD: dict[str, tuple[dict[str, Any], str]] = {
-    "similarity_search": ({"query": "unused vacation days", "top_k": 2}, "vacation"),
+    "similarity_search": ({"query": "unused vacation days", "k": 2}, "vacation"),
     "hybrid_query": ({"query": "carry over vacation", "collection": "handbook"}, VACATION),
-    "search_words": ({"query": "unused vacation", "top_k": 1}, VACATION),
-    "search_vector": ({"vector": [1.0] * 384, "top_k": 1}, "Found 1 relevant"),
+    "search_words": ({"query": "unused vacation", "k": 1}, VACATION),
+    "search_vector": ({"vector": [1.0] * 384, "k": 1}, "Found 1 relevant"),
     "get_document": ({"id": "vacation.md"}, VACATION),
     "index_document": (
         {"id": "lunch.md", "content": "Lunch is at noon.", "collection": "handbook"},

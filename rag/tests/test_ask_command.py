@@ -52,5 +52,5 @@ def test_a_model_that_fails_ends_it_with_a_message(settings: Any) -> None:
     context, _ = reader()
     with chat_server(settings) as server:
         server.first(Reply({"error": "busy"}, status=503))
-        with pytest.raises(CommandError, match="does not answer just now"):
+        with pytest.raises(CommandError, match="does not respond at the moment"):
             ask(QUESTION, workspace=context.workspace.slug)

@@ -24,7 +24,7 @@ def test_bad_arguments_go_back_to_the_model_as_text(
     context: RagContext, server: StubServer
 ) -> None:
     server.first(
-        wish("similarity_search", query="x", top_k="many"),
+        wish("similarity_search", query="x", k="many"),
         wish("no_such_tool"),
         chat_reply("I know enough."),
         chat_stream("It is so."),
@@ -32,7 +32,7 @@ def test_bad_arguments_go_back_to_the_model_as_text(
     events = told("rag", context)
     assert answer_text(events) == "It is so."
     first, second = (server.requests[at].json["messages"][-1]["content"] for at in (1, 2))
-    assert "Error: top_k" in first
+    assert "Error: k" in first
     assert "There is no tool “no_such_tool”. There are: similarity_search." in second
 
 

@@ -101,7 +101,7 @@ def test_a_worker_calls_tools_and_the_answer_streams_with_citations_that_resolve
     context: RagContext, server: StubServer
 ) -> None:
     server.first(
-        wish("similarity_search", query="leave Mill Street", top_k=2),
+        wish("similarity_search", query="leave Mill Street", k=2),
         chat_reply("Found in [1]."),
         chat_stream("They leave on 14 March [", "1", "] or [7]."),
     )

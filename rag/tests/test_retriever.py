@@ -139,7 +139,7 @@ def test_a_chunk_of_chunk_json_comes_with_its_own_id_summary_and_scores(
         best = retriever.search_sync("one tablet a day", **wish)[0]
         assert best.metadata == {**known, "summary": "The dose.", "rerank_score": 1.0}
         assert best.score > plain.score  # fused, times what the reranker makes of it
-    with pytest.raises(InvalidInput, match="two names of one choice"):
+    with pytest.raises(InvalidInput, match="the same option"):
         retriever.search_sync("one tablet a day", rerank=True, use_reranking=False)
 
 

@@ -171,7 +171,7 @@ def test_nothing_found_is_said_in_so_many_words(context: RagContext) -> None:
 
 @pytest.mark.parametrize("name", SEARCHING)
 def test_no_more_are_told_than_asked_for(context: RagContext, name: str) -> None:
-    told = text_of(name, context, top_k=1)
+    told = text_of(name, context, k=1)
     assert told.startswith("Found 1 relevant documents:")
     assert told.count("--- Document") == 1
 
@@ -263,7 +263,7 @@ def test_several_are_indexed_at_once_and_removed(context: RagContext) -> None:
 
 def test_a_vector_of_ones_own_finds_what_is_nearest(context: RagContext) -> None:
     chunk = Chunk.objects.get(document__key="log.md")
-    told = text_of("search_vector", context, vector=list(map(float, chunk.embedding)), top_k=1)
+    told = text_of("search_vector", context, vector=list(map(float, chunk.embedding)), k=1)
     assert "(score: 1.000)" in told
     assert "The lighthouse burns oil." in told
 

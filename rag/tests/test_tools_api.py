@@ -69,7 +69,7 @@ def test_a_tool_is_called(alice: Membership) -> None:
 
 
 def test_wrong_arguments_are_an_answer(alice: Membership) -> None:
-    for arguments in ([], "x", 7, None, {"top_k": "3", "query": "x"}, {"x": 1}):
+    for arguments in ([], "x", 7, None, {"k": "3", "query": "x"}, {"x": 1}):
         answer = called(client_of(alice), "hybrid_query", arguments)
         assert answer["is_error"] is True
         assert answer["text"].startswith("Error: ")

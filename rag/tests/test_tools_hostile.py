@@ -104,7 +104,7 @@ def test_answers_are_bounded(context: RagContext) -> None:
         document = DocumentFactory(collection=notes, title="t" * 500, key="k" * 900 + str(number))
         ChunkFactory(document=document, text=f"word{number} common " + "x" * 6_000)
     for name in ("similarity_search", "hybrid_query"):
-        told = text_of(name, context, query="common", top_k=50)
+        told = text_of(name, context, query="common", k=50)
         assert told.startswith("Found 50 relevant documents:")
         assert len(told) < 150_000
     columns = [{"name": "c" * 300}] * 300
@@ -126,13 +126,13 @@ def test_answers_are_bounded(context: RagContext) -> None:
         ("hybrid_query", {"query": ""}, "query: "),
         ("hybrid_query", {"query": 7}, "query: 7 is not of type 'string'. A question"),
         ("hybrid_query", {"query": "x" * 4001}, "query: "),
-        ("hybrid_query", {"query": "x", "top_k": "5"}, "top_k: '5' is not of type 'integer'."),
-        ("hybrid_query", {"query": "x", "top_k": 2.5}, "top_k: 2.5 is not of type 'integer'"),
-        ("hybrid_query", {"query": "x", "top_k": True}, "top_k: True is not of type 'integer'"),
-        ("hybrid_query", {"query": "x", "top_k": 0}, "top_k: 0 is less than the minimum"),
-        ("hybrid_query", {"query": "x", "top_k": 10**30}, "greater than the maximum of 50"),
+        ("hybrid_query", {"query": "x", "k": "5"}, "k: '5' is not of type 'integer'."),
+        ("hybrid_query", {"query": "x", "k": 2.5}, "k: 2.5 is not of type 'integer'"),
+        ("hybrid_query", {"query": "x", "k": True}, "k: True is not of type 'integer'"),
+        ("hybrid_query", {"query": "x", "k": 0}, "k: 0 is less than the minimum"),
+        ("hybrid_query", {"query": "x", "k": 10**30}, "greater than the maximum of 50"),
         ("hybrid_query", {"query": "x", "mode": "magic"}, "mode: 'magic' is not one of"),
-        ("hybrid_query", {"q": "x"}, "hybrid_query takes: query, top_k, filter, collection, mode"),
+        ("hybrid_query", {"q": "x"}, "hybrid_query takes: query, k, filter, collection, mode"),
         ("hybrid_query", {"query": "x", "collection": "nope"}, "There are: notes"),
         ("hybrid_query", {"query": "x", "collection": ["notes"]}, "collection: ['notes'] is not"),
         ("hybrid_query", {"query": "x", "filter": "=>"}, "At "),
@@ -153,7 +153,7 @@ def test_answers_are_bounded(context: RagContext) -> None:
         ("index_document", {"documents": [{"id": "x"}]}, "documents: 0: 'content' is a required"),
         ("search_vector", {"vector": [0.0] * 384}, "one of them not 0"),
         ("search_vector", {"vector": [1e300] * 384}, "finite"),
-        ("search_vector", {"vector": [1.0] * 7}, "length"),
+        ("search_vector", {"vector": [1.0] * 7}, "has 7 dimensions"),
         ("remove_document", {"id": "nothing.md"}, "has no document"),
         ("index_document", {"id": "x", "content": " \n "}, "neither text nor vector"),
         ("index_document", {"id": "x", "content": "x" * 100_001}, "content: "),
@@ -168,7 +168,7 @@ def test_answers_are_bounded(context: RagContext) -> None:
         ("list_collections", {"x": 1}, "list_collections takes: nothing."),
         ("set_fact", {"key": "city"}, "'value' is a required property"),
         ("get_fact", {"key": "city", "as_of": "yesterday"}, "as_of is a time"),
-        ("graph_find", {"text": "x", "max_results": 101}, "max_results: 101 is greater"),
+        ("graph_find", {"text": "x", "k": 101}, "k: 101 is greater"),
     ],
 )
 def test_what_is_wrong_is_told_with_the_cure(

@@ -143,7 +143,7 @@ def test_access_lists_hold_in_every_tool_that_reads(alice: Membership) -> None:
     bob = colleague(alice, Role.EDITOR)
     for name in ("similarity_search", "hybrid_query", "search_words"):
         assert "secret" in text_of(name, context_of(alice), query="secret lamp")
-        assert "secret" not in text_of(name, bob, query="secret lamp", top_k=50)
+        assert "secret" not in text_of(name, bob, query="secret lamp", k=50)
     assert "secret lamp" in text_of("get_document", context_of(alice), id="plan.md")
     assert is_missing(run("get_document", bob, id="plan.md"))
     assert "plan.md" in text_of("list_tables", context_of(alice))
@@ -198,8 +198,8 @@ def test_scopes_belong_to_tools() -> None:
 
 def test_collections_of_a_request_narrow_every_tool(alice: Membership) -> None:
     context = context_of(alice, collections=("other",))
-    assert "oil" not in text_of("hybrid_query", context, query="lamp oil", top_k=50)
-    assert "oil" not in text_of("similarity_search", context, query="lamp oil", top_k=50)
+    assert "oil" not in text_of("hybrid_query", context, query="lamp oil", k=50)
+    assert "oil" not in text_of("similarity_search", context, query="lamp oil", k=50)
     assert is_missing(run("get_document", context, id="log.md"))
     assert text_of("list_collections", context).count("\n") == 1
     assert "plan.md" not in text_of("list_tables", context)
@@ -235,7 +235,7 @@ def test_they_narrow_what_the_graph_shows(alice: Membership) -> None:
 
 def test_a_filter_of_a_request_holds_in_every_tool(alice: Membership) -> None:
     context = context_of(alice, filter={"kind": "table"})
-    assert "oil" not in text_of("hybrid_query", context, query="lamp oil", top_k=50)
+    assert "oil" not in text_of("hybrid_query", context, query="lamp oil", k=50)
     assert "lamps" in text_of("hybrid_query", context, query="lamp oil", filter={"kind": "table"})
     assert is_missing(run("get_document", context, id="log.md"))
     assert "Table of lamps." in text_of("get_document", context, id="lamps")
@@ -252,7 +252,7 @@ def test_a_filter_of_the_model_cannot_widen_that_of_the_request(alice: Membershi
     context = context_of(alice, filter={"kind": "table"})
     wider = {"$or": [{"kind": "table"}, {"language": "en"}, {"kind": None}]}
     for name in ("hybrid_query", "similarity_search", "search_words"):
-        assert "oil" not in text_of(name, context, query="lamp oil", filter=wider, top_k=50)
+        assert "oil" not in text_of(name, context, query="lamp oil", filter=wider, k=50)
 
 
 def test_collections_that_are_gone_are_named(alice: Membership) -> None:

@@ -312,7 +312,7 @@ def passage_from_chunk(document: Document, chunk: Chunk, *, number: int = 0) -> 
 class PassageOptions(Options):
     """Which passages a tool brings."""
 
-    top_k: int = Field(default=5, ge=1, le=MAX_RESULTS, description="How many passages at most.")
+    k: int = Field(default=5, ge=1, le=MAX_RESULTS, description="How many passages at most.")
     filter: Annotated[
         str | Mapping[str, Any] | None,
         WithJsonSchema({"type": ["object", "string"], "maxLength": MAX_FILTER_CHARACTERS}),
@@ -344,7 +344,7 @@ def similarity_search(
     number [n] by which to cite it."""
     options: dict[str, Any] = {
         "scope": wanted.scope(scope),
-        "k": wanted.top_k,
+        "k": wanted.k,
         "rerank": scope.search_options.get("rerank"),
         "snippets": False,
     }
@@ -374,7 +374,7 @@ def hybrid_query(
     for names, codes and exact terms. Each is shown with the number [n] by which to cite it."""
     chosen = {**scope.search_options, **options.given()}
     result = search(
-        query, scope=wanted.scope(scope), mode=mode, k=wanted.top_k, snippets=False, **chosen
+        query, scope=wanted.scope(scope), mode=mode, k=wanted.k, snippets=False, **chosen
     )
     text = _format_result(scope, result)
     return f"{text}\n\n{LEXICAL_ONLY}" if result.lexical_only else text
@@ -390,7 +390,7 @@ def search_words(
     is shown with the number [n] by which to cite it."""
     return _format_result(
         scope,
-        search(query, scope=wanted.scope(scope), mode="lexical", k=wanted.top_k, snippets=False),
+        search(query, scope=wanted.scope(scope), mode="lexical", k=wanted.k, snippets=False),
     )
 
 
@@ -421,7 +421,7 @@ def search_vector(
         "",
         scope=wanted.scope(scope),
         mode="vector",
-        k=wanted.top_k,
+        k=wanted.k,
         vector=query_vector,
         snippets=False,
     )

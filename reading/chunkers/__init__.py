@@ -183,12 +183,16 @@ def get_chunker(
     limit = counter.max_tokens - reserve
     if limit < 1:
         raise ChunkerError(
-            f"The context takes {reserve} of the {counter.max_tokens} tokens that the model "
-            "reads and leaves none for the text. Shorten titles, or choose another model."
+            gettext_noop(
+                "The context takes {reserve} of the {limit} tokens that the model reads, which"
+                " leaves none for the text. Shorten titles, or choose another model."
+            ).format(reserve=reserve, limit=counter.max_tokens)
         )
     strategy = CHUNKERS[name].strategy
     if strategy is split_by_meaning and embed is None:
         raise ChunkerError(
-            "The chunker “semantic” needs a model that embeds sentences. Choose “recursive”."
+            gettext_noop(
+                "The chunker “semantic” needs a model that embeds sentences. Choose “recursive”."
+            )
         )
     return Chunker(strategy, values, measure_for(counter), limit, embed)

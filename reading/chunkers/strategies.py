@@ -8,6 +8,7 @@ from itertools import chain, count, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from common.translation import gettext_noop
 from reading.chunkers.atoms import Atoms, Extent
 from reading.chunkers.base import ChunkerError, Span
 from reading.chunkers.boundaries import (
@@ -74,8 +75,10 @@ def split_nothing(chunker: Chunker, document: ParsedDocument) -> list[Span]:
     (tokens,) = chunker.measure.count_all([text])
     if tokens > chunker.limit:
         raise ChunkerError(
-            f"The document has {tokens:,} tokens and the model reads {chunker.limit:,} at once. "
-            "Choose the chunker “recursive” for its collection."
+            gettext_noop(
+                "The document has {tokens} tokens; the model reads {limit} at once. Choose the"
+                " chunker “recursive” for its collection."
+            ).format(tokens=f"{tokens:,}", limit=f"{chunker.limit:,}")
         )
     start = len(document.text) - len(document.text.lstrip())
     return [DocumentStructure(document).span(start, start + len(text), tokens)]

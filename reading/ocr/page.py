@@ -55,8 +55,8 @@ def _read_lines(
             if not data:
                 raise ParseError(
                     "unreadable",
-                    "RAGSITE_OCR_ENGINE is tesseract, which is not installed or has no language"
-                    " data. Install both, or set it to auto.",
+                    "RAGSITE_OCR_ENGINE is tesseract, but Tesseract or its language data is not"
+                    " installed. Install both, or set it to auto.",
                 )
             return (*tesseract.read(picture, data), f"{TESSERACT} {data}")
         if known:
@@ -68,7 +68,7 @@ def _read_lines(
     try:
         return (*_paddle(threads).read(picture), pp_ocr.NAME)
     except pp_ocr.MissingWeights as error:
-        raise ParseError("unreadable", f"No OCR: {error}.") from error
+        raise ParseError("unreadable", f"OCR does not work: {error}.") from error
 
 
 @cache

@@ -35,11 +35,11 @@ def _opened(data: bytes) -> Iterator[Image.Image]:
             yield image
     except IMAGE_ERRORS as error:
         is_unknown = isinstance(error, UnidentifiedImageError)
-        reason = "it begins like no picture" if is_unknown else str(error)[:100]
+        reason = "its format is unknown" if is_unknown else str(error)[:100]
         raise ParseError(
             "malformed",
-            f"The picture cannot be read ({reason}): it is damaged or incomplete. Save or scan it"
-            " again.",
+            f"The picture cannot be read ({reason}): it is damaged or incomplete. Save it or scan"
+            " it again.",
         ) from error
 
 
@@ -79,7 +79,7 @@ def pdf_page(data: bytes, number: int) -> Picture:
             picture = np.array(bitmap.to_numpy(), np.uint8)
     except (pypdfium2.PdfiumError, IndexError, ValueError) as error:
         raise ParseError(
-            "malformed", f"Page {number} of the PDF cannot be rendered. Make the PDF anew."
+            "malformed", f"Page {number} of the PDF cannot be rendered. Export the PDF again."
         ) from error
     return picture[..., 0] if picture.ndim > 2 else picture
 

@@ -14,7 +14,6 @@ from itertools import accumulate, count, islice
 from pathlib import PurePosixPath
 from typing import IO, Any, Literal
 
-from common.text import pluralized
 from reading.parsers.base import (
     DEFAULT_LIMITS,
     Limits,
@@ -189,7 +188,7 @@ def _array_elements(blocks: Iterable[bytes]) -> Iterator[RecordSpan]:
         if is_closed and block[at:].strip():
             raise ParseError(
                 "malformed",
-                f"Something follows the array, behind record {number}. Write one array to a file.",
+                f"Text follows the array, after record {number}. Write one array per file.",
             )
         skipped = 0 if is_closed else max(at - len(block), 0)
         base += len(block)
@@ -219,8 +218,8 @@ def load_object(data: bytes) -> dict[str, Any]:
         at_end = error.pos >= len(error.doc.rstrip())
         raise ParseError(
             "truncated" if at_end else "malformed",
-            f"Not valid JSON{', it ends too early' if at_end else ''}: {error.msg} "
-            f"(line {error.lineno}, column {error.colno}). Write the file again.",
+            f"Not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})."
+            " Write the file again.",
         ) from error
     except (ValueError, RecursionError) as error:
         raise ParseError("malformed", f"Not usable JSON: {error}. Write the file again.") from error
@@ -228,10 +227,10 @@ def load_object(data: bytes) -> dict[str, Any]:
         value = json_safe(value)
     except MetadataTooLargeError as error:
         raise ParseError(
-            "malformed", "The JSON is nested too deep or too large. Keep one chunk to a record."
+            "malformed", "The JSON is nested too deeply or too large. Write one chunk per record."
         ) from error
     if not isinstance(value, dict):
-        raise ParseError("malformed", "The JSON is no object. Write one chunk as an object.")
+        raise ParseError("malformed", "The JSON is not an object. Write each chunk as an object.")
     return value
 
 
@@ -245,13 +244,15 @@ class JsonFields:
     def text(self, key: str, *, cure: str) -> str:
         value = self.optional_text(key).strip()
         if not value:
-            raise self._error(key, "is missing or empty", cure)
+            raise ParseError("malformed", f"{self._path}{key} is missing or empty. {cure}")
         return value
 
     def optional_text(self, key: str) -> str:
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
-            raise self._error(key, f"is {_type_name(value)}", "Make it a string.")
+            raise ParseError(
+                "malformed", f"{self._path}{key} must be a string, not {_type_name(value)}."
+            )
         return value or ""
 
     def optional_positive(self, key: str, *, most: int, cure: str) -> int | None:
@@ -259,17 +260,24 @@ class JsonFields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self._error(key, f"is {_type_name(value)}", "Make it a whole number above 0.")
+            raise ParseError(
+                "malformed",
+                f"{self._path}{key} must be a whole number above 0, not {_type_name(value)}.",
+            )
         if value <= 0:
-            raise self._error(key, f"is {value}, it must be above 0", cure)
+            raise ParseError("malformed", f"{self._path}{key} must be above 0, not {value}. {cure}")
         if value > most:
-            raise self._error(key, f"is larger than {most:,}, the bytes of the record", cure)
+            raise ParseError(
+                "malformed", f"{self._path}{key} is more than {most:,}, the record's bytes. {cure}"
+            )
         return value
 
     def mapping(self, key: str) -> "JsonFields":
         value = self.values.get(key)
         if value is not None and not isinstance(value, dict):
-            raise self._error(key, f"is {_type_name(value)}", "Make it an object.")
+            raise ParseError(
+                "malformed", f"{self._path}{key} must be an object, not {_type_name(value)}."
+            )
         return JsonFields(value or {}, f"{self._path}{key}.")
 
     def texts(self, key: str) -> list[str]:
@@ -277,18 +285,16 @@ class JsonFields:
         if value is None or isinstance(value, str):
             return [value] if value else []
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._error(key, f"is {_type_name(value)}", "Make it a list of strings.")
+            raise ParseError(
+                "malformed",
+                f"{self._path}{key} must be a list of strings, not {_type_name(value)}.",
+            )
         return value
-
-    def _error(self, key: str, problem: str, cure: str) -> ParseError:
-        return ParseError("malformed", f"{self._path}{key} {problem}. {cure}")
 
 
 def _type_name(value: object) -> str:
     names = {bool: "true or false", int: "a number", float: "a fraction", str: "a string"}
-    return names.get(
-        type(value), "a list of mixed things" if isinstance(value, list) else "an object"
-    )
+    return names.get(type(value), "a mixed list" if isinstance(value, list) else "an object")
 
 
 CHUNK_JSON = "application/vnd.ragsite.chunk+json"
@@ -361,8 +367,7 @@ def parse_chunk_json(data: bytes, *, name: str) -> ChunkRecord:
     if len(text) < MIN_CHARACTERS:
         raise ParseError(
             "malformed",
-            f"{text_field} has {pluralized(len(text), 'character')}, it must have at least"
-            f" {MIN_CHARACTERS}. Join it with its neighbour.",
+            f"{text_field} has fewer than {MIN_CHARACTERS} characters. Join it with its neighbor.",
         )
     original = record.optional_text("original_text").strip() or text
     chunk = ParsedChunk(
@@ -420,7 +425,7 @@ def assemble(records: Sequence[ChunkRecord]) -> ParsedDocument:
             raise ParseError(
                 "malformed",
                 f"The id {record.chunk_id[:200]} is in {twin.name} and in {record.name}. "
-                "Number the chunks without repeats.",
+                "Give each chunk its own id.",
             )
     chunks = tuple(record.chunk for record in ordered)
     languages = {language_code(chunk.metadata.get("language")) for chunk in chunks}
@@ -450,8 +455,8 @@ def _record_ids(chunk_id: str, source: str, name: str) -> tuple[str, str, int]:
     if len(chunk_id) > MAX_ID_CHARACTERS:
         raise ParseError(
             "malformed",
-            f"chunk_id has {len(chunk_id):,} characters, it may have {MAX_ID_CHARACTERS:,}."
-            " Give a shorter one.",
+            f"chunk_id has {len(chunk_id):,} characters; {MAX_ID_CHARACTERS:,} are allowed."
+            " Shorten it.",
         )
     file_name = PurePosixPath(name.replace("\\", "/")).name
     numbered = _NUMBERED_NAME.fullmatch(file_name)

@@ -236,7 +236,9 @@ def parse_code(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
     title = file_title(name)
     language = language_of_file_name(name)
     if language is None:
-        raise ParseError("unsupported", f"{title} has no suffix of a programming language.")
+        raise ParseError(
+            "unsupported", f"{title} does not have the suffix of a programming language."
+        )
     metadata: dict[str, Any] = {"language_name": language.label}
     if language.name == "sql":
         script = list(split_statements(text)) if len(text) <= MAX_CHARACTERS else []

@@ -129,7 +129,7 @@ def _table(
     blocks = table_blocks(header, map(types.seen, chain(sample, rows)), first_row=first)
     for part in chain(above, [from_row(first)] if above else [], blocks):
         length += len(part) + 2
-        limits.check_characters(length, "Written out with its column names the table")
+        limits.check_characters(length, "The table, written out with its column names,")
         parts.append(part)
     return "\n\n".join(parts), header, types, 1 if above else first
 

@@ -280,7 +280,7 @@ def parse_docx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         if not text.strip():
             raise ParseError(
                 "no_text",
-                "The document has no text, perhaps only pictures of it. Run OCR on them first.",
+                "The document has no text, perhaps only pictures. Run OCR on them first.",
             )
         # The document's properties, and how many comments were left out.
         comments = package.optional_xml(package.related_part(package.main, "comments"))

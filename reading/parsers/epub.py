@@ -71,7 +71,9 @@ def parse_epub(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         length = 0
         for part in chapters:
             if part in locked:
-                raise ParseError("encrypted", "The book is copy-protected. Get a copy that is not.")
+                raise ParseError(
+                    "encrypted", "The book is copy-protected. Use a copy without protection."
+                )
             if part not in archive:
                 continue
             try:

@@ -300,7 +300,7 @@ def parse_html(
     if not text.strip():
         raise ParseError(
             "no_text",
-            "The page has no text, perhaps a script fills it. Save it from the browser as "
+            "The page has no text; a script may load it. Save it from the browser as "
             "a complete page.",
         )
     return ParsedDocument(
@@ -335,6 +335,6 @@ def _parse_tree(text: str) -> HtmlElement:
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
         raise ParseError(
             "malformed",
-            "The elements are nested too deep to be read. Save the page as plain text.",
+            "The elements are nested too deeply. Save the page as plain text.",
         )
     return root

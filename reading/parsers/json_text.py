@@ -129,7 +129,7 @@ class JsonLeafReader:
         try:
             return normalise_text(json.loads(f'"{source}"', strict=False))
         except json.JSONDecodeError:
-            raise self._error("a string has an escape that JSON does not know") from None
+            raise self._error("a string has an unknown escape") from None
 
     def _peek(self) -> str:
         """The next non-space character; empty at the end."""
@@ -151,12 +151,16 @@ class JsonLeafReader:
     def _error(self, problem: str, *, code: str = "malformed") -> ParseError:
         line = self._text.count("\n", 0, self._token) + 1
         column = self._token - self._text.rfind("\n", 0, self._token)
-        place = f"(line {line}, column {column})"
         if code == "truncated":
             return ParseError(
-                "truncated", f"Not valid JSON, it ends too early: {problem} {place}. Save it again."
+                "truncated",
+                f"The JSON ends too early: {problem} (line {line}, column {column}). Save it"
+                " again.",
             )
-        return ParseError("malformed", f"Not valid JSON: {problem} {place}. Mend it there.")
+        return ParseError(
+            "malformed",
+            f"Not valid JSON: {problem} (line {line}, column {column}). Correct it there.",
+        )
 
 
 #: Short values of a list share lines of about this length, each of which begins with the path.
@@ -271,12 +275,14 @@ def parse_json(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
                 headings.append(Heading(offset, 1, title or f"Record {number + 1}"))
         parts.append(content)
         length = offset + len(content)
-        limits.check_characters(length, "Written out with its names the JSON")
+        limits.check_characters(length, "The JSON, written out with its names,")
     text = _RECORD_SEPARATOR.join(parts)
     if not text:
-        raise ParseError("no_text", "The JSON holds nothing but empty strings.")
+        raise ParseError(
+            "no_text", "The JSON contains only empty strings. Check that it was saved."
+        )
     if text in {"[]", "{}"}:
-        raise ParseError("empty", f"The JSON is empty, {text}. Check that it was saved.")
+        raise ParseError("empty", f"The JSON is empty: {text}. Check that it was saved.")
     # A single record's title is the document's.
     only_title = headings[0].title if records == 1 and headings else ""
     is_short = records > 1 and len(headings) <= MAX_HEADINGS

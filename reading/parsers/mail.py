@@ -95,7 +95,8 @@ def parse_outlook(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) ->
 def refuse_mbox(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """A whole mbox: its mails are documents, so it is taken apart where files are found."""
     raise ParseError(
-        "unsupported", f"{name} is a folder of mails. Upload it, or ingest it from a directory."
+        "unsupported",
+        f"{name} is a mailbox of many mails. Upload it, or ingest it from a directory.",
     )
 
 
@@ -160,13 +161,14 @@ def too_deep_error() -> ParseError:
     """For parts of parts of parts."""
     return ParseError(
         "malformed",
-        f"Its parts are nested more than {MAX_PART_DEPTH} deep. Save what you need of it alone.",
+        f"Its parts are nested more than {MAX_PART_DEPTH} levels deep. Save the parts you"
+        " need as files.",
     )
 
 
 def _read_message(message: Message) -> Mail:
     if not message.keys():
-        raise ParseError("malformed", "There is no header of a mail. Save it as .eml again.")
+        raise ParseError("malformed", "The mail has no header. Save it as .eml again.")
     senders = [*_addresses(message, "From"), *_addresses(message, "Sender")]
     mail = Mail(
         subject=" ".join(_header(message, "Subject").split())[:500],
@@ -368,7 +370,9 @@ def unpack_mail(
             window = window - len(content) if is_shown else 0
         parts.append(ContainerPart(path, len(content), content if is_shown else None))
     if len(mail.attachments) > MAX_ATTACHMENTS:
-        reason = f"The mail has more than {MAX_ATTACHMENTS:,} attachments. The others are not read."
+        reason = (
+            f"The mail has more than {MAX_ATTACHMENTS:,} attachments. The others were not read."
+        )
         parts.append(ContainerPart("…", 0, problem=reason))
     return UnpackedContainer(parts=tuple(parts), about=mail.about, message_id=mail.message_id)
 

@@ -28,7 +28,7 @@ _BLOCK_CHARACTERS = 256 * 1024
 #: Two blank lines are as good as many.
 _MAX_LINE_BREAKS = 3
 _NON_ASCII = bytes(range(0x80, 0x100))
-_SAVE_AS_UTF8 = "save it as UTF-8 and try again."
+_SAVE_AS_UTF8 = "Save it as UTF-8 and try again."
 
 
 def decode_text(data: bytes) -> str:
@@ -42,7 +42,7 @@ def decode_text(data: bytes) -> str:
                 name = encoding.removesuffix("-sig").upper()
                 raise ParseError(
                     "malformed",
-                    f"The file says it is {name} but byte {error.start} is not: {_SAVE_AS_UTF8}",
+                    f"The file says it is {name} but byte {error.start} is not. {_SAVE_AS_UTF8}",
                 ) from error
     try:
         text = _normalise_line_ends(data).decode("utf-8")
@@ -51,7 +51,7 @@ def decode_text(data: bytes) -> str:
     if _looks_binary(text):
         wide = _decode_utf16_without_bom(data)
         if wide is None:
-            raise ParseError("binary", f"The file is not text. If it is, {_SAVE_AS_UTF8}")
+            raise ParseError("binary", f"The file does not look like text. {_SAVE_AS_UTF8}")
         text = wide
     return normalise_text(text)
 
@@ -132,7 +132,7 @@ def _decode_legacy(data: bytes) -> str:
         and b"\0" not in sample
         and not _looks_binary(sample.decode("latin-1"))
     ):
-        raise ParseError("malformed", f"The text is in an unknown encoding: {_SAVE_AS_UTF8}")
+        raise ParseError("malformed", f"The encoding of the text is unknown. {_SAVE_AS_UTF8}")
     try:
         return data.decode("cp1252")
     except UnicodeDecodeError:

@@ -72,7 +72,7 @@ def is_true(value: str | None) -> bool:
 def _damaged_part(part: str, error: Exception) -> ParseError:
     return ParseError(
         "malformed",
-        f"Its part {part} is damaged ({str(error)[:200]}). Open the file and save it anew.",
+        f"Its part {part} is damaged ({str(error)[:200]}). Open the file and save it again.",
     )
 
 
@@ -92,7 +92,7 @@ class _SafeXml:
             raise ParseError(
                 "malformed",
                 "The file declares a document type, which Office never does and which can do "
-                "harm. Open it in Office and save it anew.",
+                "harm. Open it in Office and save it again.",
             )
         self._tail = block[-32:]
         if self._first:
@@ -135,7 +135,7 @@ class OfficePackage:
         if part is None:
             raise ParseError(
                 "malformed",
-                "Its main part is missing. Open the file in Office and save it anew.",
+                "Its main part is missing. Open the file in Office and save it again.",
             )
         return part
 

@@ -41,7 +41,7 @@ class CompoundFile:
                 "<7I", data, 48
             )
             if shift not in {9, 12} or mini_shift != 6:
-                raise _damaged("the size of its sectors is unknown")
+                raise _damaged("its sector size is unknown")
             self._data, self._size = data, 1 << shift
             sectors = list(struct.unpack_from("<109I", data, 76))
             seen: set[int] = set()
@@ -51,14 +51,16 @@ class CompoundFile:
                 sectors += more
             used = [sector for sector in sectors if sector < _FREE]
             if len(used) * self._size > len(data):
-                raise _damaged("its table is larger than it is")
+                raise _damaged("its table is larger than the file")
             self._fat = [number for sector in used for number in self._numbers(sector)]
             mini_sectors = b"".join(self._chain(mini_fat))
             count = len(mini_sectors) // 4
             self._mini_fat = list(struct.unpack(f"<{count}I", mini_sectors[: count * 4]))
             entries = b"".join(self._chain(directory))
             if len(entries) > MAX_ENTRIES * 128:
-                raise ParseError("too_large", f"It has more than {MAX_ENTRIES:,} parts. Split it.")
+                raise ParseError(
+                    "too_large", f"The mail has more than {MAX_ENTRIES:,} parts. Split it."
+                )
             self._entries = [entries[at : at + 128] for at in range(0, len(entries) - 127, 128)]
             self._mini = b"".join(self._chain(struct.unpack_from("<I", self._entries[0], 116)[0]))
         except (struct.error, IndexError) as error:
@@ -108,7 +110,7 @@ class CompoundFile:
         left = len(self._fat)
         while sector < _FREE:
             if sector >= len(self._fat) or left <= 0:
-                raise _damaged("a part of it runs in a circle or out of the file")
+                raise _damaged("a part refers to itself or beyond the file")
             yield self._sector(sector)
             sector, left = self._fat[sector], left - 1
 
@@ -174,7 +176,8 @@ def outlook_message(data: bytes) -> Message:
 def _message(file: CompoundFile, entry: int, *, header: int, depth: int) -> Message:
     if depth > MAX_NESTED:
         raise ParseError(
-            "malformed", f"Mails in it are nested more than {MAX_NESTED} deep. Save them alone."
+            "malformed",
+            f"Mails in it are nested more than {MAX_NESTED} levels deep. Save them as files.",
         )
     mail = _Properties(file, entry, header=header)
     whole, body = MIMEMultipart("mixed"), MIMEMultipart("alternative")

@@ -142,7 +142,7 @@ def _no_page(number: int, count: int) -> ParseError:
 def _render_error(number: int, reason: str) -> ParseError:
     return ParseError(
         "unreadable",
-        f"Page {number} cannot be shown ({reason}). Download the file to look at it.",
+        f"Page {number} cannot be shown ({reason}). Download the file to see it.",
     )
 
 

@@ -19,7 +19,7 @@ from reading.parsers.pdf_lines import line_text, make_fragments, make_rows
 from reading.parsers.pdf_page import PageContent, TextRun, page_label, read_page, wide_text
 from reading.parsers.pdf_writer import OutlineEntry, PageBlocks, write_pages
 
-_EXPORT_AGAIN = "Make the PDF anew and try again."
+_EXPORT_AGAIN = "Export the PDF again."
 #: Pages whose words are in memory together, to find the lines that they share: some 200 kB a page.
 _WINDOW = 100
 
@@ -57,7 +57,7 @@ def _open(data: bytes) -> PdfDocument:
     except PdfiumError as error:
         # The code may be that of an earlier file.
         if _NO_PAGES.search(data):
-            raise ParseError("no_text", f"The PDF has no page. {_EXPORT_AGAIN}") from error
+            raise ParseError("no_text", f"The PDF has no pages. {_EXPORT_AGAIN}") from error
         if error.err_code in _LOCKED and b"/Encrypt" in data:
             raise ParseError(
                 "encrypted", "The PDF is protected by a password. Save a copy without one."
@@ -73,7 +73,7 @@ def _read(
     if count > limits.max_pages:
         raise ParseError(
             "too_large",
-            f"The PDF has {count:,} pages, the limit is {limits.max_pages:,}. Split it.",
+            f"The PDF has {count:,} pages; {limits.max_pages:,} are allowed. Split it.",
         )
     reader = _PageReader(document, limits, page_texts)
     pages = list(reader.pages())
@@ -81,7 +81,7 @@ def _read(
     if not text.strip() and not reader.scans:
         if reader.unreadable:
             raise _broken_error(data, None)
-        raise ParseError("no_text", "The PDF has pages but nothing on them. Was it saved?")
+        raise ParseError("no_text", "The pages of the PDF are empty. Check that it was saved.")
     metadata = _metadata(document)
     if reader.unreadable:
         metadata["unreadable_pages"] = reader.unreadable
@@ -374,7 +374,7 @@ def _check_streams(data: bytes) -> None:
             if expanded:
                 raise ParseError(
                     "too_large",
-                    f"The PDF expands beyond reason: a content of it has more than"
+                    f"The PDF grows too large when it is unpacked: one part has more than"
                     f" {_MAX_CONTENT:,} bytes. {_EXPORT_AGAIN}",
                 )
         start = end
@@ -401,7 +401,7 @@ def _is_truncated(data: bytes) -> bool:
 def _broken_error(data: bytes, error: Exception | None) -> ParseError:
     if _is_truncated(data):
         return ParseError(
-            "truncated", "The PDF ends too early, a part is missing. Download or copy it again."
+            "truncated", "The PDF ends too early: a part is missing. Download or copy it again."
         )
     reason = f" ({str(error)[:200]})" if error else ""
     return ParseError("malformed", f"The PDF is damaged{reason}. {_EXPORT_AGAIN}")

@@ -53,8 +53,8 @@ def parse_picture(
     if texts and not any(text.strip() for text in texts.values()):
         raise ParseError(
             "no_text",
-            "No text could be read in the picture. If there is some, scan or photograph it larger"
-            " and sharper.",
+            "No text was recognized in the picture. If it has text, scan or photograph it at a"
+            " higher resolution.",
         )
     parts: list[str] = []
     pages: list[Page] = []

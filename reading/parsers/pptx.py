@@ -162,7 +162,7 @@ def parse_pptx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
             if number > limits.max_pages:
                 raise ParseError(
                     "too_large",
-                    f"The deck has more than {limits.max_pages:,} slides. Split it.",
+                    f"The presentation has more than {limits.max_pages:,} slides. Split it.",
                 )
             slide = Slide(package, part)
             if not is_true(slide.root.get("show")):
@@ -178,7 +178,7 @@ def parse_pptx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         if not has_text:
             raise ParseError(
                 "no_text",
-                "The slides have no text, perhaps they are pictures. Run OCR on them first.",
+                "The slides have no text, perhaps only pictures. Run OCR on them first.",
             )
         metadata = package.properties() | ({"hidden_slides": hidden} if hidden else {})
         return office_document(

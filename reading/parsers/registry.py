@@ -253,8 +253,8 @@ FORMATS: tuple[FileFormat, ...] = (
 _BY_MEDIA_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _SUPPORTED_FORMATS = (
-    "Supported are Office files (Word, PowerPoint, Excel, OpenDocument), RTF, PDF, pictures, EPUB, "
-    "HTML, Markdown, reStructuredText, CSV, JSON, mail, subtitles, ZIP archives, "
+    "Supported formats: Office files (Word, PowerPoint, Excel, OpenDocument), RTF, PDF, pictures, "
+    "EPUB, HTML, Markdown, reStructuredText, CSV, JSON, mail, subtitles, ZIP archives, "
     "source code, SQL and plain text."
 )
 
@@ -287,7 +287,7 @@ def parse(
     if len(data) > max_bytes:
         raise ParseError(
             "too_large",
-            f"The file has {len(data):,} bytes, the limit is {max_bytes:,}. "
+            f"The file has {len(data):,} bytes; {max_bytes:,} are allowed. "
             "Split it, or raise the limit.",
         )
     if not data or data.isspace():
@@ -299,8 +299,8 @@ def parse(
     if not is_binary and named and named.binary:
         raise ParseError(
             "wrong_type",
-            f"The file is named {_suffix(name)} but is {kind.label}. Download it again, or name "
-            "it rightly.",
+            f"The file is named {_suffix(name)} but is {kind.label}. Download it again, or "
+            "correct its name.",
         )
     if found and not kind.cure:
         limits = Limits(max_bytes=max_bytes, max_pages=max_pages)

@@ -144,8 +144,8 @@ class RtfReader:
                 if len(self._groups) > _MAX_DEPTH:
                     raise ParseError(
                         "malformed",
-                        f"More than {_MAX_DEPTH:,} groups are nested. Open the file in a word"
-                        " processor and save it as .docx.",
+                        f"Groups are nested more than {_MAX_DEPTH:,} levels deep. Open the file in"
+                        " a word processor and save it as .docx.",
                     )
                 is_first, is_starred = True, False
                 continue
@@ -175,8 +175,8 @@ class RtfReader:
             is_first = False
         raise ParseError(
             "truncated",
-            "The file ends in the middle: closing brackets are missing. Copy it again, or open it"
-            " in a word processor and save it anew.",
+            "The file ends too early: closing brackets are missing. Copy it again, or open it"
+            " in a word processor and save it again.",
         )
 
     def finish(self) -> MarkdownWriter:
@@ -422,7 +422,8 @@ def parse_rtf(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
     text, headings = reader.finish().finish()
     if not text.strip():
         raise ParseError(
-            "no_text", "The document has no text, perhaps only pictures. Check the right file."
+            "no_text",
+            "The document has no text, perhaps only pictures. Check that this is the right file.",
         )
     metadata: dict[str, Any] = dict(reader.properties)
     return office_document((text, headings), name=name, media_type=MEDIA_TYPE, metadata=metadata)

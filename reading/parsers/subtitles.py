@@ -58,10 +58,10 @@ def _parse(data: bytes, *, name: str, media_type: str, limits: Limits) -> Parsed
         if broken:
             raise ParseError(
                 "malformed",
-                f"No cue has times that can be read; the first that cannot is in line {broken[0]}."
+                f"The times of the cues cannot be read, the first in line {broken[0]}."
                 " Times look like 00:01:02.500 --> 00:01:05.000.",
             )
-        raise ParseError("no_text", "There is no cue with text. Check that the file was saved.")
+        raise ParseError("no_text", "The subtitles have no text. Check that the file was saved.")
     parts, pages, length = [], [], 0
     for start, paragraph in _paragraphs(cues):
         part = f"[{clock(int(start))}] {paragraph}"
@@ -115,7 +115,7 @@ def _cues(text: str, broken: list[int]) -> Iterator[Cue]:
         cues += _voices(said, start, end)
         if len(cues) > _MAX_CUES:
             raise ParseError(
-                "too_large", f"There are more than {_MAX_CUES:,} cues. Split the file."
+                "too_large", f"The subtitles have more than {_MAX_CUES:,} cues. Split them."
             )
     yield from sorted(cues, key=lambda cue: cue.start)
 

@@ -394,7 +394,7 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         if not is_filled:
             raise ParseError(
                 "no_text",
-                "The workbook has no filled cell. Check that the right file was saved.",
+                "The workbook has no filled cells. Check that the right file was saved.",
             )
         if reader.formulas_without_value:
             metadata["formulas_without_value"] = reader.formulas_without_value

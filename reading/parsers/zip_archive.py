@@ -30,7 +30,7 @@ def open_zip(data: bytes, limits: Limits) -> Iterator["ZipArchive"]:
         raise broken_zip_error(error, data) from error
     except RecursionError as error:
         raise ParseError(
-            "malformed", "Its parts are nested too deep to be read. Save the file as text."
+            "malformed", "Its parts are nested too deeply. Save the file as text."
         ) from error
 
 
@@ -51,7 +51,7 @@ class ZipArchive:
         size = len(data)
         infos = self._zip.infolist()
         if sum(info.compress_size for info in infos) > size:
-            raise _too_large_error("its parts lie one in another")
+            raise _too_large_error("its parts overlap")
         if sum(info.file_size for info in infos) > self._limits.max_unpacked_bytes:
             raise _too_large_error(
                 f"it unpacks to more than {self._limits.max_unpacked_bytes:,} bytes"
@@ -60,7 +60,7 @@ class ZipArchive:
             most = max(_UNCHECKED_BYTES, info.compress_size * self._limits.max_unpacked_ratio)
             if info.file_size > most:
                 raise _too_large_error(
-                    f"{info.filename[:100]} grows from {info.compress_size:,} to "
+                    f"its part {info.filename[:100]} grows from {info.compress_size:,} to "
                     f"{info.file_size:,} bytes"
                 )
 
@@ -82,7 +82,7 @@ class ZipArchive:
         info = self._members.get(name)
         if info is None:
             raise ParseError(
-                "malformed", f"Its part {name} is missing. Open the file and save it anew."
+                "malformed", f"Its part {name} is missing. Open the file and save it again."
             )
         return self.open_member(info, name)
 
@@ -96,7 +96,7 @@ class ZipArchive:
         if info.compress_type not in _SUPPORTED_COMPRESSION:
             raise ParseError(
                 "malformed",
-                f"Its part {name} is packed in a way that is not read. Save or pack it anew.",
+                f"Its part {name} uses an unsupported compression. Save the file again.",
             )
         try:
             return BoundedReader(self._zip.open(info), self)
@@ -147,16 +147,16 @@ def broken_zip_error(error: Exception, data: bytes | None = None) -> ParseError:
     """The error for a file that is damaged or, if `data` lacks the end record, truncated."""
     if data is not None and _END_RECORD not in data[-65_600:]:
         return ParseError(
-            "truncated", "The file ends too early, a part is missing. Download or copy it again."
+            "truncated", "The file ends too early: a part is missing. Download or copy it again."
         )
     reason = f" ({str(error)[:200]})" if str(error) else ""
     return ParseError(
-        "malformed", f"The file is damaged{reason}. Open it, save it anew and try again."
+        "malformed", f"The file is damaged{reason}. Open it, save it again and try again."
     )
 
 
 def _too_large_error(reason: str) -> ParseError:
     return ParseError(
         "too_large",
-        f"The file expands beyond reason: {reason}. If it is no ZIP bomb, split it.",
+        f"The file grows too large when it is unpacked: {reason}. Split it.",
     )

@@ -33,7 +33,7 @@ def parse_zip(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
     """The names of its files: they are documents themselves, if the archive is named so."""
     if PurePosixPath(name).suffix.lower() != ".zip":
         raise ParseError(
-            "wrong_type", "The file is a ZIP archive. Name it .zip, so that its files are read."
+            "wrong_type", "The file is a ZIP archive. Rename it to .zip to have its files read."
         )
     with open_zip(data, limits) as archive:
         paths = [path for path, _ in _files(archive)]
@@ -72,13 +72,13 @@ def unpack_zip(
                 try:
                     content = archive.open_member(info, path).read()
                 except (*ZIP_ERRORS, ParseError, RuntimeError, OSError) as error:
-                    problem = str(error)[:300] or "It is damaged. Pack it anew."
+                    problem = str(error)[:300] or "It is damaged. Pack it again."
                 window -= size
             elif number > first:
                 window = 0
             parts.append(ContainerPart(path, size, content, problem))
     if not parts:
-        raise ParseError("empty", "There is no file in the archive. Pack it anew.")
+        raise ParseError("empty", "The archive contains no files. Pack it again.")
     return UnpackedContainer(tuple(parts))
 
 
@@ -114,9 +114,9 @@ def _problem(info: zipfile.ZipInfo, limits: Limits) -> str:
     name = info.orig_filename.replace("\\", "/")
     mode = info.external_attr >> 16
     if name.startswith("/") or _DRIVE.match(name) or ".." in name.split("/"):
-        return "Its name leads out of the archive. Pack it anew with names below one folder."
+        return "Its name points outside the archive. Pack it again with names inside one folder."
     if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
-        return "It is a link or device, which are not followed. Pack the file itself."
+        return "It is a link or a device. Pack the file itself."
     if info.flag_bits & _IS_ENCRYPTED:
         return "It is protected by a password. Pack it without one."
     if info.file_size > limits.max_bytes:

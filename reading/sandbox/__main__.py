@@ -122,7 +122,8 @@ def _read_file(request: MessageHeader) -> bytes:
             return file.readall()
     except OSError as error:
         raise ParseError(
-            "unreadable", f"{request['name']} cannot be read: {error.strerror}. Is it still there?"
+            "unreadable",
+            f"{request['name']} cannot be read: {error.strerror}. Check that it still exists.",
         ) from error
 
 

@@ -87,7 +87,7 @@ def time_limit_error(name: str, seconds: float) -> ParseError:
     return ParseError(
         "too_slow",
         f"Reading {name} took longer than {seconds:g} seconds and was stopped. Split it or save it"
-        " anew, or raise RAGSITE_PARSER_SECONDS.",
+        " again, or raise RAGSITE_PARSER_SECONDS.",
     )
 
 
@@ -96,7 +96,7 @@ def memory_limit_error(name: str, memory_bytes: int) -> ParseError:
     return ParseError(
         "too_much_memory",
         f"Reading {name} needs more than {memory_bytes // 1024**2:,} MiB of memory. Split it or"
-        " save it anew, or raise RAGSITE_PARSER_MEMORY_BYTES.",
+        " save it again, or raise RAGSITE_PARSER_MEMORY_BYTES.",
     )
 
 
@@ -104,8 +104,8 @@ def crash_error(name: str, what: str) -> ParseError:
     """The error for a parser that failed unexpectedly."""
     return ParseError(
         "crashed",
-        f"The parser of {name} failed ({what}). Save it anew or in another format, and report it:"
-        " the log has more.",
+        f"The parser of {name} failed ({what}). Save it again or in another format, and report the"
+        " error: the log has more.",
     )
 
 
@@ -118,13 +118,13 @@ def exit_error(exit_code: int, name: str, seconds: float) -> ParseError:
             return ParseError(
                 "too_much_memory",
                 f"The process that read {name} was killed, probably because the machine has too"
-                " little memory. Split it, or try again when there is more.",
+                " little memory. Split it, or try again later.",
             )
         case signal.SIGABRT:
             return ParseError(
                 "too_much_memory",
-                f"The process that read {name} gave up, as libraries do that get no more memory."
-                " Split it or save it anew, or raise RAGSITE_PARSER_MEMORY_BYTES.",
+                f"The process that read {name} stopped, probably for lack of memory."
+                " Split it or save it again, or raise RAGSITE_PARSER_MEMORY_BYTES.",
             )
         case number if number in set(signal.Signals):
             return crash_error(name, signal.Signals(number).name)
@@ -135,6 +135,5 @@ def size_limit_error(name: str, max_bytes: int) -> ParseError:
     """The error for a file that is larger now than when it was checked."""
     return ParseError(
         "too_large",
-        f"{name} has more than the {max_bytes:,} bytes that are allowed. Split it, or raise"
-        " RAGSITE_MAX_UPLOAD_BYTES.",
+        f"{name} has more than {max_bytes:,} bytes. Split it, or raise RAGSITE_MAX_UPLOAD_BYTES.",
     )

@@ -101,7 +101,7 @@ def test_none_gives_one_span_with_its_heading_and_refuses_what_no_model_reads() 
     chunker = get_chunker("none", counter=minilm())
     document = plain(f" {TEXT}", Heading(1, 1, "one"))
     assert chunker.split(document) == [Span(1, len(document.text) - 1, 200, ("one",))]
-    with pytest.raises(ChunkerError, match=r"400 tokens .* Choose the chunker “recursive”"):
+    with pytest.raises(ChunkerError, match=r"400 tokens; .* Choose the chunker “recursive”"):
         chunker.split(plain(TEXT * 2))
 
 

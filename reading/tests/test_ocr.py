@@ -142,7 +142,7 @@ NOISE = picture_file(
     [
         (narrow_png(1, 1_000_000), "no_text", "1 × 1,000,000: too narrow"),
         (narrow_png(40_000, 40_000), "too_large", "40,000 × 40,000 pixels"),
-        (b"\x89PNG\r\n\x1a\n", "malformed", "begins like no picture"),
+        (b"\x89PNG\r\n\x1a\n", "malformed", "its format is unknown"),
         (b"\0\0\0\x18ftypheic" + bytes(40), "unsupported", "Save or export it as JPEG"),
     ],
     ids=["narrow", "bomb", "empty", "heic"],
@@ -174,7 +174,7 @@ def test_a_picture_becomes_the_text_that_was_read_and_nothing_that_a_camera_wrot
     document = parse(data, name="a.jpg", page_texts={"1": "Total 8,00"})
     assert (document.text, document.scans, document.metadata) == ("Total 8,00", (), {})
     assert document.media_type == "image/jpeg"
-    with pytest.raises(ParseError, match="No text could be read"):
+    with pytest.raises(ParseError, match="No text was recognized"):
         parse(data, name="a.jpg", page_texts={"1": " "})
 
 

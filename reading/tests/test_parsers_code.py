@@ -304,6 +304,6 @@ def test_headings_of_any_code_are_in_order_and_named(text: str, name: str) -> No
 
 
 def test_a_name_of_no_language_is_refused() -> None:
-    with pytest.raises(ParseError, match="no suffix of a programming language") as caught:
+    with pytest.raises(ParseError, match="not have the suffix of a programming language") as caught:
         parse_code(b"x = 1", name="a.unheard-of")
     assert caught.value.code == "unsupported"

@@ -134,7 +134,7 @@ def test_parts_of_parts_without_end_are_refused(depth: int) -> None:
         f'Content-Type: multipart/mixed; boundary="b{level}"\n\n--b{level}\n'
         for level in range(depth)
     )
-    with pytest.raises(ParseError, match="nested more than 30 deep"):
+    with pytest.raises(ParseError, match="nested more than 30 levels deep"):
         parse(f"From: a@example.com\n{head}".encode(), name="a.eml")
 
 
@@ -165,7 +165,7 @@ def test_what_is_no_mail_is_refused() -> None:
     assert caught.value.code == "malformed"
     with pytest.raises(ParseError, match=r"named \.msg"):
         parse(b"Just words.", name="a.msg")
-    with pytest.raises(ParseError, match="folder of mails"):
+    with pytest.raises(ParseError, match="mailbox of many mails"):
         parse(b"From a\nSubject: x\n\nx", name="a.mbox")
 
 

@@ -36,7 +36,7 @@ def test_a_mark_that_lies_is_named() -> None:
 
 @pytest.mark.parametrize("data", [bytes(range(256)) * 20, b"\x00" * 100, b"\x00\x01\x02 a\x05\x06"])
 def test_binary_is_no_text(data: bytes) -> None:
-    with pytest.raises(ParseError, match="not text") as caught:
+    with pytest.raises(ParseError, match="not look like text") as caught:
         decode_text(data)
     assert caught.value.code == "binary"
 

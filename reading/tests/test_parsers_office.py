@@ -100,7 +100,7 @@ def test_a_main_part_of_another_name_is_found_by_its_relation() -> None:
         (changed(DOCX, {"word/document.xml": None, "word/x.xml": "<x/>"}), "a.docx", "malformed",
          "main part is missing"),
         (changed(DOCX, {"word/document.xml": "<w:document"}), "a.docx", "malformed", "damaged"),
-        (changed(PPTX, {"ppt/slides/slide1.xml": b"\0\1"}), "a.pptx", "malformed", "save it anew"),
+        (changed(PPTX, {"ppt/slides/slide1.xml": b"\0\1"}), "a.pptx", "malformed", "save it again"),
         (changed(DOCX, {"word/styles.xml": "no xml"}), "a.docx", "malformed", "word/styles.xml"),
         (changed(XLSX, {"xl/workbook.xml": None, "xl/workbook.bin": b"x"}), "a.xlsb", "unsupported",
          "Save it as .xlsx"),

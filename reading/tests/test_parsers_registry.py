@@ -57,15 +57,15 @@ def test_the_media_type_is_found_by_content_then_by_name(
         (b"\xef\xbb\xbf", "a.txt", "empty", "no text"),
         (GZIP, "a.txt", "binary", "named .txt but is a gzip archive"),
         (GZIP, "a.md", "binary", "named .md but is a gzip archive"),
-        (GZIP, "a.gz", "unsupported", "a gzip archive. Supported are"),
+        (GZIP, "a.gz", "unsupported", "a gzip archive. Supported formats"),
         (docx(), "a.docx", "malformed", "main part is missing"),
-        (zipped({"a": "b"}), "a.bin", "wrong_type", "a ZIP archive. Name it .zip"),
+        (zipped({"a": "b"}), "a.bin", "wrong_type", "a ZIP archive. Rename it to .zip"),
         (b"PK\x03\x04 torn \x00\x00\x00", "a.docx", "truncated", "ends too early"),
         (b"\x00\x01\x02\x03\xfe\xfd\x00\x07" * 9, "a.bin", "binary", "not text"),
         (b"just text", "a.pdf", "wrong_type", "named .pdf but is a text file"),
         (HTML, "a.pdf", "wrong_type", "named .pdf but is an HTML page"),
         (GZIP, "a.pdf", "wrong_type", "named .pdf but is a gzip archive"),
-        (b"x" * 101, "a.txt", "too_large", "101 bytes, the limit is 100"),
+        (b"x" * 101, "a.txt", "too_large", "101 bytes; 100 are allowed"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_a_cure(

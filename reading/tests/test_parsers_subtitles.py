@@ -45,7 +45,7 @@ def test_words_that_are_said_again_later_are_kept() -> None:
 def test_lines_with_broken_times_are_named() -> None:
     text = "00:01.000 --> 00:02.000\nHello.\n\n00:xx --> 00:04.000\nlost\n"
     assert read(text).metadata["broken_lines"] == [4]
-    with pytest.raises(ParseError, match="cannot is in line 2") as caught:
+    with pytest.raises(ParseError, match="the first in line 2") as caught:
         read("1\n00:99:01,000 --> 00:00:02,000\nlost\n", "talk.srt")
     assert caught.value.code == "malformed"
     with pytest.raises(ParseError) as caught:

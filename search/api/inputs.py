@@ -11,6 +11,7 @@ from common.options import Options, option_fields
 from common.options.drf import OptionsSerializer
 from common.parsers import JSONParser
 from common.serializers import SlugsField
+from common.translation import format_number, gettext
 from search.export import EXPORT_FORMATS as EXPORTS
 from search.facets import MAX_LISTED_VALUES
 from search.filters.tree import MAX_CHARACTERS, MAX_PATH_CHARACTERS
@@ -87,9 +88,13 @@ class VectorField(serializers.Field[Any, Any, Any, Any]):
 
     def to_internal_value(self, data: Any) -> list[float]:
         if not isinstance(data, list) or not set(map(type, data)) <= {int, float}:
-            raise serializers.ValidationError("A vector is a list of numbers.")
+            raise serializers.ValidationError(gettext("A vector must be a list of numbers."))
         if len(data) > MAX_DIMENSIONS:
-            raise serializers.ValidationError(f"A vector may have {MAX_DIMENSIONS:,} numbers.")
+            raise serializers.ValidationError(
+                gettext("A vector may have at most {limit} numbers.").format(
+                    limit=format_number(MAX_DIMENSIONS)
+                )
+            )
         return data
 
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from django.db.models import QuerySet
 from django.urls import path
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
@@ -486,7 +487,7 @@ class StoreItemView(StoreView):
 
 
 def _no_item() -> NotFound:
-    return NotFound("There is no item with this id, or you may not see it.")
+    return NotFound(gettext("There is no item with this id, or you may not see it."))
 
 
 @extend_schema(tags=["store"])

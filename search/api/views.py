@@ -8,6 +8,7 @@ from typing import Any
 from django import urls
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
+from django.utils.translation import gettext
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiResponse,
@@ -201,7 +202,11 @@ class SimilarView(WorkspaceView):
             rows = rows.filter(workspace=self.workspace)
         row = rows.select_related("workspace").first()
         if row is None:
-            raise NotFound(f"There is no {self.model._meta.verbose_name} {pk}.")
+            raise NotFound(
+                gettext("There is no {model} {pk}.").format(
+                    model=self.model._meta.verbose_name, pk=str(pk)
+                )
+            )
         scope = request_scope(request.user, row.workspace, self.parameters)
         found = self.find(row, scope=scope, k=self.parameters["k"])
         context = {"request": self.request}

@@ -208,7 +208,7 @@ class ArchivedSet:
             results[query.id] = search_memory(
                 scope=self.scopes[user],
                 query=query.text,
-                max_results=DEPTH,
+                k=DEPTH,
                 threshold=0.0,
                 recency=recency,
                 now=self._ends[user],

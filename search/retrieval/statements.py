@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from django.conf import settings
+from django.utils.translation import gettext
 from numpy.typing import NDArray
 
 from common.bm25 import Ids
@@ -395,15 +396,19 @@ def _check_vector(vector: NDArray[np.float32], facts: ScopeFacts) -> None:
     if len(facts.spaces) > 1:
         names = ", ".join(space.name for space in facts.spaces)
         raise InvalidInput(
-            f"These collections hold vectors of several models ({names}), and a vector is of one:"
-            " search collections of one model.",
+            gettext(
+                "These collections use different models ({names}), but a vector belongs"
+                " to one. Search collections that use the same model."
+            ).format(names=names),
             field="vector",
         )
     for space in facts.spaces:
         if len(vector) != space.dimensions:
             raise InvalidInput(
-                f"The vector has the wrong length for space {space.name}:"
-                f" expected {space.dimensions}, got {len(vector)}.",
+                gettext(
+                    "The vector has {count} dimensions; those of {model} have"
+                    " {dimensions}. Use vectors of this model."
+                ).format(count=len(vector), model=space.name, dimensions=space.dimensions),
                 field="vector",
             )
 

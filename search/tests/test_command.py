@@ -69,7 +69,7 @@ def test_a_glob_chooses_files(folder: Path, capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("glob", "said"), [("*.pdf", "matches the glob “*.pdf”"), ("**/*", "There is no file below")]
+    ("glob", "said"), [("*.pdf", "matches the glob “*.pdf”"), ("**/*", "contains no file")]
 )
 def test_a_folder_without_such_a_file_fails_and_makes_no_collection(
     tmp_path: Path, glob: str, said: str

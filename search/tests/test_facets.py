@@ -153,7 +153,7 @@ def test_what_others_may_not_see_is_not_counted_for_them(
 
 @pytest.mark.parametrize("name", ["title", "page", "created"])
 def test_a_field_that_is_no_facet_is_refused(collection: Collection, name: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot be counted"):
+    with pytest.raises(InvalidInput, match="is not a facet"):
         find(collection, facets=[name])
 
 

@@ -161,7 +161,7 @@ def test_faults_are_told_by_place_and_id_and_nothing_is_stored(client: APIClient
     told = faults(client.post(ITEMS, {"items": batch}))
     assert set(told) == {"items.1.vector", "items.2.text", "items.3.vector"}
     assert "“short”" in told["items.1.vector"]
-    assert "expected 384, got 2" in told["items.1.vector"]
+    assert "has 2 dimensions; those of hashing-384" in told["items.1.vector"]
     assert "zeros" in told["items.3.vector"]
     assert not Document.objects.exists()
     assert set(faults(client.put(item_url("a"), {"vector": [1]}))) == {"vector"}

@@ -341,7 +341,7 @@ def test_meaning_without_a_model_says_so_and_offers_words(
     answer = client.get("/", {"q": "nausea", "mode": "vector"})
 
     assert answer.status_code == 503
-    assert "words still does" in answer.text
+    assert "words still works" in answer.text
     assert link(lxml_html.document_fromstring(answer.text), "Words")["mode"] == ["lexical"]
 
 

@@ -22,7 +22,7 @@ class AccessRuleSerializer(StrictSerializer):
         child=serializers.CharField(max_length=80),
         allow_null=True,
         max_length=100,
-        help_text="Members as `user:7`, groups as `group:3`, you among them. Null: everybody.",
+        help_text="Members as `user:7`, groups as `group:3`, including you. Null: everybody.",
     )
 
 
@@ -55,10 +55,10 @@ class SourceSerializer(ReadOnlyModelSerializer[DataSource]):
     options = _Options(
         child=serializers.CharField(),
         allow_null=True,
-        help_text="Of its kind, without secrets. Null unless you may change it.",
+        help_text="Options of its kind, without secrets. Null unless you may change it.",
     )
-    has_secrets = serializers.SerializerMethodField(help_text="Whether a password is kept.")
-    has_webhook = serializers.SerializerMethodField(help_text="Whether signed calls are taken.")
+    has_secrets = serializers.SerializerMethodField(help_text="Whether a password is stored.")
+    has_webhook = serializers.SerializerMethodField(help_text="Whether signed calls are accepted.")
     access = _Access(
         child=serializers.CharField(),
         allow_null=True,
@@ -67,15 +67,15 @@ class SourceSerializer(ReadOnlyModelSerializer[DataSource]):
     access_rules = _Access(
         child=AccessRuleSerializer(),
         allow_null=True,
-        help_text="The first whose glob fits a file goes before `access`. Null unless you may"
-        " change it.",
+        help_text="The first entry whose glob matches a file takes precedence over"
+        " `access`. Null unless you may change it.",
     )
     state = serializers.ChoiceField(
-        choices=DataSource.State.choices, help_text="`dead`: stopped until somebody looks at it."
+        choices=DataSource.State.choices, help_text="`dead`: stopped until somebody intervenes."
     )
     problem = serializers.ChoiceField(
         choices=[("", ""), *DataSource.Problem.choices],
-        help_text="What people were told of; empty where all is well.",
+        help_text="The problem that people were notified about; empty if there is none.",
     )
     item_count = serializers.IntegerField(help_text="Files that it has listed.")
     failed_count = serializers.IntegerField(help_text="Files that could not be fetched.")
@@ -132,7 +132,7 @@ class SourceRunSerializer(ReadOnlyModelSerializer[DataSourceRun]):
     user = serializers.CharField(
         source="user.username", default=None, allow_null=True, help_text="Who started it."
     )
-    is_finished = serializers.BooleanField(help_text="Whether nothing more will happen.")
+    is_finished = serializers.BooleanField(help_text="Whether the run has ended.")
 
     class Meta:
         model = DataSourceRun
@@ -174,7 +174,7 @@ class FoundItemSerializer(serializers.Serializer[Any]):
     """A file at a place that is tried."""
 
     name = serializers.CharField(help_text="Its path.")
-    size = serializers.IntegerField(allow_null=True, help_text="Bytes, where the place says.")
+    size = serializers.IntegerField(allow_null=True, help_text="Bytes, if the source tells.")
     modified_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -198,13 +198,13 @@ class PreviewSerializer(serializers.Serializer[Any]):
     new_count = serializers.IntegerField()
     changed_count = serializers.IntegerField()
     unchanged_count = serializers.IntegerField()
-    gone_count = serializers.IntegerField(help_text="Of which the source is asked once more.")
+    gone_count = serializers.IntegerField(help_text="The source is checked once more for each.")
     new = _names("To be fetched.")
     changed = _names("To be fetched again.")
     gone = _names("To be deleted, where `delete_missing` is set.")
     would_stop = serializers.CharField(
-        help_text="Why it would stop and change nothing; empty where it would not. If that is"
-        " meant, start a run with `may_delete_any`."
+        help_text="Why it would stop and change nothing; empty if it would not. If this is"
+        " intended, start a run with `allow_deletions`."
     )
 
 
@@ -216,8 +216,8 @@ class OptionSerializer(serializers.Serializer[Any]):
     title = serializers.CharField()
     description = serializers.CharField(help_text="May be empty.")
     is_required = serializers.BooleanField()
-    is_secret = serializers.BooleanField(help_text="Kept encrypted, and never in an answer.")
-    default = serializers.CharField(help_text="Empty where there is none.")
+    is_secret = serializers.BooleanField(help_text="Stored encrypted, and never returned.")
+    default = serializers.CharField(help_text="Empty if there is none.")
 
 
 @extend_schema_serializer(component_name="SourceKind")
@@ -242,7 +242,7 @@ class WebhookSerializer(serializers.Serializer[Any]):
     """Where signed calls start a run, and what they are signed with."""
 
     address = serializers.CharField(help_text="Where to POST to.")
-    secret = serializers.CharField(help_text="`whsec_…`. It is shown this once.")
+    secret = serializers.CharField(help_text="`whsec_…`. It is shown only once.")
 
 
 # --- inputs --------------------------------------------------------------------------------------
@@ -265,14 +265,15 @@ class SourceDeletion(WorkspaceParameters):
     """What becomes of the documents of a source that is deleted."""
 
     documents = serializers.ChoiceField(
-        choices=["keep", "delete"], default="keep", help_text="`delete` deletes them, too."
+        choices=["keep", "delete"], default="keep", help_text="`delete` deletes them too."
     )
 
 
 def _options_field(**more: Any) -> serializers.DictField:
     return serializers.DictField(
         child=serializers.CharField(allow_blank=True, max_length=MAX_OPTION_CHARACTERS),
-        help_text="Of its kind, with secrets such as `password`; `/sources/kinds/` lists them.",
+        help_text="Options of its kind, including secrets such as `password`;"
+        " `/sources/kinds/` lists them.",
         **more,
     )
 
@@ -294,27 +295,29 @@ class SourceFields(StrictSerializer):
         required=False, allow_blank=True, max_length=100, help_text=SCHEDULE_HELP
     )
     delete_missing = serializers.BooleanField(
-        required=False, help_text="Delete documents whose file is gone there. Default: true."
+        required=False,
+        help_text="Delete documents whose file is gone at the source. Default: true.",
     )
     max_deletions = serializers.IntegerField(
         required=False,
         min_value=0,
         max_value=100,
-        help_text="Percent of its documents that one run may delete unasked. Default: 50.",
+        help_text="Percent of its documents that one run may delete without confirmation."
+        " Default: 50.",
     )
     access = serializers.ListField(
         child=serializers.CharField(max_length=80),
         required=False,
         allow_null=True,
         max_length=100,
-        help_text="Who may see its documents: members as `user:7`, groups as `group:3`, you among"
-        " them. Null: everybody in the workspace.",
+        help_text="Who may see its documents: members as `user:7`, groups as `group:3`,"
+        " including you. Null: everybody in the workspace.",
     )
     access_rules = AccessRuleSerializer(
         many=True,
         required=False,
         max_length=100,  # type: ignore[call-arg]  # which the stubs do not know
-        help_text="The first whose glob fits a file goes before `access`.",
+        help_text="The first entry whose glob matches a file takes precedence over `access`.",
     )
 
 
@@ -326,10 +329,14 @@ class NewSourceInput(SourceFields, PlaceInput):
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
 
 
-@extend_schema_serializer(component_name="NewSourceRun")
+@extend_schema_serializer(component_name="NewSourceRun", deprecate_fields=["may_delete_any"])
 class StartInput(StrictSerializer):
     """How a run is started."""
 
-    may_delete_any = serializers.BooleanField(
-        default=False, help_text="Delete however many files are gone."
+    allow_deletions = serializers.BooleanField(
+        default=False, help_text="Delete documents however many files are gone."
     )
+    may_delete_any = serializers.BooleanField(
+        required=False, help_text="Former name of `allow_deletions`."
+    )
+    former_names = {"may_delete_any": "allow_deletions"}

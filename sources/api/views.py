@@ -100,9 +100,9 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return self.page(rows)
 
     @extend_schema(
-        summary="Make a source",
-        description="It is tried first, and not kept where it cannot be read: 424. With a schedule"
-        " the workers begin with it within a minute.",
+        summary="Create a source",
+        description="It is tested first, and not saved if it cannot be read: 424. With a"
+        " schedule the workers start reading it within a minute.",
         request=api_serializers.NewSourceInput,
         responses={201: SourceSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
         examples=[examples.NEW_SOURCE],
@@ -122,8 +122,8 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Change a source",
-        description="Secrets that `options` does not name stay. A source that had stopped is read"
-        " by its schedule again.",
+        description="Secrets that `options` does not contain stay. A source that had stopped"
+        " is read by its schedule again.",
         request=api_serializers.SourceFields,
         responses={200: SourceSerializer, 409: ErrorSerializer},
         examples=[examples.RESCHEDULE],
@@ -136,8 +136,8 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Delete a source",
-        description="Its secrets are forgotten; its documents stay, unless `documents=delete`. At"
-        " the place itself nothing changes.",
+        description="Its secrets are deleted; its documents stay, unless `documents=delete`."
+        " Nothing changes at the source.",
     )
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
         with_documents = self.parameters["documents"] == "delete"
@@ -176,7 +176,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return Response(KindSerializer(found, many=True).data)
 
     @extend_schema(
-        summary="Try a place without keeping it",
+        summary="Test a source without saving it",
         request=api_serializers.PlaceInput,
         responses={200: TrialSerializer, 424: ErrorSerializer},
         examples=[examples.PLACE],
@@ -192,12 +192,12 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return Response(TrialSerializer({"items": found}).data)
 
     @extend_schema(
-        summary="Say what a run would do, and do nothing",
+        summary="Report what a run would do, and change nothing",
         request=None,
         responses={200: PreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
     )
-    @action(detail=True, methods=["post"])
-    def preview(self, *args: Any, **kwargs: Any) -> Response:
+    @action(detail=True, methods=["post"], url_path="dry-run", url_name="dry-run")
+    def dry_run(self, *args: Any, **kwargs: Any) -> Response:
         source = self.editable_object()
         with errors_of_places():
             comparison, gone, would_stop = services.preview(source)
@@ -215,6 +215,16 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         }
         return Response(PreviewSerializer(found).data)
 
+    @extend_schema(
+        summary="Former address of `dry-run`",
+        request=None,
+        responses={200: PreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
+        deprecated=True,
+    )
+    @action(detail=True, methods=["post"])
+    def preview(self, *args: Any, **kwargs: Any) -> Response:
+        return self.dry_run(*args, **kwargs)
+
     # --- runs ------------------------------------------------------------------------------------
 
     @extend_schema(
@@ -226,7 +236,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Start a run",
-        description="409 while one is going on.",
+        description="409 while another run is in progress.",
         request=api_serializers.StartInput,
         responses={202: SourceRunSerializer, 409: ErrorSerializer},
         examples=[examples.START],
@@ -241,8 +251,8 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Cancel a source's run",
-        description="It ends within seconds; what it has fetched stays. The same answer where none"
-        " is going on.",
+        description="It ends within seconds; fetched documents stay. The answer is the same"
+        " if no run is in progress.",
         request=None,
     )
     @action(detail=True, methods=["post"])
@@ -267,7 +277,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Fetch a source's failed files again",
-        description="By a run that is started. 409 while one is going on.",
+        description="Starts a run. 409 while another run is in progress.",
         request=None,
         responses={202: SourceRetrySerializer, 409: ErrorSerializer},
     )
@@ -284,9 +294,9 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     # Not `idempotent`: a stored answer would keep the secret.
     @extend_schema(
-        summary="Make the secret of a source's webhook",
-        description="Calls that are signed with it start a run: by Standard Webhooks, by GitHub, or"
-        " with GitLab's token. A former secret opens nothing more.",
+        summary="Create the secret of a source's webhook",
+        description="Calls that are signed with it start a run: by Standard Webhooks, by"
+        " GitHub, or with GitLab's token. An older secret no longer works.",
         request=None,
         responses={201: WebhookSerializer},
     )
@@ -298,7 +308,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         shown = WebhookSerializer({"address": address, "secret": secret}).data
         return Response(shown, status=201, headers={"Cache-Control": "no-store"})
 
-    @extend_schema(summary="Take calls of a source's webhook no more")
+    @extend_schema(summary="Turn off a source's webhook")
     @webhook.mapping.delete
     def remove_webhook(self, *args: Any, **kwargs: Any) -> Response:
         services.remove_webhook(source=self.editable_object())

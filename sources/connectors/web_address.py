@@ -9,6 +9,7 @@ import httpx2
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
+from common.stored_messages import translated_message
 from documents.ingestion.sources import matches_glob, storable_name
 from documents.ingestion.web_pages import GENERIC_MEDIA_TYPES, SUFFIX_BY_MEDIA_TYPE
 from reading.web_fetch import FetchError, checked_url
@@ -55,7 +56,9 @@ def _web_address(text: str) -> str:
     try:
         return str(checked_url(text if "://" in text else f"https://{text}"))
     except FetchError as error:
-        raise PydanticCustomError("address", "{reason}", {"reason": str(error)}) from error
+        raise PydanticCustomError(
+            "address", "{reason}", {"reason": translated_message(str(error))}
+        ) from error
 
 
 #: An option: an address that begins with http:// or https://; without, the latter is meant.

@@ -69,7 +69,8 @@ def test_a_source_is_tried_made_read_changed_and_deleted(client: APIClient, fold
     one = made.headers["Location"]
     source = DataSource.objects.get()
 
-    preview = client.post(f"{one}preview/").json()
+    preview = client.post(f"{one}dry-run/").json()
+    assert client.post(f"{one}preview/").json() == preview
     assert (preview["new_count"], preview["new"], preview["would_stop"]) == (1, ["rail.md"], "")
     started = client.post(f"{one}runs/")
     assert started.status_code == 202
@@ -99,14 +100,14 @@ def test_a_run_that_would_stop_is_allowed_and_one_is_cancelled(
     (folder / "rail.md").unlink()
     assert (
         "The source lists no files, but"
-        in client.post(f"{V1}{source.pk}/preview/").json()["would_stop"]
+        in client.post(f"{V1}{source.pk}/dry-run/").json()["would_stop"]
     )
     client.post(f"{V1}{source.pk}/runs/")
     runs.work_on(source.pk)
     answer = client.get(f"{V1}{source.pk}/").json()
     assert (answer["state"], answer["problem"]) == ("dead", "stopped")
     assert len(client.get(V1, {"problem": "stopped"}).json()["results"]) == 1
-    client.post(f"{V1}{source.pk}/runs/", {"may_delete_any": True})
+    client.post(f"{V1}{source.pk}/runs/", {"allow_deletions": True})
     cancelled = client.post(f"{V1}{source.pk}/cancel/")
     assert cancelled.status_code == 200
     assert cancelled.json() == client.post(f"{V1}{source.pk}/cancel/").json()

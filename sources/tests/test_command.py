@@ -38,7 +38,9 @@ def folder(tmp_path: Path) -> Path:
 
 def test_every_action_of_a_source(folder: Path) -> None:
     assert sources("runs", "Team") == "It has not run yet.\n"
-    assert "new: rail.md" in sources("try", "Team")
+    assert "new: rail.md" in sources("run", "Team", "--dry-run")
+    call_command("sources", "try", "Team", stdout=StringIO(), stderr=(warned := StringIO()))
+    assert "`sources run --dry-run` now" in warned.getvalue()
     assert "1 listed, 1 new, 1 fetched" in sources("run", "Team")
     (run,) = data("runs", "Team")
     assert (run["cause"], run["state"], run["new"]) == ("person", "succeeded", 1)

@@ -219,7 +219,7 @@ def test_a_server_inside_the_network_is_not_asked_unless_allowed(
     place: MailPlace, settings: Any
 ) -> None:
     settings.SOURCE_NETWORKS = []
-    with pytest.raises(SourceError, match="not of the public internet") as told:
+    with pytest.raises(SourceError, match="outside the public internet") as told:
         names(connector(place))
     assert told.value.is_permanent
 

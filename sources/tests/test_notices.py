@@ -202,7 +202,7 @@ def test_a_run_that_would_delete_too_much_is_told_at_once_and_only_people_end_it
     services.update_source(source=source, schedule="20")
     source.refresh_from_db()
     assert source.problem == Problem.STOPPED  # until it was read well
-    assert read(source, may_delete_any=True) == "succeeded"
+    assert read(source, allow_deletions=True) == "succeeded"
     assert source.problem == ""
     # Who was not told of the problem hears nothing of its end.
     assert tasks.send_notices() == 0

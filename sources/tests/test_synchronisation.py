@@ -147,7 +147,7 @@ def test_a_source_that_is_away_or_empty_deletes_nothing(
     assert (run.state, source.state) == (State.STOPPED, DataSource.State.DEAD)
     assert "The source lists no files, but" in run.error
     assert len(texts(collection)) == 3
-    assert counts(read(source, may_delete_any=True)) == {"deleted": 3}
+    assert counts(read(source, allow_deletions=True)) == {"deleted": 3}
     assert texts(collection) == {}
 
 
@@ -333,7 +333,7 @@ def test_a_server_inside_the_network_is_not_asked_unless_allowed(
 ) -> None:
     with opened(WebDavPlace, tmp_path / "place") as place:
         run = read(made(collection, place))
-    assert "not of the public internet" in run.error
+    assert "outside the public internet" in run.error
 
 
 def test_a_repository_is_not_fetched_from_where_its_server_redirects_to(settings: Any) -> None:
@@ -404,7 +404,7 @@ def test_random_changes_and_faults_lose_nothing_and_delete_nothing_that_is_there
                     kept.discard(name)
         fault = choose.choice(["", "killed", "away", "half", "shortened"])
         with suppress(KeyboardInterrupt, Conflict):
-            services.start_run(source=source, enqueue=False, may_delete_any=True)
+            services.start_run(source=source, enqueue=False, allow_deletions=True)
             runs.work_on(source.pk, seconds=choose.choice([0.0, None]))
         process_documents()
         assert kept & set(files) <= set(texts(collection))
@@ -415,6 +415,6 @@ def test_random_changes_and_faults_lose_nothing_and_delete_nothing_that_is_there
     while (run := runs.work_on(source.pk, seconds=None)) and not run.is_finished:
         pass
     source.items.update(failures=0)
-    read(source, may_delete_any=True)
+    read(source, allow_deletions=True)
     assert texts(collection) == files
     assert validate().findings == ()

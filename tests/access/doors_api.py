@@ -152,7 +152,9 @@ SOURCES = [
         ("DELETE", f"{SOURCE}/webhook/"),
     ),
     # The place of the one here is nowhere.
-    *_doors(EDITOR, "write", ("POST", f"{SOURCE}/preview/"), fine=(424,)),
+    *_doors(
+        EDITOR, "write", ("POST", f"{SOURCE}/dry-run/"), ("POST", f"{SOURCE}/preview/"), fine=(424,)
+    ),
 ]
 READING_GRAPH = _doors(
     MEMBER,
@@ -202,8 +204,8 @@ REMEMBERING = [
     *_doors(
         MEMBER,
         "memory",
-        ("GET", f"{MEMORY}/search/?query=town"),
-        ("POST", f"{MEMORY}/search/", {"query": "town"}),
+        ("GET", f"{MEMORY}/search/?q=town"),
+        ("POST", f"{MEMORY}/search/", {"q": "town"}),
         ("GET", f"{MEMORY}/contexts/"),
         ("POST", f"{MEMORY}/contexts/", {"user_message": "I moved."}),
         ("POST", f"{MEMORY}/contexts/clear/", {"question": "Where is it?"}),

@@ -1,6 +1,6 @@
 """`manage.py sync DIRECTORY --collection C`: a collection made to agree with a directory."""
 
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -50,11 +50,14 @@ class Command(ServiceCommand):
             "--allow-empty", action="store_true", help="the directory is meant to hold no file"
         )
         parser.add_argument(
-            "--force", "--yes", action="store_true", help="delete even more than half of them"
+            "--allow-deletions", action="store_true", help="delete even more than half of them"
         )
+        parser.add_argument("--force", "--yes", action="store_true", help=SUPPRESS)
 
     def run(self, options: Options) -> CommandOutput:
         started = perf_counter()
+        if options["force"]:
+            self.stderr.write("--force is called --allow-deletions now.")
         if options["dry_run"]:
             collection = existing_collection(options)
         else:
@@ -97,7 +100,7 @@ class Command(ServiceCommand):
                     dry_run=options["dry_run"],
                     queue=options["queue"],
                     allow_empty=options["allow_empty"],
-                    force=options["force"],
+                    allow_deletions=options["allow_deletions"] or options["force"],
                     on_progress=interrupt.wrap_progress(bar.show_run),
                 )
         except SyncRefused as error:
@@ -110,7 +113,7 @@ class Command(ServiceCommand):
 
 def permission_line(refused: SyncRefused) -> str:
     """How to allow what was refused."""
-    return f"If that is meant: --{refused.option.replace('_', '-')}."
+    return f"If this is intended: --{refused.option.replace('_', '-')}."
 
 
 def sync_lines(result: SyncResult, report: dict[str, Any], options: Options) -> list[str]:

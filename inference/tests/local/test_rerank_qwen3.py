@@ -132,7 +132,7 @@ def test_no_texts_have_no_scores_and_load_nothing(folder):
 
 
 def test_an_empty_text_is_refused_by_its_index(reranker):
-    with pytest.raises(EmptyText, match="text 1"):
+    with pytest.raises(EmptyText, match="Text 1"):
         reranker.score(QUERY, ["fine", " "])
 
 

@@ -115,7 +115,7 @@ def test_no_texts_give_no_vectors(minilm):
 
 @pytest.mark.parametrize("blank", ["", " \n", "\u200b"])
 def test_a_text_with_nothing_in_it_is_refused_by_its_index(minilm, blank):
-    with pytest.raises(EmptyText, match="text 1"):
+    with pytest.raises(EmptyText, match="Text 1"):
         minilm.embed_documents(["fine", blank])
 
 

@@ -75,9 +75,9 @@ class Command(ServiceCommand):
 
 
 def _add_search(parser: ArgumentParser) -> None:
-    parser.add_argument("query")
-    parser.add_argument("-k", type=int, default=5, dest="max_results", help="hits, at most")
-    add_options(parser, MemoryQuery, skip={"query", "max_results"})
+    parser.add_argument("q", metavar="query")
+    parser.add_argument("-k", type=int, default=5, help="hits, at most")
+    add_options(parser, MemoryQuery, skip={"q", "k"})
 
 
 def _add_forget(parser: ArgumentParser) -> None:

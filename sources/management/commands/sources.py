@@ -1,6 +1,7 @@
 """`manage.py sources`: places outside that keep collections up to date."""
 
 from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -59,7 +60,7 @@ class Command(ServiceCommand):
         for name, act, meaning in (
             ("show", show_source, "its state, its newest runs, and what could not be fetched"),
             ("change", change_source, "set what is given; secrets that are not given stay"),
-            ("try", try_source, "say what a run would do, and do nothing"),
+            ("try", try_source, "former name of run --dry-run"),
             ("run", self._run, "run it now, in this process"),
             ("cancel", cancel_source, "end the run that is going on"),
             ("runs", list_runs, "its runs, newest first"),
@@ -83,6 +84,9 @@ class Command(ServiceCommand):
                 made.add_argument("--off", action="store_true", help="take calls no more")
             if name == "run":
                 made.add_argument(
+                    "--dry-run", action="store_true", help="only report what it would do"
+                )
+                made.add_argument(
                     "--allow-deletions",
                     action="store_true",
                     help="delete however many files are gone",
@@ -94,8 +98,10 @@ class Command(ServiceCommand):
 
     def _run(self, options: Options) -> CommandOutput:
         source = _source(options)
+        if options["dry_run"]:
+            return report_changes(source)
         run: DataSourceRun | None = services.start_run(
-            source=source, may_delete_any=options["allow_deletions"], enqueue=False
+            source=source, allow_deletions=options["allow_deletions"], enqueue=False
         )
         with ProgressBar("files", quiet=options["json"]) as bar:
 
@@ -196,7 +202,12 @@ def show_source(options: Options) -> CommandOutput:
 
 
 def try_source(options: Options) -> CommandOutput:
-    source = _source(options)
+    output = report_changes(_source(options))
+    return replace(output, warnings=("`sources try` is called `sources run --dry-run` now.",))
+
+
+def report_changes(source: DataSource) -> CommandOutput:
+    """What a run would do."""
     try:
         comparison, gone, why = services.preview(source, is_patient=True)
     except SourceError as error:
