@@ -5,28 +5,25 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
-import pytest
 from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.models import Membership, Role
 from documents.ingestion import pipeline
 from documents.models import Document
-from documents.tests.factories import MembershipFactory
 
 
-def client_of(member: Any) -> APIClient:
-    """A client of the API, logged in as `member.user`."""
+def client_of(who: Any) -> APIClient:
+    """A client of the API, logged in as a user or as the user of a membership or context."""
     client = APIClient()
-    client.force_login(member.user)
+    client.force_login(getattr(who, "user", who))
     return client
 
 
-def logged_in(member: Any) -> Client:
-    """A client of the pages, logged in as `member.user`."""
+def logged_in(who: Any) -> Client:
+    """A client of the pages, logged in as a user or as the user of a membership or context."""
     client = Client()
-    client.force_login(member.user)
+    client.force_login(getattr(who, "user", who))
     return client
 
 
@@ -49,24 +46,3 @@ def at_once(*works: Callable[[], object]) -> list[object]:
 
     with ThreadPoolExecutor(len(works)) as threads:
         return list(threads.map(run, works))
-
-
-# Fixtures of the tests of pages: a conftest imports them.
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    """Alice's."""
-    return logged_in(alice)
-
-
-@pytest.fixture
-def bob(alice: Membership) -> Client:
-    """A viewer's."""
-    return logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-
-
-@pytest.fixture
-def charlie() -> Client:
-    """That of the owner of another workspace."""
-    return logged_in(MembershipFactory())

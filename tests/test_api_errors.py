@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 
 from common.parsers import MAX_JSON_BYTES
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
@@ -27,9 +28,7 @@ LEARN = f"{MEMORY}conversations/"
 def client() -> APIClient:
     member = MembershipFactory()
     CollectionFactory(workspace=member.workspace, slug="notes")
-    client = APIClient()
-    client.force_login(member.user)
-    return client
+    return client_of(member)
 
 
 def post(client: Client, url: str, body: bytes, content_type: str = "application/json") -> Any:

@@ -9,11 +9,7 @@ from django.db import connection
 from playwright.sync_api import Browser, Locator, Page, Response, expect
 
 from accounts.models import Membership
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.models import Edge, Node
 from graph.querysets import Origin
 from graph.tests.factories import make_edge, make_extracted, make_node

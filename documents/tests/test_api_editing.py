@@ -79,15 +79,6 @@ def test_a_passage_is_read_changed_and_given_back(alice: Membership, note: Docum
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
 
 
-@pytest.mark.parametrize("body", [{"text": ""}, {"text": 7}, {"text": "a", "more": 1}])
-def test_a_passage_is_given_a_text_and_nothing_else(
-    alice: Membership, note: Document, body: Any
-) -> None:
-    answer = patch(logged_in(alice), address_of(note), body)
-    assert (answer.status_code, answer.json()["type"]) == (400, "validation_error")
-    assert Chunk.objects.get(document=note).text == NOTE.decode()
-
-
 def test_title_metadata_and_access_are_set(alice: Membership, note: Document) -> None:
     client = logged_in(alice)
     body = {"title": "Moving", "metadata": {"year": 2026}, "access": [f"user:{alice.user.pk}"]}

@@ -8,7 +8,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
 
-from common.errors import Conflict, Forbidden
+from common.errors import Conflict
 from documents import services
 from documents.ingestion import jobs, loader, pipeline
 from documents.ingestion.sources import Source, text_source
@@ -176,16 +176,6 @@ def test_a_run_that_has_ended_cannot_be_cancelled(collection: Collection) -> Non
     with pytest.raises(Conflict, match="has ended already: succeeded"):
         cancel(IngestionRun.objects.get(pk=run.pk))
     assert IngestionRun.objects.get().state == "succeeded"
-
-
-def test_a_viewer_may_neither_cancel_nor_retry(collection: Collection) -> None:
-    bob = MembershipFactory(workspace=collection.workspace, role="viewer").user
-    run = upload(collection, note="A text.")
-    with pytest.raises(Forbidden):
-        cancel_run(run=run, user=bob)
-    with pytest.raises(Forbidden):
-        retry_failed(run=run, user=bob)
-    assert IngestionRun.objects.get().state == "running"
 
 
 def test_a_run_whose_canceller_died_is_cancelled_by_recovery(

@@ -21,15 +21,7 @@ from documents.ingestion.items import Item
 from documents.ingestion.preparation import prepare_for, recipe_for
 from documents.ingestion.registration import register_documents
 from documents.ingestion.sources import text_source
-from documents.models import (
-    Chunk,
-    ChunkEdit,
-    Collection,
-    Document,
-    IngestionRun,
-    Lexeme,
-    Posting,
-)
+from documents.models import Chunk, ChunkEdit, Collection, Document, IngestionRun, Lexeme, Posting
 from documents.services import document_text, edit_chunk, ingest_inline, undo_edit
 from documents.services.chunk_edits import StaleText
 from documents.tests.factories import CollectionFactory, UserFactory

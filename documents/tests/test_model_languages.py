@@ -21,6 +21,7 @@ from documents.tests.factories import (
     RunFactory,
 )
 from inference.model_languages import is_made_for, known_languages, model_languages
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
@@ -57,9 +58,7 @@ def harbour(alice: Membership) -> Collection:
 
 
 def browser(member: Membership) -> Client:
-    client = Client()
-    client.force_login(member.user)
-    return client
+    return logged_in(member)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,7 @@ from common.errors import InvalidInput
 from documents import lexical_index, services
 from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.sources import Source, text_source
-from documents.models import (
-    Chunk,
-    Collection,
-    Document,
-    IngestionItem,
-    IngestionRun,
-)
+from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.words import chunk_counts, counted_chunks
 

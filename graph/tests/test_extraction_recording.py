@@ -15,11 +15,7 @@ from graph.extraction.mentions import Relation
 from graph.extraction.worker import DocumentReading, load_documents
 from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node
 from graph.querysets import Origin
-from graph.services.extraction import (
-    extract_waiting,
-    extraction_state,
-    reextract_collection,
-)
+from graph.services.extraction import extract_waiting, extraction_state, reextract_collection
 from graph.tests.factories import make_edge, make_node
 from graph.tests.factories_extraction import waiting
 

@@ -11,12 +11,7 @@ from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import delete_documents, ingest_inline
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.models import Mention
-from graph.node_ids import (
-    document_addresses,
-    document_id,
-    passage_address,
-    passage_id,
-)
+from graph.node_ids import document_addresses, document_id, passage_address, passage_id
 from graph.scopes import GraphScope
 from graph.services import get_node, mentions_of, neighbors, shortest_path, subgraph, traverse
 from graph.tests.factories import make_edge, make_extracted, make_mention, make_node

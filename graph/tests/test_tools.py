@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from common.errors import NotFound
 from common.tools import run_tool
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
 from graph.models import Edge, Node
 from graph.scopes import GraphScope, graph_scope
-from graph.tests.factories import make_edge, make_extracted, make_mention, make_node
+from graph.tests.factories import make_edge, make_mention, make_node
 from graph.tools import TOOLS
 
 pytestmark = pytest.mark.django_db
@@ -144,41 +143,6 @@ def test_all_is_written_or_nothing(scope: GraphScope) -> None:
     assert answer.is_error
     assert "src:nobody" in answer.text
     assert Node.objects.count() == before
-
-
-def test_whoever_may_only_read_writes_nothing(scope: GraphScope, alice: Membership) -> None:
-    viewer = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
-    editor = MembershipFactory(workspace=alice.workspace, role=Role.EDITOR)
-    new = {"nodes": [{"id": "src:new"}]}
-
-    answer = run_tool(TOOLS, "graph_upsert", new, scope=scope_of(viewer))
-    assert answer.is_error
-    assert "editor role" in answer.text
-    assert not Node.objects.filter(key="src:new").exists()
-    assert text_of("graph_upsert", scope_of(editor), **new) == "1 node(s) made."
-    site = graph_scope(user=None, workspace=alice.workspace)
-    assert text_of("graph_upsert", site, **new) == "Everything was there already."
-    assert "Ada" in text_of("graph_find", scope_of(viewer), text="ada")
-
-
-def test_nobody_hears_of_what_he_may_not_see(scope: GraphScope, alice: Membership) -> None:
-    bob = MembershipFactory(workspace=alice.workspace, role=Role.EDITOR)
-    collection = CollectionFactory(workspace=alice.workspace, slug="secret")
-    document = DocumentFactory(
-        collection=collection, key="s.md", title="Secret plan", access=[f"user:{alice.user.pk}"]
-    )
-    chunk = ChunkFactory(document=document)
-    spy = make_extracted("ent:name:spy", chunk, name="Spy")
-    make_mention(chunk, Node.objects.get(key=ADA))
-    stranger = scope_of(MembershipFactory())
-
-    assert "Secret plan" in text_of("graph_neighbors", scope, id=ADA)
-    assert "Secret plan" not in text_of("graph_neighbors", scope_of(bob), id=ADA)
-    for other in (scope_of(bob), stranger):
-        assert text_of("graph_find", other, text="spy").startswith("Found 0")
-        assert "Node not found" in error_of("graph_neighbors", other, id=spy.key)
-        assert "not found" in error_of("graph_path", other, source=spy.key, target=ADA)
-    assert text_of("graph_find", stranger, text="ada").startswith("Found 0")
 
 
 @pytest.mark.parametrize(

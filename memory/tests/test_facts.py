@@ -11,12 +11,7 @@ from hypothesis.extra.django import TestCase
 
 from memory.models import Context, Fact
 from memory.scopes import UserScope
-from memory.services import (
-    get_all_facts,
-    get_fact,
-    history,
-    set_fact,
-)
+from memory.services import get_all_facts, get_fact, history, set_fact
 from memory.tests.factories import NOW, make_scope, remember
 from tests.kit import at_once
 

@@ -136,10 +136,8 @@ def test_collections_and_the_state_of_the_box_follow_the_conversation(
 def test_nobody_else_reads_a_conversation(client: Client, alice: RagContext) -> None:
     conversation = kept(alice)
     answer = conversation.messages.latest("pk")
-    bob = Client()
-    bob.force_login(MembershipFactory(workspace=alice.workspace, role=Role.OWNER).user)
-    charlie = Client()
-    charlie.force_login(MembershipFactory().user)
+    bob = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.OWNER))
+    charlie = logged_in(MembershipFactory())
     paths = [
         f"/chat/{conversation.pk}/",
         f"/chat/{conversation.pk}/rename/",

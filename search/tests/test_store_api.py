@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import (
     ChunkFactory,
@@ -22,6 +22,7 @@ from documents.tests.factories import (
     MembershipFactory,
 )
 from search.api import stores
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 STORE = "/api/v1/collections/notes/store/"
@@ -36,9 +37,7 @@ def notes(alice: Membership) -> Collection:
 
 
 def logged_in(member: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(member.user)
-    return client
+    return client_of(member)
 
 
 @pytest.fixture
@@ -379,37 +378,6 @@ def test_a_search_takes_metrics_weights_and_filters(client: APIClient) -> None:
 
 
 # --- who may what --------------------------------------------------------------------------------
-
-
-def test_editors_write_viewers_read_and_outsiders_find_nothing(
-    client: APIClient, alice: Membership
-) -> None:
-    client.put(item_url("a"), {"text": "Cats purr."})
-    viewer = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-    outsider = logged_in(MembershipFactory())
-    reads = [
-        ("get", STORE, {}),
-        ("get", item_url("a"), {}),
-        ("get", ITEMS, {"id": "a"}),
-        ("post", SEARCH, {"query": "cats"}),
-        ("post", SEARCH, {"vector": vector()}),
-    ]
-    writes = [
-        ("post", ITEMS, {"items": [{"id": "b", "text": "Mine."}]}),
-        ("put", item_url("a"), {"text": "Mine."}),
-        ("delete", item_url("a"), {}),
-        ("post", DELETE, {"ids": ["a"]}),
-    ]
-    for method, url, body in reads:
-        assert getattr(viewer, method)(url, body).status_code == 200, (method, url)
-        assert getattr(outsider, method)(url, body).status_code == 404, (method, url)
-        assert getattr(APIClient(), method)(url, body).status_code == 401, (method, url)
-    for method, url, body in writes:
-        assert getattr(viewer, method)(url, body).status_code == 403, (method, url)
-        assert getattr(outsider, method)(url, body).status_code == 404, (method, url)
-        assert getattr(APIClient(), method)(url, body).status_code == 401, (method, url)
-    assert client.get(item_url("a")).json()["text"] == "Cats purr."
-    assert client.get(STORE).json()["count"] == 1
 
 
 def test_an_id_of_a_hidden_document_is_taken_and_not_shown(

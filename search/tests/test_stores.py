@@ -28,12 +28,7 @@ from documents.models import (
     PendingChunk,
     Posting,
 )
-from documents.services import (
-    add_space,
-    ingest_inline,
-    ingest_text,
-    reembed_inline,
-)
+from documents.services import add_space, ingest_inline, ingest_text, reembed_inline
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
