@@ -21,7 +21,7 @@ from documents.ingestion.items import Item
 from documents.ingestion.preparation import prepare_for, recipe_for
 from documents.ingestion.registration import register_documents
 from documents.ingestion.sources import text_source
-from documents.models import Chunk, ChunkEdit, Collection, Document, IngestionRun, Lexeme, Posting
+from documents.models import Chunk, ChunkEdit, Collection, Document, IngestionRun
 from documents.services import document_text, edit_chunk, ingest_inline, undo_edit
 from documents.services.chunk_edits import StaleText
 from documents.tests.factories import CollectionFactory, UserFactory
@@ -361,16 +361,6 @@ def test_documents_that_are_stored_once_share_the_change_and_take_it_with_them(
     overwrite = IngestionRun.Policy.OVERWRITE
     ingest_inline(collection=collection, sources=[text_source("copy", TEXT)], policy=overwrite)
     assert "zeppelin" in document_text(copy).text
-
-
-def test_deleting_the_document_leaves_no_word_of_a_change(collection: Collection) -> None:
-    document = ingest(collection)
-    changed_about(document, "topic5", "zeppelin")
-    lexical_index.index_pending(collection.pk)
-    services.delete_document(document=document)
-    assert not ChunkEdit.objects.exists()
-    assert not Posting.objects.filter(lexeme="zeppelin").exists()
-    assert not Lexeme.objects.exists()
 
 
 @hypothesis_settings(

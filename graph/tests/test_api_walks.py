@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from documents.models import Document
 from documents.tests.factories import ChunkFactory
 from graph.tests.clients import BULK, GRAPH, asked, ids, put_edge
-from graph.tests.factories import make_extracted, make_node
+from graph.tests.factories import make_extracted
 
 pytestmark = pytest.mark.django_db
 
@@ -117,28 +117,6 @@ def test_what_is_around_nodes_is_taken_for_cytoscape_and_as_graphml(api: APIClie
     assert 'attachment; filename="graph-' in answer.headers["Content-Disposition"]
     root = ElementTree.fromstring(b"".join(answer.streaming_content))
     assert len(root.findall(".//{http://graphml.graphdrawing.org/xmlns}node")) == 3
-
-
-@pytest.mark.parametrize(
-    ("address", "parameters"),
-    [
-        ("neighbors", {"id": "src:x"}),
-        ("mentions", {"id": "src:x"}),
-        ("traverse", {"start": "src:x"}),
-        ("paths", {"source": "src:0", "target": "src:x"}),
-        ("paths", {"source": "src:x", "target": "src:0"}),
-        ("subgraph", {"id": "src:x"}),
-        ("subgraph", {"id": "src:x", "format": "graphml"}),
-    ],
-)
-def test_what_is_not_there_is_not_found(
-    api: APIClient, address: str, parameters: dict[str, str]
-) -> None:
-    put_edge(api, "src:0", "NEXT_TO", "src:1")
-    make_node("src:x")
-    answer = api.get(f"{GRAPH}{address}/", parameters)
-    assert answer.status_code == 404
-    assert list(answer.json()) == ["type", "code", "detail", "errors"]
 
 
 def test_walks_may_be_asked_with_a_body(api: APIClient) -> None:

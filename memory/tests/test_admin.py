@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from documents.tests.factories import UserFactory, WorkspaceFactory
-from memory.models import Context, ExtractionItem, Fact, Pruning
+from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import get_fact, history, set_fact
 from memory.tests.factories import NOW, make_scope, remember
@@ -271,13 +271,3 @@ def test_what_was_given_up_is_tried_again_and_nothing_else(client: Client) -> No
     running.refresh_from_db()
     assert (dead.state, dead.attempts) == (State.WAITING, 0)
     assert (running.state, running.attempts) == (State.RUNNING, 2)
-
-
-def test_prunings_are_only_looked_at(client: Client) -> None:
-    scope = make_scope()
-    row = Pruning.objects.create(
-        workspace_id=scope.workspace_id, user_id="a", rows=1, bytes=1, until=NOW, reason="user"
-    )
-    assert client.get(page_of(row, "change")).status_code == 200
-    assert client.post(page_of(row, "delete"), {"post": "yes"}).status_code == 403
-    assert client.get(page_of(Pruning, "add")).status_code == 403

@@ -7,8 +7,8 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from memory.models import Context, Fact
-from memory.tests.clients import CONTEXTS, FACTS, MEMORY, archive, put_fact
+from memory.models import Context
+from memory.tests.clients import FACTS, MEMORY, archive, put_fact
 from memory.tests.factories import make_scope, remember
 
 pytestmark = pytest.mark.django_db
@@ -57,29 +57,6 @@ def test_the_export_is_a_file_with_every_row_and_no_one_elses(
 def test_faults_of_an_export_are_json(api: APIClient) -> None:
     answer = api.get(EXPORT, {"user": "ada"}, headers={"accept": "application/x-ndjson"})
     assert (answer.status_code, answer.json()["code"]) == (400, "unknown")
-
-
-def test_erasing_takes_all_of_one_user_and_says_how_much(api: APIClient, alice: Membership) -> None:
-    archive(api, "tea")
-    put_fact(api, "city", "Basel")
-    put_fact(api, "city", "Berlin")
-    ada = make_scope("ada", workspace=alice.workspace)
-    remember(ada, "coffee")
-
-    answer = api.delete(f"{MEMORY}?confirm=user:{alice.user.pk}")
-
-    assert answer.status_code == 200
-    assert answer.json() == {
-        "user_id": f"user:{alice.user.pk}",
-        "contexts": 1,
-        "facts": 2,
-        "conversations": 0,
-        "prunings": 0,
-    }
-    assert api.get(CONTEXTS).json()["results"] == api.get(FACTS).json()["results"] == []
-    assert len(exported(api.get(EXPORT))) == 1
-    assert Context.objects.get() == Context.objects.of(ada).get()
-    assert not Fact.objects.exists()
 
 
 @pytest.mark.parametrize(

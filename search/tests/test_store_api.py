@@ -16,10 +16,7 @@ from rest_framework.test import APIClient
 from accounts.models import Membership
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import (
-    ChunkFactory,
     CollectionFactory,
-    DocumentFactory,
-    MembershipFactory,
 )
 from search.api import stores
 from tests.kit import client_of
@@ -378,21 +375,6 @@ def test_a_search_takes_metrics_weights_and_filters(client: APIClient) -> None:
 
 
 # --- who may what --------------------------------------------------------------------------------
-
-
-def test_an_id_of_a_hidden_document_is_taken_and_not_shown(
-    client: APIClient, alice: Membership, notes: Collection
-) -> None:
-    bob = MembershipFactory(workspace=alice.workspace)
-    secret = DocumentFactory(collection=notes, key="a", access=[f"user:{bob.user.pk}"])
-    ChunkFactory(document=secret, text="Cats are secret.")
-    assert client.get(item_url("a")).status_code == 404
-    assert client.delete(item_url("a")).status_code == 404
-    assert client.put(item_url("a"), {"text": "Mine."}).status_code == 409
-    assert client.post(DELETE, {"ids": ["a"]}).json() == {"deleted": 0}
-    assert ids(client.post(SEARCH, {"query": "cats"})) == []
-    assert ids(client.post(SEARCH, {"vector": vector()})) == []
-    assert logged_in(bob).get(item_url("a")).json()["text"] == "Cats are secret."
 
 
 def test_an_unknown_collection_is_named(client: APIClient) -> None:

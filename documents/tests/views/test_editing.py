@@ -130,10 +130,3 @@ def test_the_original_and_the_text_are_downloaded(client: Client, note: Document
     assert original.headers["X-Content-Type-Options"] == "nosniff"
     assert original.headers["Content-Security-Policy"].endswith("sandbox")
     assert original.headers["Content-Type"] == "application/octet-stream"
-
-
-def test_what_a_document_names_is_shown_beside_it(
-    client: Client, charlie: Client, note: Document
-) -> None:
-    assert client.get(f"/graph/document/{note.pk}/").status_code == 200
-    assert charlie.get(f"/graph/document/{note.pk}/").status_code == 404
