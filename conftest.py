@@ -1,5 +1,7 @@
 """Fixtures of all apps' tests. A module that needs another `alice` or `collection` defines it."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient
@@ -38,3 +40,10 @@ def bob(alice: Membership) -> Client:
 def charlie() -> Client:
     """The client of the owner of another workspace."""
     return logged_in(MembershipFactory())
+
+
+@pytest.fixture
+def model_down(settings: Any) -> None:
+    """The default embedder answers no question."""
+    down = {"default": {"BACKEND": "tests.kit.Down"}}
+    settings.INFERENCE = {**settings.INFERENCE, "embedder": down, "reranker": {}}

@@ -11,6 +11,8 @@ from rest_framework.test import APIClient
 
 from documents.ingestion import pipeline
 from documents.models import Document
+from inference.backends.hashing import HashingEmbedder
+from inference.interfaces import BackendUnavailable
 
 
 def client_of(who: Any) -> APIClient:
@@ -25,6 +27,14 @@ def logged_in(who: Any) -> Client:
     client = Client()
     client.force_login(getattr(who, "user", who))
     return client
+
+
+class Down(HashingEmbedder):
+    """A model host that does not answer questions."""
+
+    def embed_query(self, text: str, instruction: str | None = None) -> Any:
+        """Raise BackendUnavailable."""
+        raise BackendUnavailable("the model host does not answer; start it.")
 
 
 def process_documents() -> None:

@@ -17,12 +17,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 NOTE = b"We move to the new building in March."
 
 
-@pytest.fixture(autouse=True)
-def _embedder(settings: Any) -> None:
-    name = "inference.backends.hashing.HashingEmbedder"
-    settings.INFERENCE = {"embedder": {"default": {"BACKEND": name}}, "reranker": {}}
-
-
 @pytest.fixture
 def notes(alice: Membership) -> Collection:
     return CollectionFactory(workspace=alice.workspace, slug="notes", default_language="en")

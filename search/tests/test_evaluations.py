@@ -13,8 +13,6 @@ from documents.ingestion.sources import text_source
 from documents.models import Collection, Document
 from documents.services import delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
-from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import BackendUnavailable
 from search.evaluation import jobs
 from search.evaluation.datasets import golden_set
 from search.evaluation.evaluate import measure, measure_questions
@@ -162,21 +160,10 @@ def test_without_a_good_answer_there_is_nothing_to_measure(collection: Collectio
     assert schedule_due(now=soon()) == []
 
 
-class Away(HashingEmbedder):
-    """A model whose host does not answer."""
-
-    def embed_query(self, text: str, instruction: str | None = None) -> Any:
-        raise BackendUnavailable("the model host does not answer; start it.")
-
-
 def test_a_model_that_is_away_fails_it_and_does_not_lower_the_curve(
-    collection: Collection, settings: Any
+    collection: Collection, model_down: None
 ) -> None:
     say(collection, PAIN, "aspirin")
-    settings.INFERENCE = {
-        "embedder": {"default": {"BACKEND": f"{__name__}.{Away.__name__}"}},
-        "reranker": {},
-    }
     evaluation = measured(collection)
     assert (evaluation.state, evaluation.ndcg, evaluation.degraded) == ("failed", None, ["vector"])
     assert "measured again when it works" in evaluation.error

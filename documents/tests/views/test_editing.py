@@ -1,7 +1,5 @@
 """Changing passages and documents in pages, what changed between versions, and downloads."""
 
-from typing import Any
-
 import pytest
 from django.core.files.base import ContentFile
 from django.test import Client
@@ -14,12 +12,6 @@ from documents.tests.views.reading import parse, words
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 TEXT = "Leave is 28 days.\n\nTrains are booked alone."
-
-
-@pytest.fixture(autouse=True)
-def _embedder(settings: Any) -> None:
-    name = "inference.backends.hashing.HashingEmbedder"
-    settings.INFERENCE = {"embedder": {"default": {"BACKEND": name}}, "reranker": {}}
 
 
 @pytest.fixture
