@@ -26,18 +26,12 @@ def assert_refused(answer: Any, field: str) -> None:
 @pytest.mark.parametrize(
     ("method", "url", "body", "field"),
     [
-        ("put", NODES, {"id": 7}, "id"),
-        ("put", NODES, {**A, "name": 7}, "name"),
-        ("put", NODES, {**A, "labels": [7]}, "labels.0"),
         ("put", NODES, {"id": "a\0b"}, "id"),
         ("put", NODES, {"id": "doc:notes:missing.md"}, "id"),
         ("put", EDGES, {**EDGE, "target": "doc:notes:missing.md"}, "target"),
         ("put", NODES, {**A, "props": {"x": "y" * 1024 * 1024}}, "props"),
-        ("put", NODES, {**A, "origin": "extracted"}, "origin"),
-        ("put", NODES, {**A, "document": 1}, "document"),
         ("put", EDGES, {**EDGE, "target": "\x1f"}, "target"),
         ("put", EDGES, {**EDGE, "props": {"x": "y" * 1024 * 1024}}, "props"),
-        ("put", EDGES, {**EDGE, "id": "x"}, "id"),
     ],
 )
 def test_bodies_that_cannot_be(
@@ -64,7 +58,6 @@ def test_what_is_nested_too_deep_is_no_body(api: APIClient) -> None:
     ("address", "query", "field"),
     [
         ("nodes", "id=a%00b", "id"),
-        ("nodes", "id=" + "x" * 1201, "id"),
         ("nodes", "id=a&q=b", "q"),
         ("nodes", "id=a&label=b", "label"),
         ("nodes", "q=a&cursor=b", "cursor"),
@@ -72,7 +65,6 @@ def test_what_is_nested_too_deep_is_no_body(api: APIClient) -> None:
         ("nodes", "q=a&kind=town", "kind"),
         ("nodes", "cursor=nonsense", "cursor"),
         ("nodes", "cursor=cD1hJTAwYg==", "cursor"),
-        ("nodes", "lable=x", "lable"),
         ("edges", "cursor=cD1h", "cursor"),
         ("edges", "cursor=WyJ4Il0", "cursor"),
         ("neighbors", "id=", "id"),

@@ -96,7 +96,6 @@ def test_the_past_is_told() -> None:
     [
         ("memory_search", {}, "'query' is a required property"),
         ("memory_search", {"query": "x", "max_results": 21}, "max_results: 21 is greater"),
-        ("memory_search", {"query": "x", "max_results": True}, "max_results: True is not"),
         ("memory_search", {"query": "  "}, "Enter a question"),
         ("set_fact", {"key": "city", "value": 7}, "value: 7 is not of type 'string'"),
         ("set_fact", {"key": "!?", "value": "x"}, "needs a letter or digit"),
@@ -113,7 +112,6 @@ def test_the_past_is_told() -> None:
         ),
         ("archive_turn", {"user_message": "x" * 100_001}, "100,000"),
         ("history", ["key"], "is not of type 'object'"),
-        ("history", {"key": "y" * 5000}, "longer than 200"),
     ],
 )
 def test_what_is_wrong_is_told_to_the_model(name: str, arguments: Any, told: str) -> None:
