@@ -1,12 +1,15 @@
-"""What tests of several apps share: clients that are logged in, threads, workers."""
+"""What tests of several apps share: clients that are logged in, the admin, threads, workers."""
 
+import html
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
-from django.db import connection
+from django.contrib.admin.models import LogEntry
+from django.db import connection, models
 from django.test import Client
+from django.urls import reverse
 from rest_framework.test import APIClient
 
 from documents.ingestion import pipeline
@@ -29,6 +32,25 @@ def logged_in(who: Any) -> Client:
     return client
 
 
+def page_of(what: type[models.Model] | models.Model, page: str = "changelist") -> str:
+    """The address of a page of the admin, of a model or of a row."""
+    args = [what.pk] if isinstance(what, models.Model) else []
+    return reverse(f"admin:{what._meta.app_label}_{what._meta.model_name}_{page}", args=args)
+
+
+def act(client: Client, action: str, *rows: models.Model, **more: str) -> str:
+    """Do an action of a list of the admin; what the page says then."""
+    chosen = {"action": action, "_selected_action": [row.pk for row in rows], **more}
+    answer = client.post(page_of(type(rows[0])), chosen, follow=True)
+    assert answer.status_code == 200
+    return html.unescape(answer.content.decode())
+
+
+def log_texts() -> str:
+    """All that the log of the admin says."""
+    return "".join(map(str, LogEntry.objects.values_list("object_repr", "change_message")))
+
+
 class Down(HashingEmbedder):
     """A model host that does not answer questions."""
 
@@ -43,11 +65,11 @@ def process_documents() -> None:
     pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
-def at_once(*works: Callable[[], object]) -> list[object]:
+def at_once(*works: Callable[[], Any]) -> list[Any]:
     """Run each in a thread with its own connection, as nearly at one moment as can be."""
     start = Barrier(len(works))
 
-    def run(work: Callable[[], object]) -> object:
+    def run(work: Callable[[], Any]) -> Any:
         try:
             start.wait(timeout=10)
             return work()

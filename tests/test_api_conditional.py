@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import get_ident
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -23,6 +22,7 @@ from documents.tests.factories import (
 from rag.models import Conversation, Trace
 from rag.pipelines.validation import templates
 from tests.description import api_description
+from tests.kit import at_once, client_of
 
 V1 = "/api/v1"
 Prepare = Callable[[APIClient, Membership], str]
@@ -249,26 +249,13 @@ def url_of_alice(transactional_db: None) -> tuple[Membership, str]:
 
 def test_of_changes_at_the_same_time_one_is_made(url_of_alice: tuple[Membership, str]) -> None:
     alice, url = url_of_alice
-    clients = [APIClient() for _ in range(4)]
-    for each in clients:
-        each.force_login(alice.user)
-    tag = clients[0].get(url)["ETag"]
-    begin = Barrier(len(clients))
-    answers: list[int] = []
+    tag = client_of(alice).get(url)["ETag"]
 
-    def rename(api: APIClient, name: str) -> None:
-        begin.wait()
-        answer = api.patch(url, {"name": name}, headers={"If-Match": tag})
-        answers.append(answer.status_code)
-        connection.close()
+    def rename() -> int:
+        name = {"name": f"Name {get_ident()}"}
+        return client_of(alice).patch(url, name, headers={"If-Match": tag}).status_code
 
-    threads = [
-        Thread(target=rename, args=(api, f"Name {number}")) for number, api in enumerate(clients)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = at_once(*[rename] * 4)
     assert sorted(answers) == [200, 412, 412, 412]
 
 

@@ -8,7 +8,6 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection, models
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
 
 from accounts.models import (
     Membership,
@@ -36,15 +35,9 @@ from documents.tests.factories import (
     RunFactory,
     UserFactory,
 )
-from tests.kit import logged_in
+from tests.kit import logged_in, page_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
-
-
-def page_of(model: type[models.Model] | models.Model, page: str = "changelist") -> str:
-    meta = model._meta
-    args = [model.pk] if isinstance(model, models.Model) else []
-    return reverse(f"admin:{meta.app_label}_{meta.model_name}_{page}", args=args)
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 import json
 from pathlib import Path
-from threading import Barrier, Thread
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -15,7 +13,7 @@ from accounts import idempotency
 from accounts.models import IdempotencyRecord, Membership, Role
 from documents.models import Collection, Document, IngestionRun
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from tests.kit import client_of
+from tests.kit import at_once, client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
@@ -150,22 +148,10 @@ def test_answers_hold_no_text_of_a_document(api: APIClient, notes: Collection) -
 
 @pytest.mark.django_db(transaction=True)
 def test_of_uploads_at_once_with_one_key_one_is_done(alice: Membership, notes: Collection) -> None:
-    barrier = Barrier(4)
-    statuses: list[int] = []
+    def send() -> int:
+        return post(client_of(alice), DOCUMENTS, form(), format="multipart").status_code
 
-    def send() -> None:
-        try:
-            api = client_of(alice)
-            barrier.wait()
-            statuses.append(post(api, DOCUMENTS, form(), format="multipart").status_code)
-        finally:
-            connection.close()
-
-    threads = [Thread(target=send) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    statuses = at_once(*[send] * 4)
     assert set(statuses) <= {202, 409}
     assert 202 in statuses
     assert IngestionRun.objects.count() == 1

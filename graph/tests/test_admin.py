@@ -26,7 +26,7 @@ from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node
 from graph.querysets import Origin
 from graph.services.edits import add_alias
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_node
-from tests.kit import logged_in
+from tests.kit import act, log_texts, logged_in, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -37,19 +37,6 @@ State = Extraction.State
 @pytest.fixture
 def client() -> Client:
     return logged_in(UserFactory(is_superuser=True))
-
-
-def page_of(model: type[models.Model] | models.Model, page: str = "changelist") -> str:
-    args = [model.pk] if isinstance(model, models.Model) else []
-    return reverse(f"admin:graph_{model._meta.model_name}_{page}", args=args)
-
-
-def act(client: Client, action: str, *rows: models.Model, **more: str) -> str:
-    """Do an action of the list; what the page says then."""
-    chosen = {"action": action, "_selected_action": [row.pk for row in rows], **more}
-    answer = client.post(page_of(type(rows[0])), chosen, follow=True)
-    assert answer.status_code == 200
-    return html.unescape(answer.content.decode())
 
 
 def what_goes(client: Client, *rows: models.Model) -> dict[str, int]:
@@ -65,10 +52,6 @@ def found(client: Client, model: type[models.Model], **query: str) -> set[Any]:
 
 def shown(client: Client, row: models.Model) -> str:
     return html.unescape(client.get(page_of(row, "change")).content.decode())
-
-
-def log_texts() -> str:
-    return "".join(map(str, LogEntry.objects.values_list("object_repr", "change_message")))
 
 
 # --- nodes ---------------------------------------------------------------------------------------

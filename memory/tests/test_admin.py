@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.db import connection, models
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
 
 from documents.tests.factories import UserFactory, WorkspaceFactory
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import get_fact, history, set_fact
 from memory.tests.factories import NOW, make_scope, remember
-from tests.kit import logged_in
+from tests.kit import act, log_texts, logged_in, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -29,29 +28,12 @@ def client() -> Client:
     return logged_in(UserFactory(is_superuser=True))
 
 
-def page_of(model: type[models.Model] | models.Model, page: str = "changelist") -> str:
-    args = [model.pk] if isinstance(model, models.Model) else []
-    return reverse(f"admin:memory_{model._meta.model_name}_{page}", args=args)
-
-
-def act(client: Client, action: str, *rows: models.Model, **more: str) -> str:
-    """Do an action of the list; what the page says then."""
-    chosen = {"action": action, "_selected_action": [row.pk for row in rows], **more}
-    answer = client.post(page_of(type(rows[0])), chosen, follow=True)
-    assert answer.status_code == 200
-    return answer.content.decode()
-
-
 def conversation(scope: UserScope, state: str, **given: Any) -> ExtractionItem:
     return ExtractionItem.objects.create(
         workspace_id=scope.workspace_id,
         user_id=scope.user_id,
         **{"key": state, "state": state, **given},
     )
-
-
-def log_texts() -> str:
-    return "".join(map(str, LogEntry.objects.values_list("object_repr", "change_message")))
 
 
 # --- facts ---------------------------------------------------------------------------------------
