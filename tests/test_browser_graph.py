@@ -31,14 +31,6 @@ HOSTILE = "<img src=x onerror=alert(1)> \"'&\u202egnp.exe אבג 🦆"
 
 
 @pytest.fixture
-def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
-    visit = Visit(browser, live_server.url)
-    visit.log_in("alice")
-    yield visit
-    visit.close()
-
-
-@pytest.fixture
 def harbour(alice: Membership) -> str:
     """The address of the drawing around Tobias, who knows some people and keeps a lighthouse."""
     workspace = alice.workspace

@@ -9,9 +9,7 @@ from django.db import connection, models
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import (
-    Membership,
-)
+from accounts.models import Membership
 from common import admin as common_admin
 from documents import lexical_index
 from documents.models import (

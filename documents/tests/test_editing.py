@@ -120,18 +120,6 @@ def test_offsets_behind_the_change_stay_true(collection: Collection) -> None:
     assert "topic7" in whole
 
 
-def test_the_counts_of_words_are_those_of_a_count_from_nothing(collection: Collection) -> None:
-    document = ingest(collection)
-    chunk = passage_about(document, "topic2")
-    edit_chunk(chunk=chunk, text=chunk.text.replace("topic2", "zeppelin"))
-    counted = chunk_counts(collection)
-    assert counted["english", "zeppelin"] >= 1
-    lexical_index.index_pending(collection.pk)
-    assert chunk_counts(collection) == counted
-    lexical_index.rebuild_lexical_index(collection.pk)
-    assert chunk_counts(collection) == counted
-
-
 def test_line_ends_of_a_form_and_space_at_the_ends_change_nothing(collection: Collection) -> None:
     document = ingest(collection)
     chunk = chunks_of(document)[1]

@@ -13,13 +13,7 @@ from django.utils import timezone
 from documents import lexical_index, services
 from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.sources import Source, SourceError, discover, text_source
-from documents.models import (
-    Chunk,
-    Collection,
-    Document,
-    IngestionRun,
-    StagedDocument,
-)
+from documents.models import Chunk, Collection, Document, IngestionRun, StagedDocument
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.words import chunk_counts, counted_chunks
 from inference.backends.hashing import HashingEmbedder

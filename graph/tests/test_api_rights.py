@@ -5,10 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Membership, Role
-from documents.tests.factories import (
-    CollectionFactory,
-    MembershipFactory,
-)
+from documents.tests.factories import CollectionFactory, MembershipFactory
 from graph.tests.clients import GRAPH, NODES, asked, colleague
 from graph.tests.factories import make_edge, make_node
 from tests.kit import client_of

@@ -7,11 +7,7 @@ import pytest
 
 from accounts.models import Membership
 from common.tools import run_tool
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.models import Edge, Node
 from graph.scopes import GraphScope, graph_scope
 from graph.tests.factories import make_edge, make_mention, make_node

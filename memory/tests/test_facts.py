@@ -42,19 +42,6 @@ def test_a_contradiction_takes_the_place_of_what_was_known() -> None:
 
 
 @pytest.mark.django_db
-def test_what_is_told_late_goes_where_it_belongs() -> None:
-    scope = make_scope()
-    set_fact(scope=scope, key="location", value="Berlin", at=day(50))
-    set_fact(scope=scope, key="location", value="Hamburg", at=day(10))
-    set_fact(scope=scope, key="location", value="Kiel", at=day(30))
-
-    assert value(scope, "location") == "Berlin"
-    assert [value(scope, "location", as_of=day(n)) for n in (5, 10, 29, 30, 49, 50)] == (
-        [None, "Hamburg", "Hamburg", "Kiel", "Kiel", "Berlin"]
-    )
-
-
-@pytest.mark.django_db
 def test_a_value_that_turns_out_to_be_older_begins_earlier() -> None:
     scope = make_scope()
     set_fact(scope=scope, key="location", value="Berlin", at=day(50))

@@ -15,9 +15,7 @@ from rest_framework.test import APIClient
 
 from accounts.models import Membership
 from documents.models import Chunk, Collection, Document
-from documents.tests.factories import (
-    CollectionFactory,
-)
+from documents.tests.factories import CollectionFactory
 from search.api import stores
 from tests.kit import client_of
 
