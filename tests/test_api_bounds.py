@@ -211,7 +211,10 @@ def test_a_request_with_a_key_is_done_once(asker: Any) -> None:
                 client._ask(operation, Hostile("key", body, headers={"Idempotency-Key": "once"}))
                 for body in (None, None, other)
             )
+            no_key = Hostile("no key", headers={"Idempotency-Key": "k" * 256})
+            refused = client._ask(operation, no_key)
             transaction.set_rollback(True)
+        assert b"Idempotency-Key" in refused.content, operation.name
         if first.status_code < 300:
             assert again["Idempotency-Replayed"] == "true", operation.name
             assert (again.status_code, again.content) == (first.status_code, first.content)
