@@ -216,7 +216,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
     search_fields = ["query"]
     ordering = ["-id"]
     sortable_by = ["question"]
-    fields = ["query", "judge", "mode", "filter", "where", "found", "best", "out_of_order", "took"]
+    fields = ["query", "judge", "mode", "filter", "where", "total", "best", "out_of_order", "took"]
     fields += ["confidence", "user", "source", "created_at"]
     actions_list = ["open_questions"]
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from time import time
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
@@ -11,7 +12,7 @@ from playwright.sync_api import Browser
 from accounts.models import Membership
 from documents.tests.factories import MembershipFactory
 from tests.access.report import SUMMARY
-from tests.browser import chromium
+from tests.browser import Visit, chromium
 
 _BEGAN = time()
 
@@ -37,6 +38,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
 def alice() -> Membership:
     """The owner of a workspace, who logs in as “alice”."""
     return MembershipFactory(user__username="alice")
+
+
+@pytest.fixture
+def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
+    """Alice's window, logged in."""
+    visit = Visit(browser, live_server.url)
+    visit.log_in("alice")
+    yield visit
+    visit.close()
 
 
 @pytest.fixture(scope="module")

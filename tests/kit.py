@@ -1,33 +1,62 @@
-"""What tests of several apps share: clients that are logged in, threads, workers."""
+"""What tests of several apps share: clients that are logged in, the admin, threads, workers."""
 
+import html
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
-import pytest
-from django.db import connection
+from django.contrib.admin.models import LogEntry
+from django.db import connection, models
 from django.test import Client
+from django.urls import reverse
 from rest_framework.test import APIClient
 
-from accounts.models import Membership, Role
 from documents.ingestion import pipeline
 from documents.models import Document
-from documents.tests.factories import MembershipFactory
+from inference.backends.hashing import HashingEmbedder
+from inference.interfaces import BackendUnavailable
 
 
-def client_of(member: Any) -> APIClient:
-    """A client of the API, logged in as `member.user`."""
+def client_of(who: Any) -> APIClient:
+    """A client of the API, logged in as a user or as the user of a membership or context."""
     client = APIClient()
-    client.force_login(member.user)
+    client.force_login(getattr(who, "user", who))
     return client
 
 
-def logged_in(member: Any) -> Client:
-    """A client of the pages, logged in as `member.user`."""
+def logged_in(who: Any) -> Client:
+    """A client of the pages, logged in as a user or as the user of a membership or context."""
     client = Client()
-    client.force_login(member.user)
+    client.force_login(getattr(who, "user", who))
     return client
+
+
+def page_of(what: type[models.Model] | models.Model, page: str = "changelist") -> str:
+    """The address of a page of the admin, of a model or of a row."""
+    args = [what.pk] if isinstance(what, models.Model) else []
+    return reverse(f"admin:{what._meta.app_label}_{what._meta.model_name}_{page}", args=args)
+
+
+def act(client: Client, action: str, *rows: models.Model, **more: str) -> str:
+    """Do an action of a list of the admin; what the page says then."""
+    chosen = {"action": action, "_selected_action": [row.pk for row in rows], **more}
+    answer = client.post(page_of(type(rows[0])), chosen, follow=True)
+    assert answer.status_code == 200
+    return html.unescape(answer.content.decode())
+
+
+def log_texts() -> str:
+    """All that the log of the admin says."""
+    return "".join(map(str, LogEntry.objects.values_list("object_repr", "change_message")))
+
+
+class Down(HashingEmbedder):
+    """A model host that does not answer questions."""
+
+    def embed_query(self, text: str, instruction: str | None = None) -> Any:
+        """Raise BackendUnavailable."""
+        raise BackendUnavailable("the model host does not answer; start it.")
 
 
 def process_documents() -> None:
@@ -36,11 +65,11 @@ def process_documents() -> None:
     pipeline.embed_documents(pipeline.parse_documents(ids))
 
 
-def at_once(*works: Callable[[], object]) -> list[object]:
+def at_once(*works: Callable[[], Any]) -> list[Any]:
     """Run each in a thread with its own connection, as nearly at one moment as can be."""
     start = Barrier(len(works))
 
-    def run(work: Callable[[], object]) -> object:
+    def run(work: Callable[[], Any]) -> Any:
         try:
             start.wait(timeout=10)
             return work()
@@ -49,24 +78,3 @@ def at_once(*works: Callable[[], object]) -> list[object]:
 
     with ThreadPoolExecutor(len(works)) as threads:
         return list(threads.map(run, works))
-
-
-# Fixtures of the tests of pages: a conftest imports them.
-
-
-@pytest.fixture
-def client(alice: Membership) -> Client:
-    """Alice's."""
-    return logged_in(alice)
-
-
-@pytest.fixture
-def bob(alice: Membership) -> Client:
-    """A viewer's."""
-    return logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-
-
-@pytest.fixture
-def charlie() -> Client:
-    """That of the owner of another workspace."""
-    return logged_in(MembershipFactory())

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 from django.test import Client, RequestFactory
+from django.urls import resolve
 
+from accounts.authentication import KeyHasScope, required_scope
 from accounts.models import Membership
 from documents.tests.factories import MembershipFactory, UserFactory
 from rag.tools import TOOLS
 from tests.access import doors_admin, doors_tools, inventory
+from tests.access.policy import Who
 from tests.access.report import DOORS
 from tests.access.telling import PAGE, page
 
@@ -44,6 +47,34 @@ def test_every_address_is_declared() -> None:
 def test_every_operation_of_the_api_is_declared() -> None:
     missing = inventory.operations() - declared()
     assert not missing, sorted(missing)
+
+
+def test_every_view_asks_for_the_scope_of_its_door() -> None:
+    asked = 0
+    for door in DOORS:
+        match = resolve(_with_numbers(door.path).partition("?")[0])
+        view_class = getattr(match.func, "cls", None)
+        if view_class is None or not view_class.authentication_classes or door.tool:
+            continue
+        view = view_class(**getattr(match.func, "initkwargs", {}))
+        actions = getattr(match.func, "actions", None)
+        view.action = actions[door.method.lower()] if actions else None
+        if door.who is not Who.ANYBODY:
+            assert KeyHasScope in view.permission_classes, door.name
+            assert required_scope(view, door.method) in door.scope.split("+"), door.name
+            asked += 1
+    assert asked > 100
+
+
+@pytest.mark.django_db
+def test_every_form_of_a_page_needs_its_token() -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(UserFactory(is_superuser=True))
+    forms = {door.path for door in DOORS if door.is_form and door.method == "POST"}
+    taken = {path for path in forms if client.post(_with_numbers(path)).status_code != 403}
+    # What an identity provider posts is signed instead.
+    assert taken == {"/login/saml/firm/answer/"}
+    assert len(forms) > 100
 
 
 @pytest.mark.django_db

@@ -1,5 +1,5 @@
-"""Each field and parameter of the API with values that its schema does not allow: each is refused,
-and the refusal names the field."""
+"""Each operation of the API: it answers a right request as described, once for each key given,
+and refuses values that its schema does not allow by the name of the field."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from tests.access.walking import UNHURRIED
 from tests.access.world import World, make_world
-from tests.description import api_description
+from tests.description import api_description, faults_of_answer
 from tests.hostile.asking import Asker
 from tests.hostile.operations import Operation, operations
 from tests.hostile.requests import Hostile
@@ -170,3 +170,54 @@ def test_what_the_schema_does_not_allow_is_refused_by_name(asker: Any, kind: Any
                 wrong.append(f"{told} names {named}")
     assert tried > 200
     assert not wrong, "\n".join([f"{len(wrong)} of {tried} answers are wrong:", *wrong])
+
+
+RIGHT_REQUEST, NOBODY = Hostile("right"), Hostile("nobody", headers={"Authorization": ""})
+
+
+@pytest.mark.parametrize("request_", [RIGHT_REQUEST, NOBODY], ids=["right", "nobody"])
+def test_every_answer_is_as_described(asker: Any, request_: Hostile) -> None:
+    client, world = asker
+    wrong, answered = [], 0
+    for operation in operations(world.ids):
+        if operation.is_threaded and request_ is RIGHT_REQUEST:
+            continue  # A stream, which tests of chats and pipelines read.
+        with transaction.atomic():
+            answer = client._ask(operation, request_)
+            transaction.set_rollback(True)
+        if request_ is NOBODY and answer.status_code != 401:
+            wrong.append(f"{operation.name}: {answer.status_code}")
+        if answer.status_code == 204 or answer.streaming or "json" not in answer["Content-Type"]:
+            continue
+        answered += answer.status_code < 300
+        method, _, path = operation.name.partition(" ")
+        body = json.loads(answer.content)
+        faults = faults_of_answer(method.lower(), path, answer.status_code, body)
+        wrong += [f"{operation.name} [{answer.status_code}]: {fault}" for fault in faults]
+    assert not wrong, "\n".join(wrong)
+    assert request_ is NOBODY or answered > 80
+
+
+def test_a_request_with_a_key_is_done_once(asker: Any) -> None:
+    client, world = asker
+    done = []
+    for operation in operations(world.ids):
+        headers = [each for each in described(operation)["parameters"] if each["in"] == "header"]
+        if operation.is_threaded or "Idempotency-Key" not in {each["name"] for each in headers}:
+            continue
+        other = json.dumps({**(operation.body or {}), "unheard_of": 1}).encode()
+        with transaction.atomic():
+            first, again, changed = (
+                client._ask(operation, Hostile("key", body, headers={"Idempotency-Key": "once"}))
+                for body in (None, None, other)
+            )
+            no_key = Hostile("no key", headers={"Idempotency-Key": "k" * 256})
+            refused = client._ask(operation, no_key)
+            transaction.set_rollback(True)
+        assert b"Idempotency-Key" in refused.content, operation.name
+        if first.status_code < 300:
+            assert again["Idempotency-Replayed"] == "true", operation.name
+            assert (again.status_code, again.content) == (first.status_code, first.content)
+            assert changed.status_code == 422, operation.name
+            done.append(operation.name)
+    assert len(done) > 10, done

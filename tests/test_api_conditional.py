@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import get_ident
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -23,6 +22,7 @@ from documents.tests.factories import (
 from rag.models import Conversation, Trace
 from rag.pipelines.validation import templates
 from tests.description import api_description
+from tests.kit import at_once, client_of
 
 V1 = "/api/v1"
 Prepare = Callable[[APIClient, Membership], str]
@@ -39,29 +39,29 @@ class Thing:
     changes_at: str = ""
 
 
-def collection(client: APIClient, alice: Membership) -> str:
+def collection(api: APIClient, alice: Membership) -> str:
     CollectionFactory(workspace=alice.workspace, slug="notes")
     return f"{V1}/collections/notes/"
 
 
-def document(client: APIClient, alice: Membership) -> str:
+def document(api: APIClient, alice: Membership) -> str:
     notes = CollectionFactory(workspace=alice.workspace, slug="notes")
     made = DocumentFactory(collection=notes, key="a.md")
     ChunkFactory(document=made, text="Words.")
     return f"{V1}/documents/{made.pk}/"
 
 
-def run(client: APIClient, alice: Membership) -> str:
+def run(api: APIClient, alice: Membership) -> str:
     made = RunFactory(collection=CollectionFactory(workspace=alice.workspace))
     return f"{V1}/runs/{made.pk}/"
 
 
-def conversation(client: APIClient, alice: Membership) -> str:
+def conversation(api: APIClient, alice: Membership) -> str:
     made = Conversation.objects.create(workspace=alice.workspace, user=alice.user, title="Old")
     return f"{V1}/conversations/{made.pk}/"
 
 
-def trace(client: APIClient, alice: Membership) -> str:
+def trace(api: APIClient, alice: Membership) -> str:
     now = timezone.now()
     made = Trace.objects.create(
         workspace=alice.workspace,
@@ -74,46 +74,46 @@ def trace(client: APIClient, alice: Membership) -> str:
     return f"{V1}/traces/{made.pk}/"
 
 
-def item(client: APIClient, alice: Membership) -> str:
+def item(api: APIClient, alice: Membership) -> str:
     CollectionFactory(workspace=alice.workspace, slug="notes")
     url = f"{V1}/collections/notes/store/items/one/"
-    assert client.put(url, {"text": "Words."}).status_code == 200
+    assert api.put(url, {"text": "Words."}).status_code == 200
     return url
 
 
-def fact(client: APIClient, alice: Membership) -> str:
-    assert client.put(f"{V1}/memory/facts/city/", {"value": "Oslo"}).status_code == 200
+def fact(api: APIClient, alice: Membership) -> str:
+    assert api.put(f"{V1}/memory/facts/city/", {"value": "Oslo"}).status_code == 200
     return f"{V1}/memory/facts/city/"
 
 
-def context(client: APIClient, alice: Membership) -> str:
+def context(api: APIClient, alice: Membership) -> str:
     turn = {"conversation": "c", "user_message": "Hello there", "assistant_response": "Hello"}
-    made = client.post(f"{V1}/memory/contexts/", turn)
+    made = api.post(f"{V1}/memory/contexts/", turn)
     return f"{V1}/memory/contexts/{made.json()['context']['id']}/"
 
 
-def pipeline(client: APIClient, alice: Membership) -> str:
+def pipeline(api: APIClient, alice: Membership) -> str:
     definition = {**templates()["rag"].to_json(), "id": "mine"}
-    assert client.post(f"{V1}/pipelines/", definition).status_code == 201
+    assert api.post(f"{V1}/pipelines/", definition).status_code == 201
     return f"{V1}/pipelines/mine/"
 
 
-def node(client: APIClient, alice: Membership) -> str:
-    assert client.put(f"{V1}/graph/nodes/", {"id": "src:a", "name": "A"}).status_code == 201
+def node(api: APIClient, alice: Membership) -> str:
+    assert api.put(f"{V1}/graph/nodes/", {"id": "src:a", "name": "A"}).status_code == 201
     return f"{V1}/graph/nodes/?id=src:a"
 
 
 EDGE = {"source": "src:a", "rel": "R", "target": "src:b"}
 
 
-def edge(client: APIClient, alice: Membership) -> str:
-    made = client.put(f"{V1}/graph/edges/", {**EDGE, "strict": False})
+def edge(api: APIClient, alice: Membership) -> str:
+    made = api.put(f"{V1}/graph/edges/", {**EDGE, "strict": False})
     assert made.status_code == 201
     return f"{V1}/graph/edges/?source=src:a&rel=R&target=src:b"
 
 
-def key(client: APIClient, alice: Membership) -> str:
-    made = client.post(f"{V1}/keys/", {"name": "k", "scopes": ["read"]})
+def key(api: APIClient, alice: Membership) -> str:
+    made = api.post(f"{V1}/keys/", {"name": "k", "scopes": ["read"]})
     return f"{V1}/keys/{made.json()['id']}/"
 
 
@@ -134,46 +134,39 @@ THINGS = {
 }
 
 
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(alice.user)
-    return client
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", THINGS)
 def test_what_one_has_already_is_not_sent_again(
-    name: str, client: APIClient, alice: Membership
+    name: str, api: APIClient, alice: Membership
 ) -> None:
-    url = THINGS[name].make(client, alice)
-    first = client.get(url)
+    url = THINGS[name].make(api, alice)
+    first = api.get(url)
     assert first.status_code == 200
 
-    again = client.get(url, headers={"If-None-Match": f'"other", W/{first["ETag"]}'})
+    again = api.get(url, headers={"If-None-Match": f'"other", W/{first["ETag"]}'})
     assert (again.status_code, again.content) == (304, b"")
     assert again["ETag"] == first["ETag"]
-    assert client.get(url, headers={"If-None-Match": '"other"'}).content == first.content
+    assert api.get(url, headers={"If-None-Match": '"other"'}).content == first.content
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", [name for name, thing in THINGS.items() if thing.change])
-def test_only_what_was_read_is_changed(name: str, client: APIClient, alice: Membership) -> None:
+def test_only_what_was_read_is_changed(name: str, api: APIClient, alice: Membership) -> None:
     thing = THINGS[name]
-    url = thing.make(client, alice)
+    url = thing.make(api, alice)
     assert thing.change
     method, body = thing.change
-    change = getattr(client, method)
+    change = getattr(api, method)
     at = thing.changes_at or url
-    read = client.get(url)
+    read = api.get(url)
 
     late = change(at, body, headers={"If-Match": '"other"'})
     assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")
-    assert client.get(url).content == read.content
+    assert api.get(url).content == read.content
 
     changed = change(at, body, headers={"If-Match": read["ETag"]})
     assert changed.status_code == 200
-    assert changed["ETag"] == client.get(url)["ETag"] != read["ETag"]
+    assert changed["ETag"] == api.get(url)["ETag"] != read["ETag"]
 
     again = change(at, body, headers={"If-Match": read["ETag"]})
     assert again.status_code == 412
@@ -183,60 +176,58 @@ def test_only_what_was_read_is_changed(name: str, client: APIClient, alice: Memb
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", [name for name, thing in THINGS.items() if thing.deletable])
 def test_only_what_was_read_is_deleted(
-    name: str, client: APIClient, alice: Membership, media_root: Path
+    name: str, api: APIClient, alice: Membership, media_root: Path
 ) -> None:
-    url = THINGS[name].make(client, alice)
-    read = client.get(url)
-    late = client.delete(url, headers={"If-Match": '"other"'})
+    url = THINGS[name].make(api, alice)
+    read = api.get(url)
+    late = api.delete(url, headers={"If-Match": '"other"'})
     assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")
 
-    deleted = client.delete(url, headers={"If-Match": read["ETag"]})
+    deleted = api.delete(url, headers={"If-Match": read["ETag"]})
     assert deleted.status_code in (200, 204)
-    assert not client.get(url).json().get("results")
+    assert not api.get(url).json().get("results")
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["edge", "fact", "item", "node"])
 def test_what_is_only_to_be_made_replaces_nothing(
-    name: str, client: APIClient, alice: Membership
+    name: str, api: APIClient, alice: Membership
 ) -> None:
     thing = THINGS[name]
-    url = thing.make(client, alice)
+    url = thing.make(api, alice)
     assert thing.change
     at, body = thing.changes_at or url, thing.change[1]
-    read = client.get(url)
-    refused = client.put(at, body, headers={"If-None-Match": "*"})
+    read = api.get(url)
+    refused = api.put(at, body, headers={"If-None-Match": "*"})
     assert refused.status_code == 412
-    assert client.get(url).content == read.content
+    assert api.get(url).content == read.content
 
-    client.delete(url)
-    assert client.put(at, body, headers={"If-Match": "*"}).status_code == 412
+    api.delete(url)
+    assert api.put(at, body, headers={"If-Match": "*"}).status_code == 412
     body = body if name != "edge" else {**body, "strict": False}
-    assert client.put(at, body, headers={"If-None-Match": "*"}).status_code in (200, 201)
+    assert api.put(at, body, headers={"If-None-Match": "*"}).status_code in (200, 201)
 
 
 @pytest.mark.django_db
 def test_a_document_more_does_not_keep_anyone_from_renaming_its_collection(
-    client: APIClient, alice: Membership
+    api: APIClient, alice: Membership
 ) -> None:
-    url = collection(client, alice)
-    read = client.get(url)
+    url = collection(api, alice)
+    read = api.get(url)
     DocumentFactory(collection=Collection.objects.get())
 
-    assert client.get(url, headers={"If-None-Match": read["ETag"]}).status_code == 200
-    renamed = client.patch(url, {"name": "New"}, headers={"If-Match": read["ETag"]})
+    assert api.get(url, headers={"If-None-Match": read["ETag"]}).status_code == 200
+    renamed = api.patch(url, {"name": "New"}, headers={"If-Match": read["ETag"]})
     assert (renamed.status_code, renamed.json()["document_count"]) == (200, 1)
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("tag", ["5d1f", '"', '"a" b', "", '*, "a"'])
-def test_a_condition_that_is_none_is_refused(
-    tag: str, client: APIClient, alice: Membership
-) -> None:
-    url = collection(client, alice)
+def test_a_condition_that_is_none_is_refused(tag: str, api: APIClient, alice: Membership) -> None:
+    url = collection(api, alice)
     for answer in (
-        client.patch(url, {"name": "New"}, headers={"If-Match": tag}),
-        client.get(url, headers={"If-None-Match": tag}),
+        api.patch(url, {"name": "New"}, headers={"If-Match": tag}),
+        api.get(url, headers={"If-None-Match": tag}),
     ):
         assert answer.status_code == 400
         assert answer.json()["errors"][0]["attr"] in ("If-Match", "If-None-Match")
@@ -244,8 +235,8 @@ def test_a_condition_that_is_none_is_refused(
 
 
 @pytest.mark.django_db
-def test_what_is_not_there_is_no_matter_of_conditions(client: APIClient, alice: Membership) -> None:
-    for method in (client.patch, client.delete):
+def test_what_is_not_there_is_no_matter_of_conditions(api: APIClient, alice: Membership) -> None:
+    for method in (api.patch, api.delete):
         answer = method(f"{V1}/collections/none/", {}, headers={"If-Match": '"a"'})
         assert answer.status_code == 404
 
@@ -258,27 +249,13 @@ def url_of_alice(transactional_db: None) -> tuple[Membership, str]:
 
 def test_of_changes_at_the_same_time_one_is_made(url_of_alice: tuple[Membership, str]) -> None:
     alice, url = url_of_alice
-    clients = [APIClient() for _ in range(4)]
-    for each in clients:
-        each.force_login(alice.user)
-    tag = clients[0].get(url)["ETag"]
-    begin = Barrier(len(clients))
-    answers: list[int] = []
+    tag = client_of(alice).get(url)["ETag"]
 
-    def rename(client: APIClient, name: str) -> None:
-        begin.wait()
-        answer = client.patch(url, {"name": name}, headers={"If-Match": tag})
-        answers.append(answer.status_code)
-        connection.close()
+    def rename() -> int:
+        name = {"name": f"Name {get_ident()}"}
+        return client_of(alice).patch(url, name, headers={"If-Match": tag}).status_code
 
-    threads = [
-        Thread(target=rename, args=(client, f"Name {number}"))
-        for number, client in enumerate(clients)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = at_once(*[rename] * 4)
     assert sorted(answers) == [200, 412, 412, 412]
 
 

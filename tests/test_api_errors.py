@@ -6,30 +6,24 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from common.parsers import MAX_JSON_BYTES
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
 DOCUMENTS = "/api/v1/documents/"
 SEARCH = "/api/v1/search/"
 MEMORY = "/api/v1/memory/"
-TURNS = f"{MEMORY}contexts/"
-INJECT = f"{MEMORY}inject/"
-LEARN = f"{MEMORY}conversations/"
 
 
 @pytest.fixture
 def client() -> APIClient:
     member = MembershipFactory()
     CollectionFactory(workspace=member.workspace, slug="notes")
-    client = APIClient()
-    client.force_login(member.user)
-    return client
+    return client_of(member)
 
 
 def post(client: Client, url: str, body: bytes, content_type: str = "application/json") -> Any:
@@ -242,62 +236,3 @@ def test_strange_cookies_are_nobody(url: str, cookie: str) -> None:
 @pytest.mark.parametrize("slug", ["no such", "\u00ff", "x" * 5000, "../..", "'; --"])
 def test_strange_workspaces_are_not_found(client: APIClient, slug: str) -> None:
     assert_shaped(client.get(COLLECTIONS, headers={"X-Workspace": slug}), 404)
-
-
-# --- anything at all ---------------------------------------------------------------------------
-
-characters = st.characters(codec=None)
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(characters)
-anything = st.recursive(
-    scalars,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(characters), inner, max_size=4)
-    ),
-    max_leaves=8,
-)
-BODIES = {
-    SEARCH: ["q", "collection", "type", "mode", "k", "offset", "fusion", "group", "explain"],
-    COLLECTIONS: ["name", "slug", "description", "language", "chunker", "chunker_options"],
-    DOCUMENTS: ["collection", "key", "text", "title", "media_type", "metadata", "policy"],
-    TURNS: ["user_message", "assistant_response", "conversation", "at"],
-    INJECT: ["messages", "max_tokens", "max_context", "max_facts", "threshold"],
-    LEARN: ["conversation", "messages", "at"],
-}
-VALID = {
-    SEARCH: {"q": "words", "mode": "lexical"},
-    COLLECTIONS: {"name": "Name"},
-    DOCUMENTS: {"collection": "notes", "key": "k", "text": "words"},
-    TURNS: {"user_message": "words"},
-    INJECT: {"messages": [{"role": "user", "content": "words"}]},
-    LEARN: {"conversation": "c", "messages": [{"role": "user", "content": "words"}]},
-}
-LISTS = [SEARCH, COLLECTIONS, DOCUMENTS, "/api/v1/runs/", TURNS, LEARN, f"{MEMORY}facts/"]
-fuzzed = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-@pytest.mark.parametrize("url", BODIES)
-@fuzzed
-@given(data=st.data())
-def test_no_body_makes_a_server_error(client: APIClient, url: str, data: st.DataObject) -> None:
-    changes = data.draw(st.dictionaries(st.sampled_from(BODIES[url]), anything, max_size=3))
-    body = json.dumps({**VALID[url], **changes}).encode()
-    answer = post(client, url, body)
-    if answer.status_code >= 400:
-        assert_shaped(answer, answer.status_code)
-    assert answer.status_code in (200, 201, 202, 400, 404, 409)
-
-
-@pytest.mark.parametrize("url", LISTS)
-@fuzzed
-@given(data=st.data())
-def test_no_parameters_make_a_server_error(
-    client: APIClient, url: str, data: st.DataObject
-) -> None:
-    more = ["key", "status", "state", "cursor", "page_size", "user_id", "as_of", "conversation"]
-    names = st.sampled_from([*BODIES[SEARCH], *more])
-    text = st.text(st.characters(codec="utf-8"))
-    parameters = data.draw(st.dictionaries(names, text | st.integers(), max_size=3))
-    answer = client.get(url, {**({"q": "words"} if url == SEARCH else {}), **parameters})
-    assert answer.status_code in (200, 400, 404)

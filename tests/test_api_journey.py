@@ -2,9 +2,9 @@
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from rest_framework.test import APIClient
 
 from documents.tests.factories import MembershipFactory
+from tests.kit import client_of
 from tests.plugin import WorkerProcess, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -13,8 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_what_is_brought_is_found_and_what_is_deleted_is_not(
     celery_worker_process: WorkerProcess,
 ) -> None:
-    client = APIClient()
-    client.force_login(MembershipFactory().user)
+    client = client_of(MembershipFactory())
     collection = client.post("/api/v1/collections/", {"name": "Leaflets"}).json()
 
     text = client.post(

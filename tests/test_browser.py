@@ -1,6 +1,5 @@
 """The site in a real Chromium: with real servers, a real worker and real files."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +46,6 @@ until the lamp was lit.
 def alice() -> Membership:
     """The owner, who may use the admin."""
     return MembershipFactory(user=UserFactory(username="alice", is_superuser=True))
-
-
-@pytest.fixture
-def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
-    """Alice's window, logged in."""
-    visit = Visit(browser, live_server.url)
-    visit.log_in("alice")
-    yield visit
-    visit.close()
 
 
 # --- the main job ------------------------------------------------------------------------------

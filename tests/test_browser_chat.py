@@ -10,9 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from accounts.models import Membership
 from documents.models import Collection
 from documents.services import delete_document
-from documents.tests.factories import (
-    CollectionFactory,
-)
+from documents.tests.factories import CollectionFactory
 from inference.tests.stub_server import Reply, Stream, StubServer, chat_stream, delta, event
 from memory import services as memory
 from memory.scopes import UserScope, account_id

@@ -9,11 +9,7 @@ from django.db import connection
 from playwright.sync_api import Browser, Locator, Page, Response, expect
 
 from accounts.models import Membership
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.models import Edge, Node
 from graph.querysets import Origin
 from graph.tests.factories import make_edge, make_extracted, make_node
@@ -32,14 +28,6 @@ MAX_LIBRARY_BYTES = 140_000
 LIBRARY = "cytoscape.min.js"
 TOBIAS = "ent:person:tobias"
 HOSTILE = "<img src=x onerror=alert(1)> \"'&\u202egnp.exe אבג 🦆"
-
-
-@pytest.fixture
-def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
-    visit = Visit(browser, live_server.url)
-    visit.log_in("alice")
-    yield visit
-    visit.close()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The pages of memory in a real Chromium: read, corrected, searched, forgotten, erased."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -50,14 +49,6 @@ def scope(alice: Membership) -> UserScope:
     Pruning.objects.create(**whose, reason="user", rows=12, bytes=2048, until=now)
     services.set_fact(scope=make_scope(HOSTILE, workspace=alice.workspace), key="a", value=HOSTILE)
     return scope
-
-
-@pytest.fixture
-def visit(browser: Browser, live_server: Any, alice: Membership) -> Iterator[Visit]:
-    visit = Visit(browser, live_server.url)
-    visit.log_in("alice")
-    yield visit
-    visit.close()
 
 
 @pytest.mark.parametrize("scripts", [True, False])

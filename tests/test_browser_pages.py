@@ -10,11 +10,7 @@ from playwright.sync_api import Browser, expect
 from documents.ingestion.sources import Source
 from documents.models import Document
 from documents.services import ingest_inline
-from documents.tests.factories import (
-    CollectionFactory,
-    MembershipFactory,
-    UserFactory,
-)
+from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 from reading.tests.factories_pdf import finished, page, prose
 from tests.browser import Visit
 

@@ -10,10 +10,7 @@ from accounts.models import Membership
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory
 from search.models import Judgement, SavedSearch
 from tests.browser import Visit
 

@@ -27,6 +27,7 @@ from documents.tests.factories import (
 from rag.pipelines.definition import PipelineError
 from rag.pipelines.validation import parse_definition, templates
 from tests.access.doors_tools import METHODS, TOOLS
+from tests.kit import client_of
 from tests.test_access_walk import no_log
 
 few = hypothesis_settings(
@@ -83,9 +84,7 @@ def client(db: None) -> APIClient:
     collection = CollectionFactory(workspace=member.workspace, slug="notes")
     for key, text in (("a.md", "The warden keeps the keys."), ("b.md", "東京 und größe: C++ 1.5")):
         ChunkFactory(document=DocumentFactory(collection=collection, key=key), text=text)
-    client = APIClient()
-    client.force_login(member.user)
-    return client
+    return client_of(member)
 
 
 @hypothesis_settings(few, max_examples=60)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
-from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
@@ -22,7 +21,7 @@ from search.evaluation.evaluate import ingested_collection
 from search.stores import Store
 from sources import runs
 from sources import services as sources
-from tests.kit import process_documents
+from tests.kit import client_of, logged_in, process_documents
 from tests.plugin import WorkerProcess, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -92,17 +91,14 @@ def by_command(command: str) -> Callable[[Collection, Membership, Path], None]:
 
 
 def by_page(collection: Collection, alice: Membership, folder: Path) -> None:
-    client = Client()
-    client.force_login(alice.user)
+    client = logged_in(alice)
     address = reverse("upload", args=[collection.slug])
     assert client.post(address, {"files": uploads()}).status_code == 302
     process_documents()
 
 
 def api_client(alice: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(alice.user)
-    return client
+    return client_of(alice)
 
 
 def by_api(collection: Collection, alice: Membership, folder: Path) -> None:

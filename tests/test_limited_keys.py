@@ -9,11 +9,7 @@ from rest_framework.test import APIClient
 from accounts.models import ApiKey, Membership
 from accounts.tests.keys import client_with, make_key
 from documents.models import Collection, Document
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]

@@ -12,7 +12,6 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.db import connection
-from django.test import Client
 from django.urls import reverse
 from redis import Redis
 
@@ -26,6 +25,7 @@ from memory.scopes import UserScope, user_scope
 from memory.tasks import enqueue_extraction, prune_memories, recover_extractions
 from memory.tools import TOOLS
 from ragsite.celery import app
+from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -106,8 +106,7 @@ def converse(scope: UserScope, mark: str) -> None:
 
 def curate(scope: UserScope) -> None:
     """What the admin's log notes."""
-    client = Client()
-    client.force_login(UserFactory(is_superuser=True))
+    client = logged_in(UserFactory(is_superuser=True))
     fact = services.get_all_facts(scope=scope)[0]
     page = reverse("admin:memory_fact_change", args=[fact.pk])
     client.post(page, {"correction": "another zanzibarite"})
@@ -230,8 +229,7 @@ def test_messages_that_were_sent_before_bring_nothing_back(people: dict[str, Use
 
 
 def test_the_api_erases_as_wholly(people: dict[str, UserScope], workspace: Workspace) -> None:
-    client = Client()
-    client.force_login(workspace.memberships.get().user)
+    client = logged_in(workspace.memberships.get())
     before = rows_of(people[BOB])
     address = "/api/v1/memory/"
 

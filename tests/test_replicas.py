@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from django.db import connection, connections, router, transaction
 from django.test.utils import CaptureQueriesContext
-from rest_framework.test import APIClient
 
 from accounts.models import Membership
 from common import replicas
@@ -32,6 +31,7 @@ from search.facets import facet_values
 from search.query_options import scope_for
 from search.services import search
 from search.similar import similar_documents
+from tests.kit import client_of
 from tests.plugin import wait_until
 from tests.replica import Replica, running_replica
 
@@ -91,8 +91,7 @@ def leaflets(alice: Membership) -> Collection:
 @pytest.fixture
 def found(alice: Membership, leaflets: Collection) -> Callable[[str], list[str]]:
     """What a search over the API finds for Alice."""
-    client = APIClient()
-    client.force_login(alice.user)
+    client = client_of(alice)
 
     def texts(question: str) -> list[str]:
         answer = client.get("/api/v1/search/", {"q": question})

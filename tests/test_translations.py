@@ -201,8 +201,6 @@ def test_texts_of_templates_that_are_not_marked_are_found() -> None:
     assert list(unmarked_texts(template)) == [(2, "Your documents"), (4, "Upload")]
 
 
-#: Modules whose refusals are still English only. The list can only shrink.
-ENGLISH_ONLY = {"reading/chunkers/base.py"}
 #: Commands and what only they call, and clients of the API.
 NOT_SHOWN = (
     *("*/management/*", "*/evaluation/*", "ragsite/*", "rag/remote_retriever.py"),
@@ -234,7 +232,7 @@ def test_refusals_are_translated() -> None:
         and any(_is_english(argument) for argument in node.args)
     }
 
-    assert found == ENGLISH_ONLY
+    assert found == set()
 
 
 def _subclass_names(trees: Iterable[ast.Module], names: set[str]) -> set[str]:

@@ -15,10 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from accounts.models import Membership
 from documents.models import Collection
-from documents.tests.factories import (
-    PASSWORD,
-    CollectionFactory,
-)
+from documents.tests.factories import PASSWORD, CollectionFactory
 from rag.tests.asking import document
 from tests.browser import Visit
 

@@ -1,10 +1,8 @@
 """A request with a key is done once, whoever sends it how often, and whatever dies meanwhile."""
 
 from datetime import timedelta
-from threading import Barrier, Thread
 
 import pytest
-from django.db import connection
 from django.db.models import F
 
 from accounts import idempotency
@@ -13,6 +11,7 @@ from accounts.models import IdempotencyRecord, Membership
 from accounts.tasks import prune_idempotency_records
 from common.errors import InvalidInput
 from documents.tests.factories import MembershipFactory
+from tests.kit import at_once
 
 pytestmark = pytest.mark.django_db
 DONE = {"status": 201, "body": '{"slug": "notes"}', "location": "/notes/"}
@@ -118,21 +117,12 @@ def test_any_printable_ascii_is_a_key(key: str) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_of_many_at_once_one_gets_the_turn() -> None:
     alice = MembershipFactory()
-    barrier = Barrier(8)
-    got: list[object] = []
 
-    def ask() -> None:
+    def ask() -> object:
         try:
-            barrier.wait()
-            got.append(begin(alice))
+            return begin(alice)
         except KeyInUse as error:
-            got.append(error)
-        finally:
-            connection.close()
+            return error
 
-    threads = [Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    got = at_once(*[ask] * 8)
     assert sorted(type(each).__name__ for each in got) == ["IdempotencyRecord"] + ["KeyInUse"] * 7

@@ -1,17 +1,13 @@
-"""Requests with an API key: who they are, where they work, and every route against every scope."""
+"""Requests with an API key: who they are and where they work. The scope of each route:
+tests/test_access_doors.py."""
 
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework.test import APIClient
-from rest_framework.views import APIView
 
 from accounts.api_keys import revoke_key
-from accounts.authentication import required_scope
-from accounts.models import Role, Scope
+from accounts.models import Role
 from accounts.tests.keys import basic_header, client_of_key, client_with, make_key
 from documents.tests.factories import (
     PASSWORD,
@@ -20,11 +16,10 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 COLLECTIONS = "/api/v1/collections/"
-OPEN = {"/api/schema/", "/api/docs/"}
-METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def test_a_key_is_its_user() -> None:
@@ -57,8 +52,7 @@ def test_a_wrong_key_is_not_made_good_by_a_session() -> None:
 
 def test_passwords_and_sessions_need_no_scope() -> None:
     member = MembershipFactory()
-    session = APIClient()
-    session.force_login(member.user)
+    session = client_of(member)
     password = APIClient(headers=basic_header(member.user.username, PASSWORD))
 
     for client in (session, password):
@@ -125,126 +119,3 @@ class TestTheWorkspaceOfAKey:
         assert client_of_key(there, "read").get(address).status_code == 200
         assert client_of_key(here, "read").get(address).status_code == 404
         assert client_of_key(here).delete(address).status_code == 404
-
-
-# --- every route, every scope ---------------------------------------------------------------------
-
-
-def routes(patterns: Any = None, prefix: str = "/") -> Iterator[tuple[str, Any]]:
-    """Each address of the site with its callback."""
-    for pattern in get_resolver().url_patterns if patterns is None else patterns:
-        address = prefix + str(pattern.pattern).removeprefix("^").removesuffix(r"\Z")
-        if isinstance(pattern, URLResolver):
-            if pattern.app_name != "admin":
-                yield from routes(pattern.url_patterns, address)
-        elif isinstance(pattern, URLPattern):
-            yield address, pattern.callback
-
-
-def operations() -> list[tuple[str, str, str]]:
-    """Method, address and needed scope of everything that the API does."""
-    found = []
-    for address, callback in routes():
-        view_class = getattr(callback, "cls", None)
-        if view_class is None or not issubclass(view_class, APIView):
-            continue
-        if address in OPEN or not view_class.authentication_classes:
-            continue  # the description, and what says that nothing is here
-        actions = getattr(callback, "actions", None)
-        for method in METHODS:
-            if method not in (actions or dir(view_class)):
-                continue
-            view = view_class(**getattr(callback, "initkwargs", {}))
-            view.action = actions[method] if actions else None
-            found.append((method, address, required_scope(view, method.upper())))
-    return sorted(found)
-
-
-def filled(address: str) -> str:
-    """With something in the place of each parameter that is not there."""
-    address = re.sub(r"<int:\w+>", "999999999", address)
-    return re.sub(r"<[^>]+>", "none", address)
-
-
-def test_there_are_operations_of_every_part_to_look_at() -> None:
-    found = operations()
-    assert len(found) > 60
-    for part in ("documents", "runs", "search", "store", "memory", "graph", "keys", "v1/chat"):
-        assert any(f"/{part}/" in address for _, address, _ in found), part
-    assert {scope for *_, scope in found} <= set(Scope.values)
-
-
-#: Addresses whose every method takes one scope.
-PARTS = {
-    "/api/v1/memory/": "memory",
-    "/api/v1/keys/": "admin",
-    "/api/v1/members/": "admin",
-    "/api/v1/groups/": "admin",
-    "/api/v1/invitations/": "admin",
-    "/api/v1/chat/": "chat",
-    "/api/v1/conversations/": "chat",
-    "/api/v1/traces/": "chat",
-    "/v1/": "chat",
-    "/v2/": "chat",
-}
-#: What is posted and changes nothing by itself: questions too long for an address; tools, of which
-#: those that write ask for more; and what says whether a definition could be kept.
-QUESTIONS = (
-    r"/search/$",
-    r"/graph/(paths|subgraph|traverse)/$",
-    r"/pipelines/check/$",
-    r"/tools/<str:name>/$",
-    r"^/mcp",
-)
-
-
-#: Where a key that may ask a chat model must be allowed to read, too: what it reads is named.
-READS_TOO = ("post", "delete"), "/summary/"
-
-
-def expected_scope(method: str, address: str) -> str:
-    """Said here once more, so that a view cannot take a lesser one unseen."""
-    for part, scope in PARTS.items():
-        if address.startswith(part):
-            return scope
-    if address.endswith("/run/") or (address.endswith("/summary/") and method != "get"):
-        return "chat"
-    if method == "patch" and "/spaces/" in address:  # they belong to the whole site
-        return "admin"
-    is_question = any(re.search(each, address) for each in QUESTIONS)
-    return "read" if method == "get" or (method == "post" and is_question) else "write"
-
-
-def test_every_operation_takes_the_scope_that_the_manual_says() -> None:
-    wrong = {
-        (method, address): (needed, expected_scope(method, address))
-        for method, address, needed in operations()
-        if needed != expected_scope(method, address)
-    }
-    assert wrong == {}
-
-
-def test_every_view_of_the_api_asks_for_a_scope() -> None:
-    from accounts.authentication import KeyHasScope
-
-    for address, callback in routes():
-        view_class = getattr(callback, "cls", None)
-        if view_class is None or address in OPEN or not view_class.authentication_classes:
-            continue
-        assert KeyHasScope in view_class.permission_classes, address
-
-
-@pytest.mark.parametrize("scope", Scope.values)
-def test_a_key_passes_where_it_has_the_scope_and_nowhere_else(scope: str) -> None:
-    client = client_of_key(MembershipFactory(), scope)
-    client.raise_request_exception = False
-    matrix, wrong = [], []
-    for method, address, needed in operations():
-        answer = getattr(client, method)(filled(address))
-        refused = answer.status_code == 403 and "insufficient_scope" in answer.text
-        line = f"{scope:6} {method:6} {address:60} needs {needed:6} -> {answer.status_code}"
-        matrix.append(line)
-        lacks_read = method in READS_TOO[0] and address.endswith(READS_TOO[1])
-        if refused == (scope == needed and not lacks_read) or answer.status_code >= 500:
-            wrong.append(line)
-    assert not wrong, "\n".join(["wrong:", *wrong, "all:", *matrix])

@@ -14,6 +14,7 @@ from accounts.models import ApiKey, Change, Invitation, Membership, User
 from accounts.services import principals
 from accounts.tests.keys import make_key
 from documents.tests.factories import MembershipFactory, UserFactory
+from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db
 LINK = re.compile(r"http://testserver(/join/[A-Za-z0-9_-]{43}/)")
@@ -69,8 +70,7 @@ def test_somebody_invited_makes_an_account_and_is_a_member_with_role_and_groups(
 def test_who_has_an_account_joins_with_one_click(owner: Client, alice: Membership) -> None:
     bob = UserFactory(username="bob")
     path = invite(owner)
-    guest = Client()
-    guest.force_login(bob)
+    guest = logged_in(bob)
     assert "Join The lab" in guest.get(path).text
     guest.post(path)
     assert Membership.objects.get(user=bob).role == "viewer"
@@ -169,8 +169,7 @@ def test_who_is_removed_cannot_come_back_by_a_link_they_know(
 def test_members_see_who_is_there_and_may_leave(alice: Membership) -> None:
     bob = MembershipFactory(workspace=alice.workspace, role="editor")
     User.objects.filter(pk=alice.user_id).update(email="alice@example.org")
-    client = Client()
-    client.force_login(bob.user)
+    client = logged_in(bob)
     page = client.get("/members/").text
     assert "alice" in page
     assert "alice@example.org" not in page

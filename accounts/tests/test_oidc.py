@@ -19,13 +19,7 @@ from accounts.models import (
     Workspace,
     WorkspaceGroup,
 )
-from accounts.tests.oidc_provider import (
-    ANNA,
-    CLIENT_ID,
-    CLIENT_SECRET,
-    Provider,
-    running_provider,
-)
+from accounts.tests.oidc_provider import ANNA, CLIENT_ID, CLIENT_SECRET, Provider, running_provider
 
 pytestmark = pytest.mark.django_db
 

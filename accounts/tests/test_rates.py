@@ -8,13 +8,13 @@ from django.core.checks import run_checks
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
-from rest_framework.test import APIClient
 
 from accounts import rate_limits
 from accounts.models import Membership
 from accounts.rate_limits import Rate, consume, parse_rate
 from accounts.tests.keys import client_of_key
 from common.checks import SETTINGS
+from tests.kit import client_of
 
 COLLECTIONS = "/api/v1/collections/"
 #: The least that can be said in whole seconds, and more than any test takes to ask thrice.
@@ -107,8 +107,7 @@ def test_who_asks_too_often_is_told_when_to_come_again(alice: Membership, settin
 
     another = client_of_key(alice)
     assert another.get(COLLECTIONS).status_code == 200, "keys are counted apart"
-    session = APIClient()
-    session.force_login(alice.user)
+    session = client_of(alice)
     assert session.get(COLLECTIONS).status_code == 200
 
 

@@ -4,11 +4,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Membership, Role
-from documents.tests.factories import (
-    CollectionFactory,
-    MembershipFactory,
-    WorkspaceFactory,
-)
+from documents.tests.factories import CollectionFactory, MembershipFactory, WorkspaceFactory
 
 pytestmark = pytest.mark.django_db
 CHOOSE = "/workspaces/choose/"

@@ -19,6 +19,7 @@ from documents.services import (
     update_document,
 )
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -66,8 +67,7 @@ def test_a_text_is_never_without_its_list(
 
 
 def test_files_of_a_form_take_a_list(alice: Membership, collection: Collection) -> None:
-    client = Client()
-    client.force_login(alice.user)
+    client = logged_in(alice)
     file = SimpleUploadedFile("plan.md", TEXT.encode())
     sent = {"collection": "plans", "files": [file], "access": me(alice)}
     assert client.post("/api/v1/documents/", sent).status_code == 202
@@ -77,8 +77,7 @@ def test_files_of_a_form_take_a_list(alice: Membership, collection: Collection) 
 def test_the_page_takes_a_list_that_has_oneself(
     alice: Membership, bob: Membership, collection: Collection
 ) -> None:
-    client = Client()
-    client.force_login(alice.user)
+    client = logged_in(alice)
     for access, status in ((me(bob), 400), (me(alice), 302)):
         sent = {"files": [SimpleUploadedFile("own.md", TEXT.encode())], "access": access}
         assert client.post("/documents/plans/upload/", sent).status_code == status

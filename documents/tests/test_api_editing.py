@@ -17,12 +17,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 NOTE = b"We move to the new building in March."
 
 
-@pytest.fixture(autouse=True)
-def _embedder(settings: Any) -> None:
-    name = "inference.backends.hashing.HashingEmbedder"
-    settings.INFERENCE = {"embedder": {"default": {"BACKEND": name}}, "reranker": {}}
-
-
 @pytest.fixture
 def notes(alice: Membership) -> Collection:
     return CollectionFactory(workspace=alice.workspace, slug="notes", default_language="en")
@@ -77,15 +71,6 @@ def test_a_passage_is_read_changed_and_given_back(alice: Membership, note: Docum
     assert client.get(address).json()["text"] == NOTE.decode()
     again = client.post(f"/api/v1/edits/{edit['id']}/undo/")
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
-
-
-@pytest.mark.parametrize("body", [{"text": ""}, {"text": 7}, {"text": "a", "more": 1}])
-def test_a_passage_is_given_a_text_and_nothing_else(
-    alice: Membership, note: Document, body: Any
-) -> None:
-    answer = patch(logged_in(alice), address_of(note), body)
-    assert (answer.status_code, answer.json()["type"]) == (400, "validation_error")
-    assert Chunk.objects.get(document=note).text == NOTE.decode()
 
 
 def test_title_metadata_and_access_are_set(alice: Membership, note: Document) -> None:

@@ -2,20 +2,18 @@
 
 import json
 from pathlib import Path
-from threading import Barrier, Thread
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts import idempotency
 from accounts.models import IdempotencyRecord, Membership, Role
-from documents.models import Chunk, Collection, Document, IngestionRun
+from documents.models import Collection, Document, IngestionRun
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from tests.kit import client_of
+from tests.kit import at_once, client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
@@ -28,18 +26,13 @@ def notes(alice: Membership) -> Collection:
     return CollectionFactory(workspace=alice.workspace, slug="notes")
 
 
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    return client_of(alice)
+def post(api: APIClient, url: str, body: Any, key: str = "one", **options: Any) -> Any:
+    return api.post(url, body, headers={"Idempotency-Key": key}, **options)
 
 
-def post(client: APIClient, url: str, body: Any, key: str = "one", **options: Any) -> Any:
-    return client.post(url, body, headers={"Idempotency-Key": key}, **options)
-
-
-def test_a_text_sent_twice_is_one_run(client: APIClient, notes: Collection) -> None:
-    first = post(client, DOCUMENTS, TEXT)
-    again = post(client, DOCUMENTS, TEXT)
+def test_a_text_sent_twice_is_one_run(api: APIClient, notes: Collection) -> None:
+    first = post(api, DOCUMENTS, TEXT)
+    again = post(api, DOCUMENTS, TEXT)
     assert (first.status_code, again.status_code) == (202, 202)
     assert again.content == first.content
     assert again["Location"] == first["Location"]
@@ -48,29 +41,23 @@ def test_a_text_sent_twice_is_one_run(client: APIClient, notes: Collection) -> N
     assert IngestionRun.objects.count() == 1
 
 
-def test_another_key_or_none_is_another_request(client: APIClient, notes: Collection) -> None:
-    post(client, DOCUMENTS, TEXT, "one")
-    post(client, DOCUMENTS, TEXT, "two")
-    client.post(DOCUMENTS, TEXT)
+def test_another_key_or_none_is_another_request(api: APIClient, notes: Collection) -> None:
+    post(api, DOCUMENTS, TEXT, "one")
+    post(api, DOCUMENTS, TEXT, "two")
+    api.post(DOCUMENTS, TEXT)
     assert IngestionRun.objects.count() == 3
 
 
 @pytest.mark.parametrize("change", [{"text": "Other words."}, {"title": "New"}])
 def test_another_body_with_the_key_is_refused(
-    client: APIClient, notes: Collection, change: dict[str, str]
+    api: APIClient, notes: Collection, change: dict[str, str]
 ) -> None:
-    post(client, DOCUMENTS, TEXT)
-    answer = post(client, DOCUMENTS, TEXT | change)
+    post(api, DOCUMENTS, TEXT)
+    answer = post(api, DOCUMENTS, TEXT | change)
     assert answer.status_code == 422
     assert answer.json()["code"] == "idempotency_key_reused"
     assert "new key" in answer.json()["detail"]
     assert IngestionRun.objects.count() == 1
-
-
-def test_another_address_with_the_key_is_refused(client: APIClient, notes: Collection) -> None:
-    post(client, DOCUMENTS, TEXT)
-    assert post(client, COLLECTIONS, {"name": "New"}).status_code == 422
-    assert Collection.objects.count() == 1
 
 
 def form(content: bytes = b"words", name: str = "a.txt", **fields: str) -> dict[str, Any]:
@@ -81,90 +68,79 @@ def form(content: bytes = b"words", name: str = "a.txt", **fields: str) -> dict[
     }
 
 
-def test_a_form_is_known_by_its_fields_and_files(client: APIClient, notes: Collection) -> None:
-    first = post(client, DOCUMENTS, form(), format="multipart")
-    again = post(client, DOCUMENTS, form(), format="multipart")
+def test_a_form_is_known_by_its_fields_and_files(api: APIClient, notes: Collection) -> None:
+    first = post(api, DOCUMENTS, form(), format="multipart")
+    again = post(api, DOCUMENTS, form(), format="multipart")
     assert first.status_code == 202
     assert again.content == first.content
     for other in (form(b"Words"), form(name="c.txt"), form(policy="overwrite")):
-        assert post(client, DOCUMENTS, other, format="multipart").status_code == 422
+        assert post(api, DOCUMENTS, other, format="multipart").status_code == 422
     assert IngestionRun.objects.count() == 1
     assert Document.objects.get(key="a.txt").file.read() == b"words"
 
 
-def test_a_refusal_comes_again_too(client: APIClient, notes: Collection) -> None:
-    first = post(client, COLLECTIONS, {"name": "Notes", "slug": "notes"})
+def test_a_refusal_comes_again_too(api: APIClient, notes: Collection) -> None:
+    first = post(api, COLLECTIONS, {"name": "Notes", "slug": "notes"})
     notes.delete()
-    again = post(client, COLLECTIONS, {"name": "Notes", "slug": "notes"})
+    again = post(api, COLLECTIONS, {"name": "Notes", "slug": "notes"})
     assert (first.status_code, again.status_code) == (409, 409)
     assert again.content == first.content
     assert not Collection.objects.exists()
 
 
 def test_a_failure_of_the_site_is_not_kept(
-    client: APIClient, notes: Collection, settings: Any, tmp_path: Path
+    api: APIClient, notes: Collection, settings: Any, tmp_path: Path
 ) -> None:
     media_root = settings.MEDIA_ROOT
     settings.MEDIA_ROOT = tmp_path / "no-folder"
     settings.MEDIA_ROOT.touch()
-    client.raise_request_exception = False
-    assert post(client, DOCUMENTS, TEXT).status_code == 500
+    api.raise_request_exception = False
+    assert post(api, DOCUMENTS, TEXT).status_code == 500
     assert not IdempotencyRecord.objects.exists()
     settings.MEDIA_ROOT = media_root
-    assert post(client, DOCUMENTS, TEXT).status_code == 202
+    assert post(api, DOCUMENTS, TEXT).status_code == 202
 
 
 def test_who_becomes_an_editor_is_not_told_the_old_refusal(alice: Membership) -> None:
     bob = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
-    client = client_of(bob)
-    assert post(client, COLLECTIONS, {"name": "New"}).status_code == 403
+    api = client_of(bob)
+    assert post(api, COLLECTIONS, {"name": "New"}).status_code == 403
     Membership.objects.filter(pk=bob.pk).update(role=Role.EDITOR)
-    assert post(client, COLLECTIONS, {"name": "New"}).status_code == 201
+    assert post(api, COLLECTIONS, {"name": "New"}).status_code == 201
 
 
-def test_a_body_that_cannot_be_read_takes_no_key(client: APIClient, notes: Collection) -> None:
-    broken = client.post(
+def test_a_body_that_cannot_be_read_takes_no_key(api: APIClient, notes: Collection) -> None:
+    broken = api.post(
         DOCUMENTS, "{", content_type="application/json", headers={"Idempotency-Key": "one"}
     )
     assert broken.status_code == 400
-    assert post(client, DOCUMENTS, TEXT).status_code == 202
+    assert post(api, DOCUMENTS, TEXT).status_code == 202
 
 
 @pytest.mark.parametrize("key", ["", "k" * 256, "schlüssel"])
-def test_what_is_no_key_is_refused_by_name(client: APIClient, notes: Collection, key: str) -> None:
-    answer = client.post(DOCUMENTS, TEXT, HTTP_IDEMPOTENCY_KEY=key)
+def test_what_is_no_key_is_refused_by_name(api: APIClient, notes: Collection, key: str) -> None:
+    answer = api.post(DOCUMENTS, TEXT, HTTP_IDEMPOTENCY_KEY=key)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["attr"] == "Idempotency-Key"
     assert not IngestionRun.objects.exists()
 
 
 def test_while_the_first_is_worked_on_the_second_is_told_when_to_come(
-    client: APIClient, notes: Collection
+    api: APIClient, notes: Collection
 ) -> None:
-    post(client, DOCUMENTS, TEXT)
+    post(api, DOCUMENTS, TEXT)
     lease = timezone.now() + idempotency.LEASE
     IdempotencyRecord.objects.update(status=None, leased_until=lease)
-    answer = post(client, DOCUMENTS, TEXT)
+    answer = post(api, DOCUMENTS, TEXT)
     assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_key_in_use")
     assert int(answer["Retry-After"]) > 0
     assert IngestionRun.objects.count() == 1
 
 
-def test_items_of_a_store_are_stored_once_and_keep_their_new_ids(
-    client: APIClient, notes: Collection
-) -> None:
+def test_answers_hold_no_text_of_a_document(api: APIClient, notes: Collection) -> None:
+    post(api, DOCUMENTS, TEXT | {"text": "unicorns everywhere"})
     url = f"{COLLECTIONS}notes/store/items/"
-    first = post(client, url, {"items": [{"text": "A text without an id."}]})
-    again = post(client, url, {"items": [{"text": "A text without an id."}]})
-    assert first.status_code == 200
-    assert again.json() == first.json()
-    assert Chunk.objects.count() == 1
-
-
-def test_answers_hold_no_text_of_a_document(client: APIClient, notes: Collection) -> None:
-    post(client, DOCUMENTS, TEXT | {"text": "unicorns everywhere"})
-    url = f"{COLLECTIONS}notes/store/items/"
-    post(client, url, {"items": [{"id": "i", "text": "unicorns in a store"}]}, "two")
+    post(api, url, {"items": [{"id": "i", "text": "unicorns in a store"}]}, "two")
     assert IdempotencyRecord.objects.count() == 2
     kept = json.dumps(list(IdempotencyRecord.objects.values("body", "location", "fingerprint")))
     assert "unicorn" not in kept
@@ -172,22 +148,10 @@ def test_answers_hold_no_text_of_a_document(client: APIClient, notes: Collection
 
 @pytest.mark.django_db(transaction=True)
 def test_of_uploads_at_once_with_one_key_one_is_done(alice: Membership, notes: Collection) -> None:
-    barrier = Barrier(4)
-    statuses: list[int] = []
+    def send() -> int:
+        return post(client_of(alice), DOCUMENTS, form(), format="multipart").status_code
 
-    def send() -> None:
-        try:
-            client = client_of(alice)
-            barrier.wait()
-            statuses.append(post(client, DOCUMENTS, form(), format="multipart").status_code)
-        finally:
-            connection.close()
-
-    threads = [Thread(target=send) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    statuses = at_once(*[send] * 4)
     assert set(statuses) <= {202, 409}
     assert 202 in statuses
     assert IngestionRun.objects.count() == 1

@@ -14,15 +14,9 @@ from documents.services import ingest_inline, update_document
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.words import chunk_counts
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root", "embedder")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 TEXT = "# Leave\n\nThirty days a year.\n\n# Travel\n\nTrains are booked by everybody alone."
-
-
-@pytest.fixture
-def embedder(settings: Any) -> None:
-    name = "inference.backends.hashing.HashingEmbedder"
-    settings.INFERENCE = {"embedder": {"default": {"BACKEND": name}}, "reranker": {}}
 
 
 @pytest.fixture

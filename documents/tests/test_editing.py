@@ -1,12 +1,10 @@
 """A passage changed by a person: what changes with it, what does not, and what becomes of it."""
 
-from collections.abc import Callable
-from threading import Thread
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from django.db import connection
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -21,21 +19,14 @@ from documents.ingestion.items import Item
 from documents.ingestion.preparation import prepare_for, recipe_for
 from documents.ingestion.registration import register_documents
 from documents.ingestion.sources import text_source
-from documents.models import (
-    Chunk,
-    ChunkEdit,
-    Collection,
-    Document,
-    IngestionRun,
-    Lexeme,
-    Posting,
-)
+from documents.models import Chunk, ChunkEdit, Collection, Document, IngestionRun
 from documents.services import document_text, edit_chunk, ingest_inline, undo_edit
 from documents.services.chunk_edits import StaleText
 from documents.tests.factories import CollectionFactory, UserFactory
 from documents.tests.words import chunk_counts
 from documents.validation import validate
 from inference.backends.hashing import HashingEmbedder
+from tests.kit import at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root", "embedder")]
 
@@ -127,18 +118,6 @@ def test_offsets_behind_the_change_stay_true(collection: Collection) -> None:
     whole = document_text(document).text
     assert_whole(document, TEXT.replace("topic1", "a much longer topic than the one before", 1))
     assert "topic7" in whole
-
-
-def test_the_counts_of_words_are_those_of_a_count_from_nothing(collection: Collection) -> None:
-    document = ingest(collection)
-    chunk = passage_about(document, "topic2")
-    edit_chunk(chunk=chunk, text=chunk.text.replace("topic2", "zeppelin"))
-    at_once = chunk_counts(collection)
-    assert at_once["english", "zeppelin"] >= 1
-    lexical_index.index_pending(collection.pk)
-    assert chunk_counts(collection) == at_once
-    lexical_index.rebuild_lexical_index(collection.pk)
-    assert chunk_counts(collection) == at_once
 
 
 def test_line_ends_of_a_form_and_space_at_the_ends_change_nothing(collection: Collection) -> None:
@@ -371,16 +350,6 @@ def test_documents_that_are_stored_once_share_the_change_and_take_it_with_them(
     assert "zeppelin" in document_text(copy).text
 
 
-def test_deleting_the_document_leaves_no_word_of_a_change(collection: Collection) -> None:
-    document = ingest(collection)
-    changed_about(document, "topic5", "zeppelin")
-    lexical_index.index_pending(collection.pk)
-    services.delete_document(document=document)
-    assert not ChunkEdit.objects.exists()
-    assert not Posting.objects.filter(lexeme="zeppelin").exists()
-    assert not Lexeme.objects.exists()
-
-
 @hypothesis_settings(
     max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
@@ -401,33 +370,19 @@ def test_any_row_of_changes_leaves_a_whole_document_that_survives(
             edit_chunk(chunk=chunk, text=text)
     text = document_text(document).text
     assert_whole(document, text)
-    at_once = chunk_counts(collection)
+    counted = chunk_counts(collection)
     lexical_index.rebuild_lexical_index(collection.pk)
-    assert chunk_counts(collection) == at_once
+    assert chunk_counts(collection) == counted
 
 
 @pytest.mark.django_db(transaction=True)
 def test_changes_of_neighbours_at_the_same_time_are_both_kept(collection: Collection) -> None:
     document = ingest(collection)
-    failures: list[BaseException] = []
-
-    def change(chunk: Chunk, words: str) -> Callable[[], None]:
-        def work() -> None:
-            try:
-                edit_chunk(chunk=chunk, text=chunk.text.replace(words, f"changed{words}"))
-            except BaseException as error:
-                failures.append(error)
-            finally:
-                connection.close()
-
-        return work
-
     parts = [(passage_about(document, f"topic{n}"), f"topic{n}") for n in (0, 2, 4, 6)]
-    threads = [Thread(target=change(*part)) for part in parts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    changes = [
+        partial(edit_chunk, chunk=chunk, text=chunk.text.replace(words, f"changed{words}"))
+        for chunk, words in parts
+    ]
+    at_once(*changes)
     text = document_text(document).text
     assert all(f"changed{words}" in text for _, words in parts)

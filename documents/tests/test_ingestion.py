@@ -13,21 +13,8 @@ from django.utils import timezone
 from documents import lexical_index, services
 from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.sources import Source, SourceError, discover, text_source
-from documents.models import (
-    Chunk,
-    Collection,
-    Document,
-    IngestionItem,
-    IngestionRun,
-    Lexeme,
-    LexicalSegment,
-    PendingChunk,
-    Posting,
-    RemovedChunk,
-    StagedDocument,
-)
+from documents.models import Chunk, Collection, Document, IngestionRun, StagedDocument
 from documents.services import Upload, ingest_inline, ingest_uploads
-from documents.tests.factories import MembershipFactory
 from documents.tests.words import chunk_counts, counted_chunks
 from inference.backends.hashing import HashingEmbedder
 from inference.model_registry import embedders
@@ -262,37 +249,6 @@ def test_words_are_counted_by_collection_and_language(collection: Collection) ->
     counted = chunk_counts(collection)
     assert (counted["german", "haus"], counted["english", "hous"]) == (1, 1)
     assert counted_chunks(collection) == {"german": 1, "english": 1}
-
-
-def test_an_index_that_is_built_anew_agrees_with_forgetting(collection: Collection) -> None:
-    sources = [text_source(str(n), f"shared words and word{n} " * 5) for n in range(3)]
-    ingest(collection, *sources)
-    services.delete_document(document=Document.objects.get(key="1"))
-    forgotten = chunk_counts(collection)
-    known = set(Lexeme.objects.values_list("language", "lexeme"))
-    assert known == forgotten.keys()
-    lexical_index.rebuild_lexical_index(collection.pk)
-    assert chunk_counts(collection) == forgotten
-    assert set(Lexeme.objects.values_list("language", "lexeme")) == known
-
-
-def test_a_deleted_collection_takes_everything_with_it(collection: Collection) -> None:
-    ingest(collection, text_source("note", PARAGRAPHS[0]))
-    services.delete_collection(collection=collection)
-    index = (LexicalSegment, Posting, PendingChunk, RemovedChunk, Lexeme)
-    for model in (Document, Chunk, IngestionRun, IngestionItem, *index):
-        assert not model.objects.exists()
-
-
-def test_documents_of_others_are_not_visible(collection: Collection) -> None:
-    member, outsider = MembershipFactory(workspace=collection.workspace), MembershipFactory()
-    ingest(collection, text_source("note", PARAGRAPHS[0]))
-    assert Document.objects.visible_to(member.user).count() == 1
-    assert Document.objects.visible_to(outsider.user).count() == 0
-    Document.objects.update(access=["user:0"])
-    assert Document.objects.visible_to(member.user).count() == 0
-    Document.objects.update(access=[f"user:{member.user.pk}"])
-    assert Document.objects.visible_to(member.user).count() == 1
 
 
 def test_an_overlong_or_unprintable_name_is_no_surprise(

@@ -21,6 +21,7 @@ from documents.tests.factories import (
     RunFactory,
 )
 from inference.model_languages import is_made_for, known_languages, model_languages
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
@@ -57,36 +58,7 @@ def harbour(alice: Membership) -> Collection:
 
 
 def browser(member: Membership) -> Client:
-    client = Client()
-    client.force_login(member.user)
-    return client
-
-
-@pytest.mark.parametrize(
-    ("name", "languages"),
-    [
-        ("all-MiniLM-L6-v2", {"en"}),
-        ("sentence-transformers/all-mpnet-base-v2", {"en"}),
-        ("BAAI/bge-small-en-v1.5", {"en"}),
-        ("intfloat/e5-base-v2", {"en"}),
-        ("nomic-embed-text:latest", {"en"}),
-        ("snowflake-arctic-embed", {"en"}),
-        ("jinaai/jina-embeddings-v2-base-de", {"de", "en"}),
-        ("multilingual-e5-small", {"*"}),
-        ("Qwen/Qwen3-Embedding-0.6B", {"*"}),
-        ("text-embedding-3-small", {"*"}),
-        ("snowflake-arctic-embed2", {"*"}),
-        ("cross-encoder/ms-marco-MiniLM-L12-v2", {"en"}),
-        ("cross-encoder/mmarco-mMiniLMv2-L12-H384-v1", {"*"}),
-        ("BAAI/bge-reranker-v2-m3", {"*"}),
-        ("BAAI/bge-reranker-base", {"zh", "en"}),
-        ("jinaai/jina-reranker-v2-base-multilingual", {"*"}),
-        ("Qwen/Qwen3-Reranker-0.6B", {"*"}),
-        ("our-own-model", set()),
-    ],
-)
-def test_known_models_have_the_languages_of_their_cards(name: str, languages: set[str]) -> None:
-    assert known_languages(name) == languages
+    return logged_in(member)
 
 
 def test_a_configuration_says_more_of_languages_than_a_name(settings: Any) -> None:

@@ -15,7 +15,6 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.test import Client
 from django.urls import reverse
 
 from common.errors import Conflict
@@ -29,6 +28,7 @@ from documents.tasks import recover_reembeddings
 from documents.tests.factories import CollectionFactory, DocumentFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable, InvalidVector
+from tests.kit import logged_in
 from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -473,8 +473,7 @@ def test_the_workers_move_it_batch_by_batch(
 
 
 def test_a_curator_adds_a_space_moves_everything_and_stops_it(collection: Collection) -> None:
-    client = Client()
-    client.force_login(UserFactory(is_superuser=True))
+    client = logged_in(UserFactory(is_superuser=True))
     answer = client.post(
         reverse("admin:documents_embeddingspace_add"),
         {"name": "wide", "embedder": "wide", "metric": "cosine", "index_type": "hnsw"},
@@ -499,8 +498,7 @@ def test_a_curator_adds_a_space_moves_everything_and_stops_it(collection: Collec
 
 
 def test_a_get_changes_nothing(collection: Collection, wide: EmbeddingSpace) -> None:
-    client = Client()
-    client.force_login(UserFactory(is_superuser=True))
+    client = logged_in(UserFactory(is_superuser=True))
     page = reverse("admin:documents_embeddingspace_change", args=[wide.pk])
     client.get(page, {"documents_embeddingspace_reembed": ""})
     assert not Reembedding.objects.exists()
@@ -509,8 +507,7 @@ def test_a_get_changes_nothing(collection: Collection, wide: EmbeddingSpace) -> 
 def test_a_space_that_cannot_be_is_refused_in_the_form(settings: Any) -> None:
     huge = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 3072}}
     configure(settings, huge=huge)
-    client = Client()
-    client.force_login(UserFactory(is_superuser=True))
+    client = logged_in(UserFactory(is_superuser=True))
     form = {"name": "huge", "embedder": "huge", "metric": "cosine", "index_type": "hnsw"}
     address = reverse("admin:documents_embeddingspace_add")
     answer = client.post(address, {**form, "precision": "full"})

@@ -19,6 +19,7 @@ from documents.run_progress import progress_event
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from reading.tests.factories_pictures import picture_file, receipt_picture
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -196,8 +197,7 @@ def test_progress_names_the_page(collection: Collection) -> None:
     figures = progress_event(run)[1]
     assert (figures["pages_read"], figures["pages_to_read"]) == (1, 3)
     member = MembershipFactory(workspace=document.workspace)
-    client = Client()
-    client.force_login(member.user)
+    client = logged_in(member)
     page = client.get(reverse("run", args=[run.pk])).content.decode()
     assert "page 2 of 3" in page
 
@@ -215,8 +215,7 @@ def test_what_is_hard_to_read_says_so_and_the_admin_lists_it(
         "engine": "PP-OCRv6", "pages": 1, "confidence": 0.7, "hard_to_read": True,
     }  # fmt: skip
     member = MembershipFactory(workspace=collection.workspace)
-    client = Client()
-    client.force_login(member.user)
+    client = logged_in(member)
     address = reverse("document", args=[collection.slug, hard.pk])
     assert "Low quality" in client.get(address).content.decode()
     listed = admin_client.get("/admin/documents/document/?ocr=hard").content.decode()

@@ -20,7 +20,6 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory, WorkspaceFactory
-from documents.tests.words import chunk_counts, counted_chunks
 from documents.validation import validate
 from inference.backends.hashing import HashingEmbedder
 
@@ -122,12 +121,6 @@ def test_an_export_of_an_earlier_release_says_nothing_of_the_graph(
     del header["collection"]["graph"]
     put_in(b"".join([json.dumps(header).encode() + b"\n", *lines]), other)
     assert collection_in(other).graph == "rules"
-
-
-def test_words_are_counted_alike(collection: Collection, other: Workspace) -> None:
-    put_in(exported(collection), other)
-    assert chunk_counts(collection_in(other)) == chunk_counts(collection) != {}
-    assert counted_chunks(collection_in(other)) == counted_chunks(collection)
 
 
 def test_a_second_import_writes_nothing(collection: Collection, other: Workspace) -> None:

@@ -12,13 +12,7 @@ from common.errors import InvalidInput
 from documents import lexical_index, services
 from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.sources import Source, text_source
-from documents.models import (
-    Chunk,
-    Collection,
-    Document,
-    IngestionItem,
-    IngestionRun,
-)
+from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.words import chunk_counts, counted_chunks
 
@@ -242,15 +236,6 @@ def test_a_version_keeps_the_access_list(collection: Collection) -> None:
     ingest(collection, "The second text.")
     assert Document.objects.get(version=2).access == ["user:7"]
     assert Chunk.objects.get(document__version=2).access == ["user:7"]
-
-
-def test_deleting_a_document_deletes_its_versions(collection: Collection) -> None:
-    for text in ("The first text.", "The second text.", "The third text."):
-        ingest(collection, text)
-    ingest(collection, "Another.", key="other")
-    services.delete_document(document=Document.objects.get(version=2))
-    assert list(Document.objects.values_list("key", flat=True)) == ["other"]
-    assert list(Chunk.objects.values_list("text", flat=True)) == ["Another."]
 
 
 def test_a_superseded_version_is_deleted_alone_and_the_current_one_is_not(

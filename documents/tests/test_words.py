@@ -2,14 +2,7 @@
 
 import pytest
 
-from documents.templatetags.documents import (
-    duration,
-    gist,
-    media_label,
-    metadata_text,
-    rate,
-    tone,
-)
+from documents.templatetags.documents import duration, gist, media_label, metadata_text, rate, tone
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 from django.urls import reverse
 
 from documents import services
@@ -20,6 +19,7 @@ from documents.tests.factories import CollectionFactory, MembershipFactory
 from reading.parsers.base import WINDOW_BYTES
 from reading.parsers.zip_folder import unpack_zip
 from reading.tests.factories_mail import mail
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -166,8 +166,7 @@ def test_files_of_an_uploaded_archive_have_its_access_list(collection: Collectio
     assert all(document.access == only for document in found.values())
 
     def page(name: str) -> str:
-        client = Client()
-        client.force_login(member)
+        client = logged_in(member)
         address = reverse("document", args=[collection.slug, found[name].pk])
         return client.get(address).content.decode()
 

@@ -1,7 +1,6 @@
-"""A workspace, its graph, and its owner at the API."""
+"""A workspace and its graph."""
 
 import pytest
-from rest_framework.test import APIClient
 
 from accounts.models import Membership, Workspace
 from documents.models import Document
@@ -12,7 +11,6 @@ from documents.tests.factories import (
     WorkspaceFactory,
 )
 from graph.scopes import GraphScope
-from tests.kit import client_of
 
 
 @pytest.fixture
@@ -34,9 +32,3 @@ def note(alice: Membership) -> Document:
         document=DocumentFactory(collection=notes, key="a.md", title="A note"), text="Of an engine."
     )
     return passage.document
-
-
-@pytest.fixture
-def client(alice: Membership) -> APIClient:
-    """Alice's."""
-    return client_of(alice)

@@ -26,6 +26,7 @@ from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node
 from graph.querysets import Origin
 from graph.services.edits import add_alias
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_node
+from tests.kit import act, log_texts, logged_in, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -35,22 +36,7 @@ State = Extraction.State
 
 @pytest.fixture
 def client() -> Client:
-    client = Client()
-    client.force_login(UserFactory(is_superuser=True))
-    return client
-
-
-def page_of(model: type[models.Model] | models.Model, page: str = "changelist") -> str:
-    args = [model.pk] if isinstance(model, models.Model) else []
-    return reverse(f"admin:graph_{model._meta.model_name}_{page}", args=args)
-
-
-def act(client: Client, action: str, *rows: models.Model, **more: str) -> str:
-    """Do an action of the list; what the page says then."""
-    chosen = {"action": action, "_selected_action": [row.pk for row in rows], **more}
-    answer = client.post(page_of(type(rows[0])), chosen, follow=True)
-    assert answer.status_code == 200
-    return html.unescape(answer.content.decode())
+    return logged_in(UserFactory(is_superuser=True))
 
 
 def what_goes(client: Client, *rows: models.Model) -> dict[str, int]:
@@ -66,10 +52,6 @@ def found(client: Client, model: type[models.Model], **query: str) -> set[Any]:
 
 def shown(client: Client, row: models.Model) -> str:
     return html.unescape(client.get(page_of(row, "change")).content.decode())
-
-
-def log_texts() -> str:
-    return "".join(map(str, LogEntry.objects.values_list("object_repr", "change_message")))
 
 
 # --- nodes ---------------------------------------------------------------------------------------
@@ -99,19 +81,12 @@ def test_a_node_is_added_and_texts_find_it(client: Client) -> None:
     ("wrong", "said"),
     [
         ({"key": "  "}, "at least one visible character"),
-        ({"key": "a\tb"}, "cannot contain control characters or unpaired surrogates"),
-        ({"key": "x" * 1025}, "at most 1,024 characters"),
         ({"key": "doc:notes:a.md"}, "This prefix is reserved for documents and passages"),
         ({"key": "there"}, "“Somebody” already has this id"),
         ({"key": "former"}, "“Somebody” (there) already has this id"),
-        ({"name": "x" * 501}, "at most 500 characters"),
-        ({"labels": "x" * 101}, "at most 100 characters"),
-        ({"labels": "\n".join(map(str, range(33)))}, "32 are allowed"),
         ({"props": "{"}, "Enter a valid JSON"),
         ({"props": "[1]"}, "Properties must be a JSON object"),
         ({"props": '{"a": NaN}'}, "not valid JSON"),
-        ({"props": '{"a": "\\u0000"}'}, "character"),
-        ({"props": "[" * 40 + "]" * 40}, "Properties must be a JSON object"),
         ({"props": '{"a": ' + "[" * 40 + "]" * 40 + "}"}, "deep"),
         ({"workspace": ""}, "This field is required"),
     ],
@@ -201,29 +176,6 @@ def test_a_node_shows_its_edges_names_and_passages_with_links(client: Client) ->
     assert reverse("admin:documents_chunk_change", args=[chunk.pk]) in page
     assert "Notes on the engine" in page
     assert "all passages (1)" in page
-
-
-def test_hostile_names_stay_text(client: Client) -> None:
-    chunk = ChunkFactory()
-    node = make_extracted("ent:name:x", chunk, name=HOSTILE, labels=[HOSTILE])
-    edge = make_edge(node, HOSTILE, node)
-    alias = Alias.objects.create(workspace=node.workspace, node=node, form=HOSTILE)
-    merging = (
-        reverse("admin:graph_node_merge")
-        + f"?ids={node.pk},{make_node('y', workspace=node.workspace).pk}"
-    )
-    pages = [page_of(model) for model in (Node, Edge, Alias)]
-    pages += [page_of(row, "change") for row in (node, edge, alias)]
-    pages += [
-        page_of(node, "delete"),
-        merging,
-        reverse("admin:graph_node_mentions", args=[node.pk]),
-    ]
-    for page in pages:
-        answer = client.get(page)
-        assert answer.status_code == 200, page
-        assert "<script>alert(1)" not in answer.content.decode(), page
-        assert html.escape("<script>alert(1)") in answer.content.decode(), page
 
 
 def test_a_hub_costs_as_much_as_any_node(client: Client) -> None:
@@ -409,8 +361,7 @@ def test_only_who_may_change_and_delete_nodes_merges() -> None:
     one = make_node()
     two = make_node(workspace=one.workspace)
     staff = UserFactory(is_staff=True)
-    client = Client()
-    client.force_login(staff)
+    client = logged_in(staff)
     address = reverse("admin:graph_node_merge")
 
     def grant(*names: str) -> None:
@@ -461,9 +412,7 @@ def test_an_edge_is_added_weighed_and_deleted(client: Client) -> None:
     ("wrong", "said"),
     [
         ({"rel": " "}, "This field is required"),
-        ({"rel": "x" * 101}, "at most 100 characters"),
         ({"rel": "IS"}, "This edge already exists"),
-        ({"weight": "-1"}, "A weight is a number from 0 to 1,000,000,000"),
         ({"weight": "nan"}, "Enter a number"),
         ({"target": "0"}, "not one of the available choices"),
         ({"target": "elsewhere"}, "is in another workspace"),
@@ -586,15 +535,3 @@ def test_anything_is_read_again_unless_its_collection_is_not(client: Client) -> 
     for row in (done, dead, off):
         row.refresh_from_db()
     assert [row.state for row in (done, dead, off)] == [State.WAITING, State.WAITING, State.DONE]
-
-
-def test_only_who_may_change_the_queue_acts_on_it() -> None:
-    row = reading(State.DEAD)
-    staff = UserFactory(is_staff=True)
-    staff.user_permissions.set(Permission.objects.filter(codename="view_extraction"))
-    client = Client()
-    client.force_login(staff)
-    assert "Try again" not in client.get(page_of(Extraction)).content.decode()
-    act(client, "try_again", row)
-    row.refresh_from_db()
-    assert row.state == State.DEAD

@@ -17,10 +17,10 @@ EDGE = {"source": "src:a", "rel": "KNOWS", "target": "src:b", "weight": 2.0}
 LINES = "application/x-ndjson"
 
 
-def send(client: APIClient, body: bytes | str, *, query: str = "", **headers: Any) -> Any:
+def send(api: APIClient, body: bytes | str, *, query: str = "", **headers: Any) -> Any:
     """POST lines."""
     data = body.encode() if isinstance(body, str) else body
-    return client.generic("POST", f"{BULK}{query}", data, content_type=LINES, **headers)
+    return api.generic("POST", f"{BULK}{query}", data, content_type=LINES, **headers)
 
 
 def lines_of(*items: Any) -> str:
@@ -28,10 +28,10 @@ def lines_of(*items: Any) -> str:
     return "\n".join(json.dumps({kind: item}) for kind, item in zip(kinds, items, strict=True))
 
 
-def test_many_are_written_once_and_counted(client: APIClient) -> None:
+def test_many_are_written_once_and_counted(api: APIClient) -> None:
     body = {"nodes": [NODE, {"id": "src:b"}, {**NODE, "name": "B"}], "edges": [EDGE, EDGE]}
 
-    first = client.post(BULK, body)
+    first = api.post(BULK, body)
     assert first.status_code == 200
     assert first.json() == {
         "nodes": {"created": 2, "updated": 0, "unchanged": 0},
@@ -41,40 +41,40 @@ def test_many_are_written_once_and_counted(client: APIClient) -> None:
     }
     assert Node.objects.get(key="src:a").name == "B"
 
-    again = client.post(BULK, body).json()
+    again = api.post(BULK, body).json()
     assert again["nodes"] == {"created": 0, "updated": 0, "unchanged": 2}
     assert again["edges"] == {"created": 0, "updated": 0, "unchanged": 1}
 
     changed = {"nodes": [{"id": "src:a", "props": {"n": 2}}], "edges": [{**EDGE, "weight": 3}]}
-    third = client.post(BULK, {**changed, "replace_props": True}).json()
+    third = api.post(BULK, {**changed, "replace_props": True}).json()
     assert third["nodes"] == {"created": 0, "updated": 1, "unchanged": 0}
     assert third["edges"] == {"created": 0, "updated": 1, "unchanged": 0}
     assert (Node.objects.count(), Edge.objects.count()) == (2, 1)
 
 
-def test_lines_are_the_same_as_one_object(client: APIClient) -> None:
-    first = send(client, lines_of(EDGE, NODE, {"id": "src:b"}))
+def test_lines_are_the_same_as_one_object(api: APIClient) -> None:
+    first = send(api, lines_of(EDGE, NODE, {"id": "src:b"}))
     assert first.status_code == 200
     assert first.json()["nodes"]["created"] == 2
-    again = send(client, lines_of(EDGE, NODE) + "\n\n").json()
+    again = send(api, lines_of(EDGE, NODE) + "\n\n").json()
     assert (again["nodes"]["unchanged"], again["edges"]["unchanged"]) == (1, 1)
 
 
-def test_ends_that_are_missing_are_refused_or_made(client: APIClient) -> None:
-    refused = client.post(BULK, {"nodes": [NODE], "edges": [EDGE]})
+def test_ends_that_are_missing_are_refused_or_made(api: APIClient) -> None:
+    refused = api.post(BULK, {"nodes": [NODE], "edges": [EDGE]})
     assert (refused.status_code, refused.json()["code"]) == (400, "missing_node")
     assert refused.json()["errors"][0]["attr"] == "edges.0"
-    refused = send(client, lines_of(NODE, EDGE))
+    refused = send(api, lines_of(NODE, EDGE))
     assert (refused.status_code, refused.json()["code"]) == (400, "missing_node")
     assert refused.json()["detail"].startswith("Line 2: ")
     assert not Node.objects.exists()
 
-    assert client.post(BULK, {"edges": [EDGE], "strict": False}).json()["stubs"] == 2
+    assert api.post(BULK, {"edges": [EDGE], "strict": False}).json()["stubs"] == 2
     other = lines_of({**EDGE, "target": "src:c"})
-    assert send(client, other, query="?strict=false").json()["stubs"] == 1
+    assert send(api, other, query="?strict=false").json()["stubs"] == 1
 
 
-def test_nothing_is_written_where_one_item_cannot_be(client: APIClient) -> None:
+def test_nothing_is_written_where_one_item_cannot_be(api: APIClient) -> None:
     for number, (body, attr) in enumerate(
         [
             ({"nodes": [NODE, {"id": ""}]}, "nodes.1.id"),
@@ -96,7 +96,7 @@ def test_nothing_is_written_where_one_item_cannot_be(client: APIClient) -> None:
             ({"nodes": [NODE], "relations": []}, "relations"),
         ]
     ):
-        answer = client.post(BULK, body)
+        answer = api.post(BULK, body)
         assert answer.status_code == 400, number
         assert answer.json()["errors"][0]["attr"] == attr, number
         assert not Node.objects.exists()
@@ -112,47 +112,34 @@ def test_nothing_is_written_where_one_item_cannot_be(client: APIClient) -> None:
         (b'{"node": {"id": "\\ud83d"}}', "Line 1: id: "),
     ],
 )
-def test_a_line_that_cannot_be_is_named(client: APIClient, body: bytes, told: str) -> None:
-    answer = send(client, body)
+def test_a_line_that_cannot_be_is_named(api: APIClient, body: bytes, told: str) -> None:
+    answer = send(api, body)
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith(told)
     assert answer.json()["errors"][0]["attr"].startswith("line ")
     assert not Node.objects.exists()
 
 
-def test_too_much_is_refused_before_it_is_read(client: APIClient, monkeypatch: Any) -> None:
+def test_too_much_is_refused_before_it_is_read(api: APIClient, monkeypatch: Any) -> None:
     monkeypatch.setattr(bulk, "MAX_BYTES", 1000)
     monkeypatch.setattr(bulk.BulkJSONParser, "max_bytes", 1000)
     for answer in (
-        client.post(BULK, {"nodes": [{"id": "x" * 1000}]}),
-        send(client, lines_of({"id": "x" * 1000})),
+        api.post(BULK, {"nodes": [{"id": "x" * 1000}]}),
+        send(api, lines_of({"id": "x" * 1000})),
     ):
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
-def test_too_many_are_refused(client: APIClient) -> None:
+def test_too_many_are_refused(api: APIClient) -> None:
     many = [{"id": "x"}] * (bulk.MAX_ITEMS + 1)
-    for answer in (client.post(BULK, {"nodes": many}), send(client, lines_of(*many))):
+    for answer in (api.post(BULK, {"nodes": many}), send(api, lines_of(*many))):
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     assert not Node.objects.exists()
 
 
-@pytest.mark.parametrize("kind", ["application/json", LINES])
-def test_the_same_request_is_answered_the_same(client: APIClient, kind: str) -> None:
-    body = json.dumps({"nodes": [NODE]}) if kind != LINES else lines_of(NODE)
-    answers = [
-        client.generic("POST", BULK, text.encode(), content_type=kind, HTTP_IDEMPOTENCY_KEY="one")
-        for text in (body, body, body.replace("src:a", "src:z"))
-    ]
-    assert [answer.status_code for answer in answers] == [200, 200, 422]
-    assert answers[0].json() == answers[1].json()
-    assert answers[1].headers["Idempotency-Replayed"] == "true"
-    assert answers[0].json()["nodes"]["created"] == 1
-
-
-def test_another_form_of_body_is_refused(client: APIClient) -> None:
-    answer = client.generic("POST", BULK, b"id,name\n", content_type="text/csv")
+def test_another_form_of_body_is_refused(api: APIClient) -> None:
+    answer = api.generic("POST", BULK, b"id,name\n", content_type="text/csv")
     assert answer.status_code == 415
-    answer = client.generic("POST", BULK, b"[]", content_type="application/json")
+    answer = api.generic("POST", BULK, b"[]", content_type="application/json")
     assert answer.status_code == 400
-    assert client.post(BULK, {}).json()["nodes"]["created"] == 0
+    assert api.post(BULK, {}).json()["nodes"]["created"] == 0

@@ -9,11 +9,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts.models import Membership
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.models import Edge, Node
 from graph.tests.clients import BULK, EDGES, GRAPH, NODES, asked, ids, put_edge, put_node
 
@@ -50,71 +46,71 @@ def graphml_ids(answer: Any) -> set[str | None]:
 
 
 @pytest.mark.nightly
-def test_any_id_is_written_read_followed_and_deleted(client: APIClient) -> None:
+def test_any_id_is_written_read_followed_and_deleted(api: APIClient) -> None:
     every = {*IDS.values()}
     for id in every:
-        assert put_node(client, id, name="Named").json()["node"]["id"] == id
-        put_edge(client, id, f"R {id}"[:100], "src:other")
+        assert put_node(api, id, name="Named").json()["node"]["id"] == id
+        put_edge(api, id, f"R {id}"[:100], "src:other")
 
-        assert asked(client, "nodes", id=id)["id"] == id
+        assert asked(api, "nodes", id=id)["id"] == id
         if id == id.strip():  # of what is typed, spaces around are none
-            assert id in ids(asked(client, "nodes", q=id)["results"])
-        assert asked(client, "edges", source=id)["results"][0]["source"] == id
-        assert asked(client, "traverse", start=id)["reached"][0]["node"]["id"] == id
-        assert asked(client, "paths", source=id, target="src:other")["length"] == 1
-        assert ids(asked(client, "neighbors", id=id)["results"]) == ["src:other"]
+            assert id in ids(asked(api, "nodes", q=id)["results"])
+        assert asked(api, "edges", source=id)["results"][0]["source"] == id
+        assert asked(api, "traverse", start=id)["reached"][0]["node"]["id"] == id
+        assert asked(api, "paths", source=id, target="src:other")["length"] == 1
+        assert ids(asked(api, "neighbors", id=id)["results"]) == ["src:other"]
 
-    assert {*ids(asked(client, "neighbors", id="src:other")["results"])} == every
-    drawn = asked(client, "subgraph", id=list(every))["elements"]["nodes"]
+    assert {*ids(asked(api, "neighbors", id="src:other")["results"])} == every
+    drawn = asked(api, "subgraph", id=list(every))["elements"]["nodes"]
     assert {node["data"]["id"] for node in drawn} == every | {"src:other"}
-    assert graphml_ids(client.get(f"{GRAPH}export/")) == every | {"src:other"}
+    assert graphml_ids(api.get(f"{GRAPH}export/")) == every | {"src:other"}
 
     edges = [{"source": id, "rel": f"R {id}"[:100], "target": "src:other"} for id in every]
     lines = "\n".join(json.dumps({"edge": edge}, ensure_ascii=False) for edge in edges)
-    sent: Any = client.generic("POST", BULK, lines.encode(), content_type="application/x-ndjson")
+    sent: Any = api.generic("POST", BULK, lines.encode(), content_type="application/x-ndjson")
     assert sent.json()["edges"] == {"created": 0, "updated": 0, "unchanged": len(every)}
 
     for id, edge in zip(every, edges, strict=True):
-        assert client.delete(f"{EDGES}?{urlencode(edge)}").status_code == 204
-        assert client.delete(f"{NODES}?id={quote(id, safe='')}").json()["nodes"] == 1
+        assert api.delete(f"{EDGES}?{urlencode(edge)}").status_code == 204
+        assert api.delete(f"{NODES}?id={quote(id, safe='')}").json()["nodes"] == 1
     assert not Node.objects.filter(key__in=every).exists()
     assert not Edge.objects.exists()
 
 
-def test_any_key_of_a_document_is_found(alice: Membership, client: APIClient) -> None:
+def test_any_key_of_a_document_is_found(alice: Membership, api: APIClient) -> None:
     collection = CollectionFactory(workspace=alice.workspace, slug="notes")
     for key in IDS.values():
         document = DocumentFactory(collection=collection, key=key)
         ChunkFactory(document=document)
         id = f"doc:notes:{key}"
-        assert asked(client, "nodes", id=id)["document"] == document.pk
-        assert put_edge(client, id, "ABOUT", "src:b").json()["edge"]["source"] == id
-        assert asked(client, "paths", source=f"chunk:notes:{key}:0", target="src:b")["length"] == 2
-    found = ids(asked(client, "neighbors", id="src:b")["results"])
+        assert asked(api, "nodes", id=id)["document"] == document.pk
+        assert put_edge(api, id, "ABOUT", "src:b").json()["edge"]["source"] == id
+        assert asked(api, "paths", source=f"chunk:notes:{key}:0", target="src:b")["length"] == 2
+    found = ids(asked(api, "neighbors", id="src:b")["results"])
     assert sorted(found) == sorted(f"doc:notes:{key}" for key in IDS.values())
 
 
-def test_ids_are_told_apart_to_the_letter(client: APIClient) -> None:
+def test_ids_are_told_apart_to_the_letter(api: APIClient) -> None:
     alike = ["src:é", "src:e\u0301", "src:É", "src:é ", "src:e", "src:%C3%A9"]
     for id in alike:
-        assert put_node(client, id, props={"is": id}).status_code == 201
+        assert put_node(api, id, props={"is": id}).status_code == 201
     for id in alike:
-        assert asked(client, "nodes", id=id)["props"] == {"is": id}
+        assert asked(api, "nodes", id=id)["props"] == {"is": id}
 
 
 @pytest.mark.parametrize("method", ["get", "delete"])
-def test_broken_utf8_means_no_other_id(client: APIClient, method: str) -> None:
-    put_node(client, "src:Jos\ufffd")
-    answer = getattr(client, method)(f"{NODES}?id=src:Jos%E9")
+def test_broken_utf8_means_no_other_id(api: APIClient, method: str) -> None:
+    put_node(api, "src:Jos\ufffd")
+    answer = getattr(api, method)(f"{NODES}?id=src:Jos%E9")
     assert answer.status_code == 400
     assert "UTF-8" in answer.json()["detail"]
     assert Node.objects.count() == 1
 
 
-def test_ids_that_no_address_holds_are_sent_in_a_body(client: APIClient) -> None:
+def test_ids_that_no_address_holds_are_sent_in_a_body(api: APIClient) -> None:
     id = "日" * 860
-    put_edge(client, id, "KNOWS", "src:b")
+    put_edge(api, id, "KNOWS", "src:b")
     body = {"source": id, "target": "src:b"}
-    assert client.post(f"{GRAPH}paths/", body).json()["length"] == 1
-    gone = client.post(f"{NODES}delete/", {"ids": [id]}).json()
+    assert api.post(f"{GRAPH}paths/", body).json()["length"] == 1
+    gone = api.post(f"{NODES}delete/", {"ids": [id]}).json()
     assert (gone["nodes"], gone["edges"]) == (1, 1)

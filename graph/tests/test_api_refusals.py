@@ -26,36 +26,30 @@ def assert_refused(answer: Any, field: str) -> None:
 @pytest.mark.parametrize(
     ("method", "url", "body", "field"),
     [
-        ("put", NODES, {"id": 7}, "id"),
-        ("put", NODES, {**A, "name": 7}, "name"),
-        ("put", NODES, {**A, "labels": [7]}, "labels.0"),
         ("put", NODES, {"id": "a\0b"}, "id"),
         ("put", NODES, {"id": "doc:notes:missing.md"}, "id"),
         ("put", EDGES, {**EDGE, "target": "doc:notes:missing.md"}, "target"),
         ("put", NODES, {**A, "props": {"x": "y" * 1024 * 1024}}, "props"),
-        ("put", NODES, {**A, "origin": "extracted"}, "origin"),
-        ("put", NODES, {**A, "document": 1}, "document"),
         ("put", EDGES, {**EDGE, "target": "\x1f"}, "target"),
         ("put", EDGES, {**EDGE, "props": {"x": "y" * 1024 * 1024}}, "props"),
-        ("put", EDGES, {**EDGE, "id": "x"}, "id"),
     ],
 )
 def test_bodies_that_cannot_be(
-    client: APIClient, method: str, url: str, body: Any, field: str
+    api: APIClient, method: str, url: str, body: Any, field: str
 ) -> None:
-    assert_refused(getattr(client, method)(url, body), field)
+    assert_refused(getattr(api, method)(url, body), field)
 
 
-def test_half_a_character_is_no_id(client: APIClient) -> None:
-    answer = client.generic("PUT", NODES, b'{"id": "\\ud83d"}', content_type="application/json")
+def test_half_a_character_is_no_id(api: APIClient) -> None:
+    answer = api.generic("PUT", NODES, b'{"id": "\\ud83d"}', content_type="application/json")
     assert_refused(answer, "id")
 
 
-def test_what_is_nested_too_deep_is_no_body(client: APIClient) -> None:
+def test_what_is_nested_too_deep_is_no_body(api: APIClient) -> None:
     for depth, status in ((28, 201), (40, 400), (100_000, 400)):
         props = b'{"x": ' + b"[" * depth + b"]" * depth + b"}"
         body = b'{"id": "src:a", "props": ' + props + b"}"
-        answer: Any = client.generic("PUT", NODES, body, content_type="application/json")
+        answer: Any = api.generic("PUT", NODES, body, content_type="application/json")
         assert answer.status_code == status
         Node.objects.all().delete()
 
@@ -64,7 +58,6 @@ def test_what_is_nested_too_deep_is_no_body(client: APIClient) -> None:
     ("address", "query", "field"),
     [
         ("nodes", "id=a%00b", "id"),
-        ("nodes", "id=" + "x" * 1201, "id"),
         ("nodes", "id=a&q=b", "q"),
         ("nodes", "id=a&label=b", "label"),
         ("nodes", "q=a&cursor=b", "cursor"),
@@ -72,7 +65,6 @@ def test_what_is_nested_too_deep_is_no_body(client: APIClient) -> None:
         ("nodes", "q=a&kind=town", "kind"),
         ("nodes", "cursor=nonsense", "cursor"),
         ("nodes", "cursor=cD1hJTAwYg==", "cursor"),
-        ("nodes", "lable=x", "lable"),
         ("edges", "cursor=cD1h", "cursor"),
         ("edges", "cursor=WyJ4Il0", "cursor"),
         ("neighbors", "id=", "id"),
@@ -82,8 +74,8 @@ def test_what_is_nested_too_deep_is_no_body(client: APIClient) -> None:
         ("export", "format=graphml&extracted=true", "extracted"),
     ],
 )
-def test_addresses_that_cannot_be(client: APIClient, address: str, query: str, field: str) -> None:
-    assert_refused(client.get(f"{GRAPH}{address}/?{query}"), field)
+def test_addresses_that_cannot_be(api: APIClient, address: str, query: str, field: str) -> None:
+    assert_refused(api.get(f"{GRAPH}{address}/?{query}"), field)
 
 
 @pytest.mark.parametrize(
@@ -95,14 +87,14 @@ def test_addresses_that_cannot_be(client: APIClient, address: str, query: str, f
         (EDGES, "source=a&target=b"),
     ],
 )
-def test_deletions_name_all_that_is_needed(client: APIClient, url: str, query: str) -> None:
-    assert client.delete(f"{url}?{query}").status_code == 400
+def test_deletions_name_all_that_is_needed(api: APIClient, url: str, query: str) -> None:
+    assert api.delete(f"{url}?{query}").status_code == 400
 
 
-def test_a_cursor_that_is_none_is_refused(client: APIClient) -> None:
-    client.put(NODES, {"id": "src:a"})
+def test_a_cursor_that_is_none_is_refused(api: APIClient) -> None:
+    api.put(NODES, {"id": "src:a"})
     for address in ("neighbors", "mentions"):
         for cursor in ("nonsense", "W10=", "bnVsbA=="):
-            answer = client.get(f"{GRAPH}{address}/", {"id": "src:a", "cursor": cursor})
+            answer = api.get(f"{GRAPH}{address}/", {"id": "src:a", "cursor": cursor})
             assert answer.status_code == 400
             assert answer.json()["errors"][0]["attr"] == "cursor"

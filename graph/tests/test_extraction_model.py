@@ -19,22 +19,8 @@ from graph.services.extraction import (
     reextract_collection,
     retry_extractions,
 )
-from graph.tests.factories_extraction import (
-    come_due,
-    found,
-    passage_of,
-    row_of,
-    use_chat,
-    waiting,
-)
-from inference.tests.stub_server import (
-    CutOff,
-    Reply,
-    Silence,
-    StubServer,
-    chat_reply,
-    stub_server,
-)
+from graph.tests.factories_extraction import come_due, found, passage_of, row_of, use_chat, waiting
+from inference.tests.stub_server import CutOff, Reply, Silence, StubServer, chat_reply, stub_server
 
 pytestmark = pytest.mark.django_db
 

@@ -10,11 +10,7 @@ from django.utils import timezone
 from documents.models import Collection, Document
 from graph.extraction import queue, worker
 from graph.models import Extraction, Mention
-from graph.services.extraction import (
-    extract_waiting,
-    extraction_state,
-    retry_extractions,
-)
+from graph.services.extraction import extract_waiting, extraction_state, retry_extractions
 from graph.tests.factories_extraction import row_of, waiting
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ import pytest
 
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
-from documents.services import delete_documents, ingest_inline, update_collection
+from documents.services import ingest_inline, update_collection
 from documents.tests.factories import CollectionFactory
 from graph.extraction import extractors, queue, worker
 from graph.extraction.mentions import Extraction as Found
@@ -15,11 +15,7 @@ from graph.extraction.mentions import Relation
 from graph.extraction.worker import DocumentReading, load_documents
 from graph.models import Alias, Edge, Evidence, Extraction, Mention, Node
 from graph.querysets import Origin
-from graph.services.extraction import (
-    extract_waiting,
-    extraction_state,
-    reextract_collection,
-)
+from graph.services.extraction import extract_waiting, extraction_state, reextract_collection
 from graph.tests.factories import make_edge, make_node
 from graph.tests.factories_extraction import waiting
 
@@ -107,24 +103,6 @@ def test_reading_again_changes_nothing(collection: Collection) -> None:
     run.refresh_from_db()
     assert run.mentions == found
     assert Alias.objects.count() == Node.objects.count()
-
-
-def test_a_changed_text_replaces_what_was_known_of_it(collection: Collection) -> None:
-    ingest(collection, "a", "Ada Lovelace met Charles Babbage.")
-    ingest(collection, "b", "Charles Babbage lived in London.")
-    ingest(collection, "a", "Nothing of the kind happened to Grace Hopper.")
-    assert "ent:name:ada lovelace" not in keys()
-    assert {"ent:name:charles babbage", "ent:name:grace hopper"} <= keys()
-    assert Alias.objects.filter(form="ada lovelace").exists() is False
-
-
-def test_what_a_deleted_document_told_goes_with_it(collection: Collection) -> None:
-    ingest(collection, "a", "Ada Lovelace met Charles Babbage.")
-    ingest(collection, "b", "Charles Babbage lived in London.")
-    delete_documents(documents=[Document.objects.get(key="a")])
-    assert "ent:name:ada lovelace" not in keys()
-    assert "ent:name:charles babbage" in keys()
-    assert Extraction.objects.count() == 1
 
 
 def test_links_meet_the_documents_they_lead_to_in_any_order(collection: Collection) -> None:

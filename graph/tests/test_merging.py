@@ -21,13 +21,7 @@ from graph.services import (
     upsert_many,
     upsert_node,
 )
-from graph.tests.factories import (
-    make_edge,
-    make_evidence,
-    make_extracted,
-    make_mention,
-    make_node,
-)
+from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
 from graph.tests.plain_graph import PlainGraph, stored
 
 ADA, COUNTESS, NOTE = "ent:person:ada", "ent:name:countess", "note g"

@@ -7,16 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.ingestion.sources import text_source
-from documents.models import Chunk, Collection, Document, IngestionRun
-from documents.services import delete_documents, ingest_inline
+from documents.models import Collection, Document, IngestionRun
+from documents.services import ingest_inline
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.models import Mention
-from graph.node_ids import (
-    document_addresses,
-    document_id,
-    passage_address,
-    passage_id,
-)
+from graph.node_ids import document_addresses, document_id, passage_address, passage_id
 from graph.scopes import GraphScope
 from graph.services import get_node, mentions_of, neighbors, shortest_path, subgraph, traverse
 from graph.tests.factories import make_edge, make_extracted, make_mention, make_node
@@ -264,18 +259,3 @@ def test_passages_that_are_asked_for_are_joined_over_what_they_mention(
     drawn = subgraph(scope=scope, ids=["ent:name:ada"], hops=1, labels=["Document"])
     assert [vertex.kind for vertex in drawn.vertices] == ["node", "document", "document"]
     assert len(drawn.links) == 2
-
-
-def test_a_deleted_document_takes_all_that_only_it_told_of(
-    collection: Collection, scope: GraphScope
-) -> None:
-    gone, stays = (
-        ChunkFactory(document=DocumentFactory(collection=collection, key=key)) for key in "ab"
-    )
-    make_extracted("ent:name:only here", gone)
-    make_extracted("ent:name:both", gone, stays)
-    delete_documents(documents=[gone.document])
-    for id in ("doc:notes:a", "chunk:notes:a:0", "ent:name:only here"):
-        assert get_node(scope=scope, id=id) is None
-    assert around(scope, "ent:name:both") == [("doc:notes:b", "MENTIONS", False)]
-    assert not Chunk.objects.filter(pk=gone.pk).exists()

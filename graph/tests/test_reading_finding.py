@@ -4,11 +4,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import Workspace
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph import services
 from graph.extraction.normalized_names import normalize_name
 from graph.reading.search import _parameters

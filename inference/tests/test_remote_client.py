@@ -13,14 +13,7 @@ import pytest
 from inference.interfaces import BackendUnavailable, MalformedAnswer
 from inference.remote.client import JsonClient, with_version
 from inference.remote.retry import RetryPolicy, ServerRefused, retry_after, server_text
-from inference.tests.stub_server import (
-    CutOff,
-    Dripping,
-    Reply,
-    Silence,
-    self_signed,
-    stub_server,
-)
+from inference.tests.stub_server import CutOff, Dripping, Reply, Silence, self_signed, stub_server
 
 KEY = "sk-never-to-be-seen-0123456789"
 PATIENCE = RetryPolicy(attempts=3, timeout=5, first_wait=0.01, longest_wait=1)

@@ -10,13 +10,7 @@ import pytest
 from inference.interfaces import BackendUnavailable, MalformedAnswer
 from inference.remote.client import JsonClient
 from inference.remote.retry import RetryPolicy
-from inference.tests.stub_server import (
-    Reply,
-    Silence,
-    Stream,
-    event,
-    stub_server,
-)
+from inference.tests.stub_server import Reply, Silence, Stream, event, stub_server
 
 KEY = "sk-never-to-be-seen-0123456789"
 PATIENCE = RetryPolicy(attempts=3, timeout=5, first_wait=0.01, longest_wait=1)

@@ -1,6 +1,6 @@
 """The API of contexts: archived, searched, listed, forgotten."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,10 +15,8 @@ from memory.tests.factories import NOW, make_scope, remember, remember_many
 pytestmark = pytest.mark.django_db
 
 
-def test_a_turn_is_kept_under_the_account_that_brings_it(
-    client: APIClient, alice: Membership
-) -> None:
-    answer = archive(client, "I like tea.", "Noted.", conversation="monday")
+def test_a_turn_is_kept_under_the_account_that_brings_it(api: APIClient, alice: Membership) -> None:
+    answer = archive(api, "I like tea.", "Noted.", conversation="monday")
 
     assert answer.status_code == 201
     shown = answer.json()
@@ -37,9 +35,9 @@ def test_a_turn_is_kept_under_the_account_that_brings_it(
     }
 
 
-def test_the_same_turn_sent_again_is_the_same_context(client: APIClient) -> None:
-    first = archive(client, "I like tea.", at="2026-01-01T09:00:00Z")
-    again = archive(client, "I like tea.", at="2026-01-02T09:00:00Z")
+def test_the_same_turn_sent_again_is_the_same_context(api: APIClient) -> None:
+    first = archive(api, "I like tea.", at="2026-01-01T09:00:00Z")
+    again = archive(api, "I like tea.", at="2026-01-02T09:00:00Z")
 
     assert (first.status_code, again.status_code) == (201, 200)
     assert again.json()["is_new"] is False
@@ -47,18 +45,18 @@ def test_the_same_turn_sent_again_is_the_same_context(client: APIClient) -> None
     assert again.json()["context"]["created_at"] == "2026-01-02T09:00:00Z"
 
 
-def test_texts_come_back_to_the_letter(client: APIClient) -> None:
+def test_texts_come_back_to_the_letter(api: APIClient) -> None:
     text = "  two spaces\n\tand a tab, ]}{[facts: a=b] 👩‍🔬 e\u0301 \u202e "
-    shown = archive(client, text, text).json()["context"]
+    shown = archive(api, text, text).json()["context"]
     assert shown["user_message"] == shown["assistant_response"] == text
-    assert client.get(f"{CONTEXTS}{shown['id']}/").json()["context"] == shown
+    assert api.get(f"{CONTEXTS}{shown['id']}/").json()["context"] == shown
 
 
-def test_a_question_finds_what_was_said_with_every_score(client: APIClient) -> None:
-    archive(client, "My sister Clara plays the cello.", "How lovely!")
-    archive(client, "The train to Basel was late again.")
+def test_a_question_finds_what_was_said_with_every_score(api: APIClient) -> None:
+    archive(api, "My sister Clara plays the cello.", "How lovely!")
+    archive(api, "The train to Basel was late again.")
 
-    answer = client.get(SEARCH, {"q": "Who plays the cello?", "mode": "lexical"})
+    answer = api.get(SEARCH, {"q": "Who plays the cello?", "mode": "lexical"})
 
     assert answer.status_code == 200
     shown = answer.json()
@@ -71,12 +69,12 @@ def test_a_question_finds_what_was_said_with_every_score(client: APIClient) -> N
     assert (shown["searched"], shown["degraded"]) == (2, [])
 
 
-def test_a_body_asks_what_a_query_string_asks(client: APIClient) -> None:
-    archive(client, "My sister Clara plays the cello.")
-    archive(client, "The train to Basel was late again.")
+def test_a_body_asks_what_a_query_string_asks(api: APIClient) -> None:
+    archive(api, "My sister Clara plays the cello.")
+    archive(api, "The train to Basel was late again.")
     question = {"q": "cello", "k": 1, "threshold": 0, "recency": 1}
 
-    by_address, by_body = client.get(SEARCH, question).json(), client.post(SEARCH, question).json()
+    by_address, by_body = api.get(SEARCH, question).json(), api.post(SEARCH, question).json()
 
     assert [hit["context"] for hit in by_address["hits"]] == [
         hit["context"] for hit in by_body["hits"]
@@ -84,40 +82,40 @@ def test_a_body_asks_what_a_query_string_asks(client: APIClient) -> None:
     assert len(by_body["hits"]) == 1
     # By the names that the parameters had.
     former = {"query": "cello", "max_results": 1}
-    for answer in (client.get(SEARCH, former).json(), client.post(SEARCH, former).json()):
+    for answer in (api.get(SEARCH, former).json(), api.post(SEARCH, former).json()):
         assert [hit["context"]["id"] for hit in answer["hits"]] == [
             by_body["hits"][0]["context"]["id"]
         ]
 
 
-def test_the_threshold_leaves_out_and_says_how_many(client: APIClient) -> None:
-    archive(client, "My sister Clara plays the cello.")
-    archive(client, "The train to Basel was late again.")
+def test_the_threshold_leaves_out_and_says_how_many(api: APIClient) -> None:
+    archive(api, "My sister Clara plays the cello.")
+    archive(api, "The train to Basel was late again.")
 
-    all_of_them = client.post(SEARCH, {"q": "cello Basel", "threshold": 0}).json()
-    none = client.post(SEARCH, {"q": "volcano", "mode": "lexical", "threshold": 1}).json()
+    all_of_them = api.post(SEARCH, {"q": "cello Basel", "threshold": 0}).json()
+    none = api.post(SEARCH, {"q": "volcano", "mode": "lexical", "threshold": 1}).json()
 
     assert all_of_them["below"] == 0
     assert len(all_of_them["hits"]) == 2
     assert none["hits"] == []
 
 
-def test_contexts_are_listed_newest_first_and_by_conversation(client: APIClient) -> None:
-    archive(client, "second", at="2026-01-02T00:00:00Z", conversation="a")
-    archive(client, "first", at="2026-01-01T00:00:00Z", conversation="b")
-    archive(client, "third", at="2026-01-03T00:00:00Z", conversation="a")
+def test_contexts_are_listed_newest_first_and_by_conversation(api: APIClient) -> None:
+    archive(api, "second", at="2026-01-02T00:00:00Z", conversation="a")
+    archive(api, "first", at="2026-01-01T00:00:00Z", conversation="b")
+    archive(api, "third", at="2026-01-03T00:00:00Z", conversation="a")
 
-    assert said(client.get(CONTEXTS)) == ["third", "second", "first"]
+    assert said(api.get(CONTEXTS)) == ["third", "second", "first"]
     assert embed_waiting() == 3
-    assert client.get(CONTEXTS).json()["results"][0]["embedded"] is True
-    assert said(client.get(CONTEXTS, {"conversation": "a"})) == ["third", "second"]
-    assert said(client.get(CONTEXTS, {"conversation": "c"})) == []
+    assert api.get(CONTEXTS).json()["results"][0]["embedded"] is True
+    assert said(api.get(CONTEXTS, {"conversation": "a"})) == ["third", "second"]
+    assert said(api.get(CONTEXTS, {"conversation": "c"})) == []
 
 
-def pages(client: APIClient, url: str | None, *, step: str) -> list[list[str]]:
+def pages(api: APIClient, url: str | None, *, step: str) -> list[list[str]]:
     found = []
     while url:
-        answer = client.get(url)
+        answer = api.get(url)
         assert answer.status_code == 200
         found.append(said(answer))
         url = answer.json()[step]
@@ -125,80 +123,73 @@ def pages(client: APIClient, url: str | None, *, step: str) -> list[list[str]]:
 
 
 def test_pages_have_no_gap_and_no_repetition_even_where_moments_are_equal(
-    client: APIClient, alice: Membership
+    api: APIClient, alice: Membership
 ) -> None:
     scope = make_scope(f"user:{alice.user.pk}", workspace=alice.workspace)
     moments = [NOW] * 7 + [NOW - timedelta(days=1)] * 2 + [NOW - timedelta(days=2)] * 4
     remember_many(scope, {f"{number}": at for number, at in enumerate(moments)})
-    whole = said(client.get(CONTEXTS))
+    whole = said(api.get(CONTEXTS))
 
     for size in (1, 2, 3, 5):
-        found = pages(client, f"{CONTEXTS}?page_size={size}", step="next")
+        found = pages(api, f"{CONTEXTS}?page_size={size}", step="next")
         assert [row for page in found for row in page] == whole, size
     assert len(whole) == len(moments)
 
 
-def test_links_to_other_pages_stay_in_the_same_memory(client: APIClient, alice: Membership) -> None:
+def test_links_to_other_pages_stay_in_the_same_memory(api: APIClient, alice: Membership) -> None:
     ada = make_scope("ada & co", workspace=alice.workspace)
     for number in range(4):
         remember(ada, f"{number}", at=NOW + timedelta(days=number))
-    archive(client, "mine")
+    archive(api, "mine")
 
     url = f"{CONTEXTS}?user_id=ada+%26+co&page_size=2"
-    assert pages(client, url, step="next") == [["3", "2"], ["1", "0"]]
-    last = client.get(client.get(url).json()["next"]).json()
+    assert pages(api, url, step="next") == [["3", "2"], ["1", "0"]]
+    last = api.get(api.get(url).json()["next"]).json()
     assert last["user_id"] == "ada & co"
-    assert pages(client, last["previous"], step="previous") == [["3", "2"]]
+    assert pages(api, last["previous"], step="previous") == [["3", "2"]]
 
 
 @pytest.mark.parametrize(
     "cursor", ["x", "cD0x", "cD1ub3cK", "cD0yMDI2LTAxLTAx", "cD0yMDI2LTEzLTAxVDAwOjAwWg=="]
 )
-def test_a_cursor_of_ones_own_making_is_refused(client: APIClient, cursor: str) -> None:
-    answer = client.get(CONTEXTS, {"cursor": cursor})
+def test_a_cursor_of_ones_own_making_is_refused(api: APIClient, cursor: str) -> None:
+    answer = api.get(CONTEXTS, {"cursor": cursor})
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["attr"] == "cursor"
 
 
-def test_a_context_is_forgotten_once(client: APIClient) -> None:
-    url = f"{CONTEXTS}{archive(client, 'I like tea.').json()['context']['id']}/"
-    archive(client, "I like coffee.")
+def test_a_context_is_forgotten_once(api: APIClient) -> None:
+    url = f"{CONTEXTS}{archive(api, 'I like tea.').json()['context']['id']}/"
+    archive(api, "I like coffee.")
 
-    assert client.delete(url).status_code == 204
-    assert [client.get(url).status_code, client.delete(url).status_code] == [404, 404]
-    assert said(client.get(CONTEXTS)) == ["I like coffee."]
+    assert api.delete(url).status_code == 204
+    assert [api.get(url).status_code, api.delete(url).status_code] == [404, 404]
+    assert said(api.get(CONTEXTS)) == ["I like coffee."]
 
 
-def test_all_contexts_of_a_question_are_forgotten_together(client: APIClient) -> None:
-    archive(client, "What is for dinner?", "Pasta.")
-    archive(client, "What is for dinner?", "Soup.")
-    archive(client, "What is for lunch?", "Bread.")
+def test_all_contexts_of_a_question_are_forgotten_together(api: APIClient) -> None:
+    archive(api, "What is for dinner?", "Pasta.")
+    archive(api, "What is for dinner?", "Soup.")
+    archive(api, "What is for lunch?", "Bread.")
 
-    answer = client.post(f"{CONTEXTS}clear/", {"question": "What is for dinner?"})
+    answer = api.post(f"{CONTEXTS}clear/", {"question": "What is for dinner?"})
 
     assert answer.status_code == 200
     assert answer.json()["removed"] == 2
-    assert said(client.get(CONTEXTS)) == ["What is for lunch?"]
+    assert said(api.get(CONTEXTS)) == ["What is for lunch?"]
 
 
-def test_no_answer_is_kept_on_the_way(client: APIClient) -> None:
-    kept = archive(client, "I like tea.")
+def test_no_answer_is_kept_on_the_way(api: APIClient) -> None:
+    kept = archive(api, "I like tea.")
     url = f"{CONTEXTS}{kept.json()['context']['id']}/"
     answers: list[Any] = [
         kept,
-        client.get(url),
-        client.get(CONTEXTS),
-        client.get(SEARCH, {"q": "tea"}),
-        client.get(f"{CONTEXTS}0/"),
-        client.get(CONTEXTS, {"no": "such"}),
+        api.get(url),
+        api.get(CONTEXTS),
+        api.get(SEARCH, {"q": "tea"}),
+        api.get(f"{CONTEXTS}0/"),
+        api.get(CONTEXTS, {"no": "such"}),
         APIClient().get(url),
-        client.delete(url),
+        api.delete(url),
     ]
     assert [answer.headers["Cache-Control"] for answer in answers] == ["no-store"] * len(answers)
-
-
-def test_times_of_any_zone_are_understood(client: APIClient) -> None:
-    shown = archive(client, "tea", at="2026-05-01T10:00:00+02:00").json()["context"]
-    assert datetime.fromisoformat(shown["created_at"]) == datetime.fromisoformat(
-        "2026-05-01T08:00:00+00:00"
-    )

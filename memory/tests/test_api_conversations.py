@@ -6,23 +6,22 @@ import pytest
 from django.test import override_settings
 from rest_framework.test import APIClient
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from memory.models import ExtractionItem
-from memory.tests.clients import MEMORY, colleague
-from tests.kit import client_of
+from memory.tests.clients import MEMORY
 
 pytestmark = pytest.mark.django_db
 CONVERSATIONS = f"{MEMORY}conversations/"
 
 
-def send(client: APIClient, *said: str, conversation: str = "monday", **given: Any) -> Any:
+def send(api: APIClient, *said: str, conversation: str = "monday", **given: Any) -> Any:
     messages = [{"role": "system", "content": "Be kind."}]
     for text in said:
         messages += [
             {"role": "user", "content": text, **given},
             {"role": "assistant", "content": "I live in Rome."},
         ]
-    return client.post(CONVERSATIONS, {"conversation": conversation, "messages": messages})
+    return api.post(CONVERSATIONS, {"conversation": conversation, "messages": messages})
 
 
 def give_up(error: str) -> ExtractionItem:
@@ -31,8 +30,8 @@ def give_up(error: str) -> ExtractionItem:
     return ExtractionItem.objects.get()
 
 
-def test_what_the_user_said_waits_to_be_read(client: APIClient, alice: Membership) -> None:
-    answer = send(client, "I moved to Berlin.", "Call me Ada.")
+def test_what_the_user_said_waits_to_be_read(api: APIClient, alice: Membership) -> None:
+    answer = send(api, "I moved to Berlin.", "Call me Ada.")
 
     assert answer.status_code == 200
     shown = answer.json()
@@ -48,60 +47,51 @@ def test_what_the_user_said_waits_to_be_read(client: APIClient, alice: Membershi
     ]
 
 
-def test_a_message_may_say_when_it_was_said(client: APIClient) -> None:
-    send(client, "I moved to Berlin.", at="2026-01-01T10:00:00+02:00")
+def test_a_message_may_say_when_it_was_said(api: APIClient) -> None:
+    send(api, "I moved to Berlin.", at="2026-01-01T10:00:00+02:00")
     assert ExtractionItem.objects.get().messages[0]["at"] == "2026-01-01T08:00:00+00:00"
 
 
-def test_a_conversation_in_which_the_user_says_nothing_is_not_kept(client: APIClient) -> None:
-    assert send(client).json()["conversation"] is None
+def test_a_conversation_in_which_the_user_says_nothing_is_not_kept(api: APIClient) -> None:
+    assert send(api).json()["conversation"] is None
     assert not ExtractionItem.objects.exists()
 
 
-def test_conversations_are_listed_newest_first_and_by_state(client: APIClient) -> None:
-    send(client, "I moved to Berlin.", "Call me Ada.", conversation="monday")
+def test_conversations_are_listed_newest_first_and_by_state(api: APIClient) -> None:
+    send(api, "I moved to Berlin.", "Call me Ada.", conversation="monday")
     give_up("The model's reply was no JSON.")
-    send(client, "I like tea.", "I like cake.", conversation="tuesday")
+    send(api, "I like tea.", "I like cake.", conversation="tuesday")
 
     def names(**parameters: str) -> list[str]:
-        rows = client.get(CONVERSATIONS, parameters).json()["results"]
+        rows = api.get(CONVERSATIONS, parameters).json()["results"]
         return [row["conversation"] for row in rows]
 
     assert names() == ["tuesday", "monday"]
     assert names(state="dead") == ["monday"]
     assert names(state="waiting") == ["tuesday"]
-    dead = client.get(CONVERSATIONS, {"state": "dead"}).json()["results"][0]
+    dead = api.get(CONVERSATIONS, {"state": "dead"}).json()["results"][0]
     assert (dead["attempts"], dead["error"]) == (5, "The model's reply was no JSON.")
     assert "messages" not in dead
 
 
-def test_one_that_was_given_up_is_tried_again(client: APIClient) -> None:
-    send(client, "I moved to Berlin.", "Call me Ada.")
+def test_one_that_was_given_up_is_tried_again(api: APIClient) -> None:
+    send(api, "I moved to Berlin.", "Call me Ada.")
     url = f"{CONVERSATIONS}{give_up('No JSON.').pk}/retry/"
 
-    answer = client.post(url)
+    answer = api.post(url)
 
     assert answer.status_code == 200
     conversation = answer.json()["conversation"]
     assert (conversation["state"], conversation["attempts"]) == ("waiting", 0)
-    again = client.post(url)
+    again = api.post(url)
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
 
 
-def test_nobody_retries_what_is_anothers(client: APIClient, alice: Membership) -> None:
-    send(client, "I moved to Berlin.", "Call me Ada.")
-    url = f"{CONVERSATIONS}{give_up('No JSON.').pk}/retry/"
-    editor = client_of(colleague(alice, role=Role.EDITOR))
-
-    assert editor.post(url).status_code == editor.post(f"{url}?user_id=ada").status_code == 404
-    assert ExtractionItem.objects.get().state == ExtractionItem.State.DEAD
-
-
 @override_settings(MEMORY_EXTRACTION_QUEUE_LIMIT=2)
-def test_a_full_queue_says_when_to_come_again(client: APIClient) -> None:
-    send(client, "I moved to Berlin.", "Call me Ada.")
+def test_a_full_queue_says_when_to_come_again(api: APIClient) -> None:
+    send(api, "I moved to Berlin.", "Call me Ada.")
 
-    refused = send(client, "I like tea.", conversation="tuesday")
+    refused = send(api, "I like tea.", conversation="tuesday")
 
     assert (refused.status_code, refused.json()["code"]) == (429, "extraction_queue_full")
     assert int(refused.headers["Retry-After"]) > 0

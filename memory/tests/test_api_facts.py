@@ -13,59 +13,59 @@ from memory.tests.clients import FACTS, put_fact
 pytestmark = pytest.mark.django_db
 
 
-def test_a_fact_is_set_and_read(client: APIClient, alice: Membership) -> None:
-    put = put_fact(client, "city", "Basel")
+def test_a_fact_is_set_and_read(api: APIClient, alice: Membership) -> None:
+    put = put_fact(api, "city", "Basel")
 
     assert put.status_code == 200
     assert (put.json()["changed"], put.json()["superseded"]) == (True, None)
     assert put.json()["user_id"] == f"user:{alice.user.pk}"
-    fact = client.get(f"{FACTS}city/").json()["fact"]
+    fact = api.get(f"{FACTS}city/").json()["fact"]
     assert fact == put.json()["fact"]
     assert (fact["key"], fact["value"], fact["is_current"]) == ("city", "Basel", True)
     assert (fact["valid_to"], fact["origin"], fact["source"]) == (None, "given", None)
 
 
-def test_another_value_supersedes_and_as_of_answers_the_past(client: APIClient) -> None:
-    put_fact(client, "city", "Basel", at="2024-02-01T00:00:00Z")
-    moved = put_fact(client, "city", "Berlin", at="2026-05-01T00:00:00Z").json()
+def test_another_value_supersedes_and_as_of_answers_the_past(api: APIClient) -> None:
+    put_fact(api, "city", "Basel", at="2024-02-01T00:00:00Z")
+    moved = put_fact(api, "city", "Berlin", at="2026-05-01T00:00:00Z").json()
 
     assert moved["superseded"]["value"] == "Basel"
     assert moved["superseded"]["valid_to"] == moved["fact"]["valid_from"] == "2026-05-01T00:00:00Z"
-    assert client.get(f"{FACTS}city/").json()["fact"]["value"] == "Berlin"
+    assert api.get(f"{FACTS}city/").json()["fact"]["value"] == "Berlin"
     then = {"as_of": "2025-01-01T00:00:00Z"}
-    assert client.get(f"{FACTS}city/", then).json()["fact"]["value"] == "Basel"
-    assert [fact["value"] for fact in client.get(FACTS, then).json()["results"]] == ["Basel"]
-    assert client.get(f"{FACTS}city/", {"as_of": "2020-01-01T00:00:00Z"}).status_code == 404
+    assert api.get(f"{FACTS}city/", then).json()["fact"]["value"] == "Basel"
+    assert [fact["value"] for fact in api.get(FACTS, then).json()["results"]] == ["Basel"]
+    assert api.get(f"{FACTS}city/", {"as_of": "2020-01-01T00:00:00Z"}).status_code == 404
 
 
-def test_the_same_fact_sent_again_changes_nothing(client: APIClient) -> None:
-    first = put_fact(client, "city", "Basel").json()
-    again = put_fact(client, "city", "Basel").json()
+def test_the_same_fact_sent_again_changes_nothing(api: APIClient) -> None:
+    first = put_fact(api, "city", "Basel").json()
+    again = put_fact(api, "city", "Basel").json()
     assert (again["changed"], again["superseded"]) == (False, None)
     assert again["fact"].pop("confirmed_at") > first["fact"].pop("confirmed_at")
     assert again["fact"] == first["fact"]
     assert Fact.objects.count() == 1
 
 
-def test_what_is_not_known_is_not_found_under_its_plain_key(client: APIClient) -> None:
-    answer = client.get(f"{FACTS}favouriteColor/")
+def test_what_is_not_known_is_not_found_under_its_plain_key(api: APIClient) -> None:
+    answer = api.get(f"{FACTS}favouriteColor/")
     assert answer.status_code == 404
     assert answer.json()["detail"] == "Fact not found: favourite_color"
 
 
-def test_all_facts_are_listed_by_key_in_pages(client: APIClient) -> None:
+def test_all_facts_are_listed_by_key_in_pages(api: APIClient) -> None:
     keys = ["zebra", "apple", "größe", "日本語", "a" * 200, "日" * 200, "本" * 200]
     for key in keys:
-        put_fact(client, quote(key), "x")
+        put_fact(api, quote(key), "x")
 
     url, found = f"{FACTS}?page_size=2", []
     while url:
-        page = client.get(url).json()
+        page = api.get(url).json()
         found += [fact["key"] for fact in page["results"]]
         url = page["next"]
 
     assert sorted(found) == sorted(keys)
-    assert found == [fact["key"] for fact in client.get(FACTS).json()["results"]]
+    assert found == [fact["key"] for fact in api.get(FACTS).json()["results"]]
 
 
 @pytest.mark.parametrize(
@@ -86,61 +86,61 @@ def test_all_facts_are_listed_by_key_in_pages(client: APIClient) -> None:
     ],
 )
 def test_a_key_is_one_however_it_stands_in_the_address(
-    client: APIClient, written: str, key: str
+    api: APIClient, written: str, key: str
 ) -> None:
-    assert put_fact(client, written, "x").json()["fact"]["key"] == key
-    assert client.get(f"{FACTS}{quote(key)}/").json()["fact"]["value"] == "x"
-    assert client.delete(f"{FACTS}{written}/").json()["removed"] == 1
+    assert put_fact(api, written, "x").json()["fact"]["key"] == key
+    assert api.get(f"{FACTS}{quote(key)}/").json()["fact"]["value"] == "x"
+    assert api.delete(f"{FACTS}{written}/").json()["removed"] == 1
 
 
-def test_no_address_is_answered_in_anything_but_json(client: APIClient) -> None:
+def test_no_address_is_answered_in_anything_but_json(api: APIClient) -> None:
     for written in ("a%0Ab/", "", "/", "city"):
-        answer = client.get(f"{FACTS}{written}")
+        answer = api.get(f"{FACTS}{written}")
         assert answer.headers["Content-Type"] == "application/json", written
 
 
 @pytest.mark.parametrize("key", ["%20", "..%2F..", "-", "%F0%9F%8D%B5", "x" * 201, "y" * 5000])
 @pytest.mark.parametrize("method", ["get", "put", "delete"])
-def test_a_key_that_names_nothing_is_refused(client: APIClient, key: str, method: str) -> None:
+def test_a_key_that_names_nothing_is_refused(api: APIClient, key: str, method: str) -> None:
     body = {"value": "x"} if method == "put" else None
-    answer = getattr(client, method)(f"{FACTS}{key}/", body)
+    answer = getattr(api, method)(f"{FACTS}{key}/", body)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["attr"] == "key"
 
 
-def test_a_fact_that_ends_stays_in_the_history(client: APIClient) -> None:
-    put_fact(client, "city", "Basel", at="2024-02-01T00:00:00Z")
-    put_fact(client, "city", "Berlin", at="2025-02-01T00:00:00Z")
+def test_a_fact_that_ends_stays_in_the_history(api: APIClient) -> None:
+    put_fact(api, "city", "Basel", at="2024-02-01T00:00:00Z")
+    put_fact(api, "city", "Berlin", at="2025-02-01T00:00:00Z")
 
-    assert client.post(f"{FACTS}city/clear/").json()["cleared"] is True
-    assert client.post(f"{FACTS}city/clear/").json()["cleared"] is False
-    assert client.get(f"{FACTS}city/").status_code == 404
-    assert client.get(FACTS).json()["results"] == []
-    history = client.get(f"{FACTS}city/history/").json()["results"]
+    assert api.post(f"{FACTS}city/clear/").json()["cleared"] is True
+    assert api.post(f"{FACTS}city/clear/").json()["cleared"] is False
+    assert api.get(f"{FACTS}city/").status_code == 404
+    assert api.get(FACTS).json()["results"] == []
+    history = api.get(f"{FACTS}city/history/").json()["results"]
     assert [(fact["value"], fact["is_current"], fact["state"]) for fact in history] == [
         ("Berlin", False, "ended"),
         ("Basel", False, "superseded"),
     ]
 
 
-def test_a_fact_that_is_forgotten_leaves_no_history(client: APIClient) -> None:
-    put_fact(client, "city", "Basel", at="2024-02-01T00:00:00Z")
-    put_fact(client, "city", "Berlin")
-    put_fact(client, "name", "Alice")
+def test_a_fact_that_is_forgotten_leaves_no_history(api: APIClient) -> None:
+    put_fact(api, "city", "Basel", at="2024-02-01T00:00:00Z")
+    put_fact(api, "city", "Berlin")
+    put_fact(api, "name", "Alice")
 
-    assert client.delete(f"{FACTS}city/").json()["removed"] == 2
-    assert client.delete(f"{FACTS}city/").json()["removed"] == 0
-    assert client.get(f"{FACTS}city/history/").json()["results"] == []
+    assert api.delete(f"{FACTS}city/").json()["removed"] == 2
+    assert api.delete(f"{FACTS}city/").json()["removed"] == 0
+    assert api.get(f"{FACTS}city/history/").json()["results"] == []
     assert Fact.objects.get().key == "name"
 
 
-def test_history_comes_in_pages(client: APIClient) -> None:
+def test_history_comes_in_pages(api: APIClient) -> None:
     for year in range(2020, 2025):
-        put_fact(client, "city", f"{year}", at=f"{year}-01-01T00:00:00Z")
+        put_fact(api, "city", f"{year}", at=f"{year}-01-01T00:00:00Z")
 
     url, found = f"{FACTS}city/history/?page_size=2", []
     while url:
-        page = client.get(url).json()
+        page = api.get(url).json()
         found += [fact["value"] for fact in page["results"]]
         url = page["next"]
 
@@ -148,13 +148,13 @@ def test_history_comes_in_pages(client: APIClient) -> None:
 
 
 @override_settings(MEMORY_MAX_FACTS=2)
-def test_a_used_up_quota_is_told_as_such(client: APIClient) -> None:
-    put_fact(client, "one", "x")
-    put_fact(client, "two", "x")
+def test_a_used_up_quota_is_told_as_such(api: APIClient) -> None:
+    put_fact(api, "one", "x")
+    put_fact(api, "two", "x")
 
-    refused = put_fact(client, "three", "x")
+    refused = put_fact(api, "three", "x")
 
     assert (refused.status_code, refused.json()["code"]) == (409, "quota_used_up")
-    assert put_fact(client, "two", "x").status_code == 200
-    client.delete(f"{FACTS}one/")
-    assert put_fact(client, "three", "x").status_code == 200
+    assert put_fact(api, "two", "x").status_code == 200
+    api.delete(f"{FACTS}one/")
+    assert put_fact(api, "three", "x").status_code == 200

@@ -82,7 +82,7 @@ def ids_of(kind: Any) -> list[int]:
     return list(kind.objects.values_list("pk", flat=True))
 
 
-def answers(client: APIClient, user_id: str, key: str, text: str) -> list[Any]:
+def answers(api: APIClient, user_id: str, key: str, text: str) -> list[Any]:
     """What every address answers about `user_id`; what removes comes last."""
 
     def at(url: str, **more: str) -> str:
@@ -93,29 +93,29 @@ def answers(client: APIClient, user_id: str, key: str, text: str) -> list[Any]:
     contexts = [at(f"{CONTEXTS}{number}/") for number in ids_of(Context)]
     waiting = ids_of(ExtractionItem)
     return [
-        client.post(at(CONTEXTS), {"user_message": text, "conversation": "c"}),
-        client.put(at(fact), {"value": text}),
-        client.get(at(CONTEXTS)),
-        client.get(at(CONTEXTS, conversation="c", page_size="1")),
-        client.post(at(SEARCH), {"q": f"tea {SECRET}", "threshold": 0, "mode": "lexical"}),
-        client.get(at(SEARCH, q=text, threshold="0", k="100", mode="lexical")),
-        client.get(at(FACTS)),
-        client.get(at(fact)),
-        client.get(at(f"{fact}history/")),
-        client.get(at(f"{FACTS}{SECRET}/history/")),
-        client.get(at(f"{MEMORY}usage/")),
-        client.get(at(f"{MEMORY}export/")),
-        client.post(at(f"{MEMORY}inject/"), {"messages": said, "threshold": 0}),
-        client.post(at(f"{MEMORY}conversations/"), {"conversation": "c", "messages": said}),
-        client.get(at(f"{MEMORY}conversations/")),
-        *(client.post(at(f"{MEMORY}conversations/{number}/retry/")) for number in waiting),
-        *(client.get(url) for url in contexts),
-        *(client.delete(url) for url in contexts),
-        client.post(at(f"{CONTEXTS}clear/"), {"question": f"{text} {SECRET}"}),
-        client.post(at(f"{FACTS}{SECRET}/clear/")),
-        client.delete(at(f"{FACTS}{SECRET}/")),
-        client.delete(at(fact)),
-        client.delete(at(MEMORY, confirm=user_id)),
+        api.post(at(CONTEXTS), {"user_message": text, "conversation": "c"}),
+        api.put(at(fact), {"value": text}),
+        api.get(at(CONTEXTS)),
+        api.get(at(CONTEXTS, conversation="c", page_size="1")),
+        api.post(at(SEARCH), {"q": f"tea {SECRET}", "threshold": 0, "mode": "lexical"}),
+        api.get(at(SEARCH, q=text, threshold="0", k="100", mode="lexical")),
+        api.get(at(FACTS)),
+        api.get(at(fact)),
+        api.get(at(f"{fact}history/")),
+        api.get(at(f"{FACTS}{SECRET}/history/")),
+        api.get(at(f"{MEMORY}usage/")),
+        api.get(at(f"{MEMORY}export/")),
+        api.post(at(f"{MEMORY}inject/"), {"messages": said, "threshold": 0}),
+        api.post(at(f"{MEMORY}conversations/"), {"conversation": "c", "messages": said}),
+        api.get(at(f"{MEMORY}conversations/")),
+        *(api.post(at(f"{MEMORY}conversations/{number}/retry/")) for number in waiting),
+        *(api.get(url) for url in contexts),
+        *(api.delete(url) for url in contexts),
+        api.post(at(f"{CONTEXTS}clear/"), {"question": f"{text} {SECRET}"}),
+        api.post(at(f"{FACTS}{SECRET}/clear/")),
+        api.delete(at(f"{FACTS}{SECRET}/")),
+        api.delete(at(fact)),
+        api.delete(at(MEMORY, confirm=user_id)),
     ]
 
 
@@ -130,7 +130,7 @@ def text_of(answer: Any) -> str:
 @given(victim=IDS, attacker=IDS, key=KEYS, text=TEXTS)
 def test_no_address_tells_or_takes_what_is_anothers(
     alice: Membership,
-    client: APIClient,
+    api: APIClient,
     elsewhere: Workspace,
     victim: str,
     attacker: str,
@@ -152,7 +152,7 @@ def test_no_address_tells_or_takes_what_is_anothers(
             keep_secrets(scope, key, text)
         before = [rows_of(scope) for scope in victims]
 
-        for answer in answers(client, attacker, key, text):
+        for answer in answers(api, attacker, key, text):
             assert SECRET not in without_questions(text_of(answer))
             assert answer.status_code in (200, 201, 204, 400, 403, 404, 409)
 

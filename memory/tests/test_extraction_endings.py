@@ -1,15 +1,33 @@
 """Which facts end by what a user says. The conversations are in test_corrections.py."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from memory.extraction.endings import Ending, ended_keys, named_ending, withdrawn_keys
 from memory.extraction.messages import Extracted, UserMessage
 from memory.extraction.rules import extract_by_rules
-from memory.tests.phrasings import NOT_OVER, OVER
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def phrasings() -> dict[str, dict[str, list[str]]]:
+    """What phrasings.txt lists by section and by the statement of a fact."""
+    found: dict[str, dict[str, list[str]]] = {}
+    stated = ""
+    for line in Path(__file__).with_name("phrasings.txt").read_text().splitlines():
+        if line.startswith("== "):
+            section = found.setdefault(line.removeprefix("== "), {})
+        elif line.startswith("  "):
+            section[stated].append(line.strip())
+        elif not line.startswith("#"):
+            stated = line
+            section[stated] = []
+    return found
+
+
+OVER, NOT_OVER = phrasings().values()
 
 
 def read(text: str) -> Extracted:

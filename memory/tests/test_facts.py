@@ -11,12 +11,7 @@ from hypothesis.extra.django import TestCase
 
 from memory.models import Context, Fact
 from memory.scopes import UserScope
-from memory.services import (
-    get_all_facts,
-    get_fact,
-    history,
-    set_fact,
-)
+from memory.services import get_all_facts, get_fact, history, set_fact
 from memory.tests.factories import NOW, make_scope, remember
 from tests.kit import at_once
 
@@ -44,19 +39,6 @@ def test_a_contradiction_takes_the_place_of_what_was_known() -> None:
     assert value(scope, "location", as_of=day(0)) is None
     (berlin, hamburg) = history(scope=scope, key="location")
     assert (hamburg.superseded_by, hamburg.valid_to) == (berlin, day(50))
-
-
-@pytest.mark.django_db
-def test_what_is_told_late_goes_where_it_belongs() -> None:
-    scope = make_scope()
-    set_fact(scope=scope, key="location", value="Berlin", at=day(50))
-    set_fact(scope=scope, key="location", value="Hamburg", at=day(10))
-    set_fact(scope=scope, key="location", value="Kiel", at=day(30))
-
-    assert value(scope, "location") == "Berlin"
-    assert [value(scope, "location", as_of=day(n)) for n in (5, 10, 29, 30, 49, 50)] == (
-        [None, "Hamburg", "Hamburg", "Kiel", "Kiel", "Berlin"]
-    )
 
 
 @pytest.mark.django_db

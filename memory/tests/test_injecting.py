@@ -11,8 +11,6 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 
 from common.errors import InvalidInput
-from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import BackendUnavailable
 from memory.embedding import embed_waiting
 from memory.injection import TurnEntry, remove_blocks
 from memory.models import Context
@@ -171,17 +169,8 @@ def test_a_new_secret_key_still_knows_the_blocks_of_the_old_one(
     assert strip_injected(messages=result.messages) == list(result.messages)
 
 
-class _Broken(HashingEmbedder):
-    """A model that is out of order."""
-
-    def embed_query(self, text: str, instruction: str | None = None) -> Any:
-        raise BackendUnavailable("the model host does not answer; start it.")
-
-
-def test_without_the_model_words_still_find(alice: UserScope, settings: Any) -> None:
-    embed_waiting(scope=alice)
-    path = f"{__name__}._Broken"
-    settings.INFERENCE = {"embedder": {"default": {"BACKEND": path}}, "reranker": {}}
+@pytest.mark.usefixtures("model_down")
+def test_without_the_model_words_still_find(alice: UserScope) -> None:
     result = ask(alice, "My sister Clara plays the cello, does she not?")
     assert result.degraded == ("vector",)
     assert [turn.question for turn in result.context] == [

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from documents.models import EmbeddingSpace
-from documents.services import add_space
 from inference.interfaces import InferenceError
 from memory.embedding import embed_waiting
 from memory.models import MAX_EMBED_ATTEMPTS, Context, Fact
@@ -25,13 +23,7 @@ from memory.tests.refusing import POISON
 
 pytestmark = pytest.mark.django_db
 
-GERMAN = "Ich habe im Garten hinter dem Haus drei Apfelbäume und eine Kirsche gepflanzt"
-HASHING = {"BACKEND": "inference.backends.hashing.HashingEmbedder"}
 BROKEN = {"BACKEND": "inference.backends.hashing.HashingEmbedder", "OPTIONS": {"no such": 1}}
-
-
-def configured(settings: Any, **embedders: dict[str, Any]) -> None:
-    settings.INFERENCE = {**settings.INFERENCE, "embedder": {"default": HASHING, **embedders}}
 
 
 def said(result: MemoryResult) -> list[str]:
@@ -138,31 +130,6 @@ def test_without_a_model_words_alone_are_searched_and_it_is_said(settings: Any) 
     assert result.degraded == ("vector",)
     with pytest.raises(InferenceError):
         search_memory(scope=scope, query="ferry to Bergen", now=NOW, mode="vector")
-
-
-def test_while_memories_move_to_another_model_all_of_them_are_found(settings: Any) -> None:
-    scope = make_scope()
-    for number in range(4):
-        remember(scope, f"Ferry number {number} goes to Bergen")
-    embed_waiting(scope=scope)
-    configured(settings, small={**HASHING, "OPTIONS": {"dimensions": 64}})
-    other, _ = add_space(name="small", embedder="small")
-    rows = list(Context.objects.of(scope).order_by("pk"))
-    EmbeddingSpace.objects.filter(is_default=True).update(is_default=False)
-    EmbeddingSpace.objects.filter(pk=other.pk).update(is_default=True)
-    remember(scope, "Ferry number 4 goes to Bergen")
-    assert embed_waiting(contexts=[rows[0].pk, rows[1].pk]) == 2
-
-    def found() -> int:
-        result = search_memory(scope=scope, query="ferry to Bergen", k=9, threshold=0)
-        assert result.degraded == ()
-        return len(result.hits)
-
-    assert found() == 5
-    assert embed_waiting(scope=scope) == 3
-    assert set(Context.objects.of(scope).values_list("space", flat=True)) == {other.pk}
-    assert found() == 5
-    assert embed_waiting(scope=scope) == 0
 
 
 def test_a_text_that_the_model_refuses_holds_up_no_other_and_is_not_tried_for_ever(

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from rag.pipelines.definition import Definition, Edge, PipelineError, structure_of
 from rag.pipelines.engine.executor import run
-from rag.pipelines.engine.scheduler import (
-    EngineEvent,
-    NodeCall,
-    NodeResult,
-    RunFinished,
-)
+from rag.pipelines.engine.scheduler import EngineEvent, NodeCall, NodeResult, RunFinished
 from rag.pipelines.validation import parse_definition
 
 TYPES = ("llm", "aggregator", "gate", "router")

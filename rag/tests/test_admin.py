@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from documents.tests.factories import MembershipFactory, UserFactory
 from rag.models import Pipeline, Span, Trace
+from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -17,9 +18,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture
 def client() -> Client:
-    client = Client()
-    client.force_login(UserFactory(is_superuser=True))
-    return client
+    return logged_in(UserFactory(is_superuser=True))
 
 
 def texts(client: Client, row: Any) -> str:

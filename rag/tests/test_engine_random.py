@@ -8,10 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.pipelines.definition import structure_of
-from rag.pipelines.engine.scheduler import (
-    NodeEnded,
-    NodeStarted,
-)
+from rag.pipelines.engine.scheduler import NodeEnded, NodeStarted
 from rag.pipelines.validation import parse_definition
 from rag.tests.graphs import Choices, finish, graphs, happenings, looped_graphs, reference
 

@@ -10,9 +10,7 @@ from memory.injection import estimated_tokens
 from rag.answering.prompt import delimit_passage, recent_turns
 from rag.events import Passage
 from rag.pipelines import nodes
-from rag.pipelines.engine.scheduler import (
-    NodeInput,
-)
+from rag.pipelines.engine.scheduler import NodeInput
 
 
 def passage(number: int, text: str, **fields: Any) -> Passage:

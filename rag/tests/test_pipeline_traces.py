@@ -13,11 +13,7 @@ from documents.tests.factories import MembershipFactory
 from rag.context import RagContext
 from rag.models import Span, Trace
 from rag.pipelines.engine import executor
-from rag.pipelines.engine.scheduler import (
-    NodeCall,
-    NodeResult,
-    RunFinished,
-)
+from rag.pipelines.engine.scheduler import NodeCall, NodeResult, RunFinished
 from rag.services import traces
 from rag.services.traces import MAX_SPAN_CHARACTERS, TraceRecorder, trace_statistics
 from rag.tests.asking import document, reader

@@ -4,7 +4,6 @@ import threading
 from typing import Any
 
 import pytest
-from rest_framework.test import APIClient
 
 from accounts.models import Role
 from common.errors import NotFound
@@ -23,16 +22,13 @@ from inference.tests.stub_server import Reply, StubServer, chat_reply
 from rag.context import RagContext
 from rag.errors import ModelFailed
 from rag.events import Citation, Done, Failed, answer_text
-from rag.pipelines.engine.scheduler import (
-    NodeCall,
-    NodeResult,
-    RunError,
-)
+from rag.pipelines.engine.scheduler import NodeCall, NodeResult, RunError
 from rag.pipelines.runtime import RunResources
 from rag.pipelines.validation import parse_definition, templates
 from rag.services.pipelines import NODES, run_pipeline
 from rag.sql import table_search
 from rag.sql.table_search import find_tables
+from tests.kit import client_of
 
 SHOP = """
 CREATE TABLE crm.customers (
@@ -379,8 +375,7 @@ class TestThePipeline:
 
     def test_it_does_so_over_the_api(self, server: StubServer) -> None:
         context, _ = catalogued()
-        client = APIClient()
-        client.force_login(context.user)
+        client = client_of(context)
         body = {"message": QUESTION, "pipeline_id": "sql", "stream": False}
         server.first(fenced(RIGHT))
         answer = client.post("/api/v1/chat/", body)

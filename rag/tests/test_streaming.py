@@ -17,12 +17,7 @@ from common.sse import ClientGone
 from inference.cancellation import Cancelled
 from inference.interfaces import AnswerRefused, BackendUnavailable
 from rag import answer_stream
-from rag.answer_stream import (
-    AnswerFailed,
-    ServerStopping,
-    collect_events,
-    stream_response,
-)
+from rag.answer_stream import AnswerFailed, ServerStopping, collect_events, stream_response
 from rag.errors import ModelFailed
 from rag.events import Done, Event, Failed, Token
 from tests.plugin import wait_until

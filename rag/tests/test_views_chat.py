@@ -10,8 +10,6 @@ from documents.models import Document
 from documents.services import delete_document
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.views.reading import href, parse, words
-from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import BackendUnavailable
 from inference.tests.stub_server import Reply, chat_stream
 from rag.answering import answerability
 from rag.context import RagContext
@@ -136,10 +134,8 @@ def test_collections_and_the_state_of_the_box_follow_the_conversation(
 def test_nobody_else_reads_a_conversation(client: Client, alice: RagContext) -> None:
     conversation = kept(alice)
     answer = conversation.messages.latest("pk")
-    bob = Client()
-    bob.force_login(MembershipFactory(workspace=alice.workspace, role=Role.OWNER).user)
-    charlie = Client()
-    charlie.force_login(MembershipFactory().user)
+    bob = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.OWNER))
+    charlie = logged_in(MembershipFactory())
     paths = [
         f"/chat/{conversation.pk}/",
         f"/chat/{conversation.pk}/rename/",
@@ -263,16 +259,8 @@ def test_a_title_is_changed_and_must_not_be_empty(client: Client, alice: RagCont
     assert conversation.title == "The move"
 
 
-class Down(HashingEmbedder):
-    """A model host that does not answer."""
-
-    def embed_query(self, text: str, instruction: str | None = None) -> Any:
-        raise BackendUnavailable("the model host does not answer; start it.")
-
-
-def test_an_answer_by_words_only_says_so(client: Client, settings: Any) -> None:
-    down = {"default": {"BACKEND": f"{__name__}.Down"}}
-    settings.INFERENCE = {**settings.INFERENCE, "embedder": down}
+@pytest.mark.usefixtures("model_down")
+def test_an_answer_by_words_only_says_so(client: Client) -> None:
     answer = client.post("/chat/", {"question": MOVE}, follow=True)
     assert "Words only." in words(parse(answer).find(".//li[@data-turn]"))
 

@@ -19,6 +19,7 @@ from rag.pipelines.validation import templates
 from rag.services.pipelines import run_pipeline
 from rag.tests.asking import reader
 from rag.views.traces import SCALE, build_waterfall
+from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -39,15 +40,11 @@ def client(alice: RagContext) -> Client:
 
 
 def of(context: RagContext) -> Client:
-    client = Client()
-    client.force_login(context.user)
-    return client
+    return logged_in(context)
 
 
 def member(context: RagContext, role: Role) -> Client:
-    client = Client()
-    client.force_login(MembershipFactory(workspace=context.workspace, role=role).user)
-    return client
+    return logged_in(MembershipFactory(workspace=context.workspace, role=role))
 
 
 def ran(context: RagContext, question: str = MOVE) -> Trace:

@@ -8,13 +8,7 @@ from reading.chunkers import get_chunker
 from reading.chunkers.base import Span
 from reading.chunkers.boundaries import WINDOW_CHARACTERS
 from reading.parsers import Heading, Page, ParsedDocument
-from reading.tests.factories_chunkers import (
-    CharacterCounter,
-    byte_pairs,
-    minilm,
-    plain,
-    texts,
-)
+from reading.tests.factories_chunkers import CharacterCounter, byte_pairs, minilm, plain, texts
 
 COUNTER = minilm()
 WORDS = "Ten plain words make up this short sentence about things."

@@ -16,6 +16,7 @@ from search.log import record_search
 from search.models import Judgement, SearchLog
 from search.query_options import site_scope
 from search.services import search
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -38,9 +39,7 @@ def collection() -> Collection:
 
 @pytest.fixture
 def client() -> Client:
-    client = Client()
-    client.force_login(UserFactory(username="curator", is_superuser=True))
-    return client
+    return logged_in(UserFactory(username="curator", is_superuser=True))
 
 
 def asked(collection: Collection, question: str = QUESTION) -> str:
@@ -185,11 +184,9 @@ def test_who_may_not_judge_sees_no_hits(collection: Collection) -> None:
     """Judging takes the right to judge, and the right to read passages."""
     user = UserFactory(is_staff=True)
     for codename in ("add_judgement", "view_chunk"):
-        client = Client()
-        client.force_login(user)
+        client = logged_in(user)
         assert client.get(asked(collection)).status_code == 403
         assert press(client, collection, Document.objects.all()[0], 1).status_code == 403
         user.user_permissions.add(Permission.objects.get(codename=codename))
-    client = Client()
-    client.force_login(user)
+    client = logged_in(user)
     assert client.get(asked(collection)).status_code == 200

@@ -10,12 +10,7 @@ from rest_framework.test import APIClient, APIRequestFactory
 
 from accounts.models import Membership
 from documents.models import Chunk, Document
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-    MembershipFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from search.api.serializers import SearchAnswerSerializer, search_answer
 from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import scope_for
@@ -154,26 +149,6 @@ def test_collections_and_types_narrow_the_search(
     ):
         answer = api.get(URL, {"q": "nausea", "mode": "lexical", **narrowed})
         assert texts(answer) == ["Nausea was the topic of the meeting."], narrowed
-
-
-def test_nothing_of_another_workspace_is_found(api: APIClient, leaflet: Document) -> None:
-    charlie = MembershipFactory()
-    outside = APIClient()
-    outside.force_login(charlie.user)
-    assert texts(outside.get(URL, {"q": "nausea"})) == []
-    assert outside.get(URL, {"q": "nausea", "collection": "leaflets"}).status_code == 404
-
-
-def test_documents_with_an_access_list_are_found_by_those_it_names(
-    api: APIClient, alice: Membership, leaflet: Document
-) -> None:
-    bob = MembershipFactory(workspace=alice.workspace)
-    secret = DocumentFactory(collection=leaflet.collection, access=[f"user:{bob.user.pk}"])
-    ChunkFactory(document=secret, text="Zebras are secret.")
-    assert "Zebras are secret." not in texts(api.get(URL, {"q": "zebras"}))
-
-    api.force_login(bob.user)
-    assert "Zebras are secret." in texts(api.get(URL, {"q": "zebras"}))
 
 
 def test_strangers_are_asked_to_log_in() -> None:

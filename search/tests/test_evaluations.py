@@ -8,15 +8,11 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.test import APIClient
 
-from accounts.models import Role
 from documents.ingestion.sources import text_source
 from documents.models import Collection, Document
 from documents.services import delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
-from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import BackendUnavailable
 from search.evaluation import jobs
 from search.evaluation.datasets import golden_set
 from search.evaluation.evaluate import measure, measure_questions
@@ -29,6 +25,7 @@ from search.evaluation.jobs import (
 from search.judgements import Grade, judge, question_key, remove_judgement
 from search.models import EvaluatedQuestion, Evaluation
 from search.tasks import measure_due_quality
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -163,21 +160,10 @@ def test_without_a_good_answer_there_is_nothing_to_measure(collection: Collectio
     assert schedule_due(now=soon()) == []
 
 
-class Away(HashingEmbedder):
-    """A model whose host does not answer."""
-
-    def embed_query(self, text: str, instruction: str | None = None) -> Any:
-        raise BackendUnavailable("the model host does not answer; start it.")
-
-
 def test_a_model_that_is_away_fails_it_and_does_not_lower_the_curve(
-    collection: Collection, settings: Any
+    collection: Collection, model_down: None
 ) -> None:
     say(collection, PAIN, "aspirin")
-    settings.INFERENCE = {
-        "embedder": {"default": {"BACKEND": f"{__name__}.{Away.__name__}"}},
-        "reranker": {},
-    }
     evaluation = measured(collection)
     assert (evaluation.state, evaluation.ndcg, evaluation.degraded) == ("failed", None, ["vector"])
     assert "measured again when it works" in evaluation.error
@@ -236,8 +222,7 @@ def test_programs_ask_for_one_and_read_it(
 ) -> None:
     say(collection, PAIN, "aspirin")
     say(collection, BAKING, "heart")
-    client = APIClient()
-    client.force_login(MembershipFactory(workspace=collection.workspace).user)
+    client = client_of(MembershipFactory(workspace=collection.workspace))
     asked = client.post(API, {"collection": collection.slug})
     assert (asked.status_code, asked.json()["state"]) == (202, "waiting")
     run_evaluation(asked.json()["id"])
@@ -245,19 +230,6 @@ def test_programs_ask_for_one_and_read_it(
     assert [row["question"] for row in answer["rows"]] == [BAKING, PAIN]
     listed = client.get(API, {"collection": collection.slug}).json()["results"]
     assert [row["ndcg"] for row in listed] == [answer["ndcg"]]
-
-
-def test_viewers_read_and_outsiders_see_nothing(collection: Collection) -> None:
-    say(collection, PAIN, "aspirin")
-    evaluation = measured(collection)
-    viewer, outsider = APIClient(), APIClient()
-    viewer.force_login(MembershipFactory(workspace=collection.workspace, role=Role.VIEWER).user)
-    outsider.force_login(MembershipFactory().user)
-    assert viewer.get(f"{API}{evaluation.pk}/").status_code == 200
-    assert viewer.post(API, {"collection": collection.slug}).status_code == 403
-    assert outsider.get(f"{API}{evaluation.pk}/").status_code == 404
-    assert outsider.get(API).json()["results"] == []
-    assert outsider.post(API, {"collection": collection.slug}).status_code == 404
 
 
 def test_in_the_admin_an_evaluation_goes_with_its_questions(

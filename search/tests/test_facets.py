@@ -8,11 +8,7 @@ import pytest
 from accounts.models import Membership
 from common.errors import InvalidInput
 from documents.models import Collection
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from search.facets import facet_values
 from search.query_options import scope_for, site_scope
 from search.results import Facet, Scope, SearchResult

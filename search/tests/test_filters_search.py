@@ -22,6 +22,7 @@ from documents.tests.factories import (
 from search.filters import FilterError
 from search.query_options import site_scope
 from search.services import search
+from tests.kit import client_of, logged_in
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/search/"
@@ -48,17 +49,8 @@ def collection(alice: Membership) -> Collection:
 
 
 @pytest.fixture
-def api(alice: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(alice.user)
-    return client
-
-
-@pytest.fixture
 def browser(alice: Membership) -> Client:
-    client = Client()
-    client.force_login(alice.user)
-    return client
+    return logged_in(alice)
 
 
 def years(answer: Any) -> list[int]:
@@ -155,8 +147,7 @@ def test_a_deep_filter_is_a_400_that_names_the_place(
 
 
 def test_nobody_else_is_found_through_a_filter(collection: Collection) -> None:
-    outside = APIClient()
-    outside.force_login(MembershipFactory().user)
+    outside = client_of(MembershipFactory())
     for asked in ("", "!()", "() | year>0", "collection=leaflets", '{"$or": [{}]}'):
         assert outside.get(URL, {"q": "nausea", "filter": asked}).json()["hits"] == []
 

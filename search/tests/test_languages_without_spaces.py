@@ -1,6 +1,7 @@
 """Chinese, Japanese, Korean and Thai are found as well as languages with spaces."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +14,18 @@ from common.text import CJK
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
-from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
+from documents.tests.factories import ChunkFactory, DocumentFactory
 from search.query_options import site_scope
 from search.results import Hit, SearchResult
 from search.services import search
-from search.tests.spaceless_corpus import PASSAGES
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
-
-
-@pytest.fixture
-def collection() -> Collection:
-    return CollectionFactory()
+CORPUS = Path(__file__).with_name("spaceless_corpus.tsv").read_text().splitlines()
+#: key → (passage, question).
+PASSAGES = {
+    key: (text, question)
+    for key, text, question in (line.split("\t") for line in CORPUS if not line.startswith("#"))
+}
 
 
 def fill(collection: Collection, texts: dict[str, str], **declared: Any) -> None:

@@ -21,6 +21,7 @@ from documents.tests.factories import (
 from search.judgements import judge
 from search.log import OpenQuestion, SimilarityThreshold, open_questions, similarity_threshold
 from search.models import SearchLog
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 PAGE = reverse("admin:search_searchlog_open_questions")
@@ -179,9 +180,7 @@ def test_judged_answers_are_counted(collection: Collection, member: Membership) 
 
 @pytest.fixture
 def client() -> Client:
-    client = Client()
-    client.force_login(UserFactory(is_superuser=True))
-    return client
+    return logged_in(UserFactory(is_superuser=True))
 
 
 def test_the_page_leads_to_judging_and_to_searching(client: Client, collection: Collection) -> None:

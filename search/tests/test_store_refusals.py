@@ -9,12 +9,8 @@ from numpy.typing import NDArray
 
 from common.errors import InvalidInput
 from documents.ingestion.items import InvalidItems, Item
-from documents.services import (
-    add_space,
-)
-from documents.tests.factories import (
-    CollectionFactory,
-)
+from documents.services import add_space
+from documents.tests.factories import CollectionFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable, InvalidVector
 from search.stores import EmbeddingUnavailable, Store

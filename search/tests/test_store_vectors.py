@@ -9,18 +9,9 @@ from django.test.utils import CaptureQueriesContext
 from numpy.typing import NDArray
 
 from documents.ingestion.items import Item
-from documents.models import (
-    Document,
-)
-from documents.services import (
-    add_space,
-    reembed_inline,
-)
-from documents.tests.factories import (
-    CollectionFactory,
-    MembershipFactory,
-    embed,
-)
+from documents.models import Document
+from documents.services import add_space, reembed_inline
+from documents.tests.factories import CollectionFactory, MembershipFactory, embed
 from search.stores import EmbeddingUnavailable, Store
 from search.tests.stores import ids, random_vectors
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.db import connection
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -28,12 +27,7 @@ from documents.models import (
     PendingChunk,
     Posting,
 )
-from documents.services import (
-    add_space,
-    ingest_inline,
-    ingest_text,
-    reembed_inline,
-)
+from documents.services import add_space, ingest_inline, ingest_text, reembed_inline
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
@@ -46,6 +40,7 @@ from search.query_options import site_scope
 from search.services import search
 from search.stores import Store, open_store
 from search.tests.stores import ids, numbers, random_vectors
+from tests.kit import at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 WORDS = ["cat", "dog", "bird", "fish", "tree"]
@@ -283,26 +278,12 @@ def test_concurrent_batches_of_the_same_items_both_succeed(
 ) -> None:
     store = Store(CollectionFactory(default_language="en"))
     keys = [f"k{n}" for n in range(40)]
-    faults: list[BaseException] = []
 
     def write(word: str, order: list[str]) -> None:
-        try:
-            for _ in range(3):
-                store.index_many([Item(key, f"{word} {key}") for key in order])
-        except BaseException as error:
-            faults.append(error)
-        finally:
-            connection.close()
+        for _ in range(3):
+            store.index_many([Item(key, f"{word} {key}") for key in order])
 
-    writers = [
-        threading.Thread(target=write, args=("cats", keys)),
-        threading.Thread(target=write, args=("dogs", keys[::-1])),
-    ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert faults == []
+    at_once(lambda: write("cats", keys), lambda: write("dogs", keys[::-1]))
     assert Document.objects.count() == Chunk.objects.count() == 40
     assert set(Document.objects.values_list("status", flat=True)) == {"ready"}
 

@@ -14,12 +14,7 @@ from documents.demo_corpus import FIRM_COLLECTION, firm_questions
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-    MembershipFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from search.models import SearchLog
 from search.presentation import example_questions
 from search.tests.test_views import hits, link, page, titles
@@ -199,16 +194,6 @@ def test_a_document_shows_a_few_beside_it(client: Client, papers: Collection) ->
 def test_where_nothing_is_similar_it_says_so(client: Client, alice: Membership) -> None:
     chunk = ChunkFactory(document__collection=CollectionFactory(workspace=alice.workspace))
     assert "Nothing similar" in part(client, "/similar/", chunk=chunk.pk).text_content()
-
-
-def test_what_a_stranger_may_not_see_is_not_there(papers: Collection) -> None:
-    stranger = Client()
-    stranger.force_login(MembershipFactory().user)
-    chunk = Chunk.objects.filter(collection=papers).latest("pk")
-
-    assert stranger.get("/similar/", {"chunk": chunk.pk}).status_code == 404
-    assert stranger.get("/similar/", {"document": chunk.document_id}).status_code == 404
-    assert stranger.get(f"/similar/document/{chunk.document_id}/").status_code == 404
 
 
 @pytest.mark.parametrize("asked", ["", "x", "0", "²", "9" * 30])

@@ -91,18 +91,6 @@ def test_it_is_renamed_deleted_and_saved_again(client: Client) -> None:
     assert SavedSearch.objects.get().name == "Side effects"
 
 
-def test_nobody_else_sees_or_changes_it(client: Client, alice: Membership) -> None:
-    save(client)
-    row = SavedSearch.objects.get()
-    bob = Client()
-    bob.force_login(MembershipFactory(workspace=alice.workspace).user)
-
-    assert "Nausea" not in bob.get("/saved/").text
-    assert bob.post(f"/saved/{row.pk}/delete/").status_code == 404
-    assert bob.post(f"/saved/{row.pk}/rename/", {"name": "Mine"}).status_code == 404
-    assert SavedSearch.objects.get() == row
-
-
 def test_a_saved_search_that_cannot_be_read_any_more_is_listed_all_the_same(
     client: Client, alice: Membership
 ) -> None:
@@ -150,13 +138,3 @@ def test_a_program_is_told_what_is_wrong(api: APIClient) -> None:
     assert wrong.status_code == 400
     nothing = api.post(ADDRESS, {"name": "Other", "parameters": "page=2"})
     assert nothing.json()["errors"][0]["attr"] == "parameters"
-
-
-def test_a_program_of_another_member_finds_none(alice: Membership, api: APIClient) -> None:
-    one = api.post(ADDRESS, {"name": "Nausea", "parameters": PARAMETERS}).json()["id"]
-    other = APIClient()
-    other.force_login(MembershipFactory(workspace=alice.workspace).user)
-
-    assert other.get(ADDRESS).json()["results"] == []
-    assert other.get(f"{ADDRESS}{one}/").status_code == 404
-    assert other.delete(f"{ADDRESS}{one}/").status_code == 404

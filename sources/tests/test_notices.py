@@ -19,13 +19,13 @@ import time_machine
 from aiosmtpd.controller import Controller
 from django.core.cache import cache
 from django.core.mail.utils import DNS_NAME
-from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Membership, Role
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from sources import notices, runs, services, signatures, tasks
 from sources.models import DataSource, DataSourceNotice, DataSourceRun
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -176,8 +176,7 @@ def test_a_source_that_fails_is_told_once_and_when_it_is_well(
     assert told["data"]["problem"] == "failing"
     assert told["data"]["source"]["url"] == f"https://rag.example.org/sources/{source.pk}/"
 
-    client = Client()
-    client.force_login(owner.user)
+    client = logged_in(owner)
     assert f'href="/sources/{source.pk}/"' in client.get("/dashboard/").content.decode()
     assert "Several runs in a row failed" in client.get(f"/sources/{source.pk}/").content.decode()
 

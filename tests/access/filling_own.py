@@ -19,10 +19,7 @@ from accounts.models import (
 )
 from accounts.sessions import SessionStore
 from accounts.tests.keys import make_key
-from documents.models import (
-    Chunk,
-    Collection,
-)
+from documents.models import Chunk, Collection
 from memory.models import ExtractionItem, Pruning
 from memory.scopes import scope_of
 from memory.services import set_fact

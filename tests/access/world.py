@@ -14,11 +14,7 @@ from django.utils import timezone
 from accounts.groups import add_members, create_group
 from accounts.models import Membership, User, Workspace
 from accounts.tests.keys import make_key
-from documents.models import (
-    Document,
-    EmbeddingSpace,
-    Reembedding,
-)
+from documents.models import Document, EmbeddingSpace, Reembedding
 from documents.tests.factories import (
     CollectionFactory,
     MembershipFactory,

@@ -3,12 +3,7 @@
 import math
 from typing import Any
 
-from documents.ingestion.preparation import (
-    PreparedDocument,
-    Recipe,
-    chunk_parsed,
-    parse_content,
-)
+from documents.ingestion.preparation import PreparedDocument, Recipe, chunk_parsed, parse_content
 from documents.ingestion.sources import content_from_bytes
 from reading.parsers import ParseError
 from reading.parsers.base import ErrorCode

@@ -1,15 +1,18 @@
 """Alice owns a workspace with a letter in it; Bob may read there, Charlie works elsewhere."""
 
 import pytest
+from django.test import Client
 
 from accounts.models import Membership
 from documents.models import Collection, Document
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
-from tests.kit import bob, charlie, client  # noqa: F401
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
+from tests.kit import logged_in
+
+
+@pytest.fixture
+def client(alice: Membership) -> Client:
+    """Alice's."""
+    return logged_in(alice)
 
 
 @pytest.fixture

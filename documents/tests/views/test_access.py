@@ -5,12 +5,8 @@ from django.test import Client
 
 from accounts.models import Membership, Role
 from documents.models import Collection, Document
-from documents.tests.factories import (
-    ChunkFactory,
-    DocumentFactory,
-    MembershipFactory,
-    RunFactory,
-)
+from documents.tests.factories import DocumentFactory, MembershipFactory, RunFactory
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -46,43 +42,15 @@ def test_a_viewer_who_changes_something_is_told_whom_to_ask(bob: Client) -> None
     assert "Ask an owner" in answer.text
 
 
-def test_a_document_with_an_access_list_is_there_for_those_on_it(
-    client: Client, bob: Client, alice: Membership, notes: Collection
-) -> None:
-    secret = DocumentFactory(collection=notes, title="Secret", access=[f"user:{alice.user_id}"])
-    ChunkFactory(document=secret, text="Confidential.")
-    path = f"/documents/notes/{secret.pk}/"
-
-    assert "Confidential." in client.get(path).text
-    assert bob.get(path).status_code == 404
-    assert "Secret" not in bob.get("/documents/notes/").text
-
-
 def test_who_may_delete_a_collection_is_told_how_many_documents_go_and_the_names_of_some(
     client: Client, alice: Membership, notes: Collection, letter: Document
 ) -> None:
     DocumentFactory(collection=notes, title="Secret", access=[f"user:{alice.user_id}"])
     editor = MembershipFactory(workspace=alice.workspace, role=Role.EDITOR)
-    other = Client()
-    other.force_login(editor.user)
+    other = logged_in(editor)
     path = "/documents/notes/delete/"
 
     assert "Secret" in client.get(path).text
     assert str(letter) in other.get(path).text
     assert "<strong>2</strong> documents" in other.get(path).text
     assert "Secret" not in other.get(path).text
-
-
-def test_every_change_needs_its_token(alice: Membership, letter: Document) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(alice.user)
-
-    assert client.post("/documents/", {"name": "Mine"}).status_code == 403
-    assert client.post("/documents/notes/delete/", {"name": "Notes"}).status_code == 403
-    assert client.post(f"/documents/notes/{letter.pk}/delete/").status_code == 403
-    assert Document.objects.count() == 1
-
-
-def test_reading_pages_take_no_other_method(client: Client, letter: Document) -> None:
-    for path in ("/documents/notes/", f"/documents/notes/{letter.pk}/", "/runs/"):
-        assert client.post(path).status_code == 405

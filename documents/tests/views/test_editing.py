@@ -1,7 +1,5 @@
 """Changing passages and documents in pages, what changed between versions, and downloads."""
 
-from typing import Any
-
 import pytest
 from django.core.files.base import ContentFile
 from django.test import Client
@@ -14,12 +12,6 @@ from documents.tests.views.reading import parse, words
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 TEXT = "Leave is 28 days.\n\nTrains are booked alone."
-
-
-@pytest.fixture(autouse=True)
-def _embedder(settings: Any) -> None:
-    name = "inference.backends.hashing.HashingEmbedder"
-    settings.INFERENCE = {"embedder": {"default": {"BACKEND": name}}, "reranker": {}}
 
 
 @pytest.fixture
@@ -130,10 +122,3 @@ def test_the_original_and_the_text_are_downloaded(client: Client, note: Document
     assert original.headers["X-Content-Type-Options"] == "nosniff"
     assert original.headers["Content-Security-Policy"].endswith("sandbox")
     assert original.headers["Content-Type"] == "application/octet-stream"
-
-
-def test_what_a_document_names_is_shown_beside_it(
-    client: Client, charlie: Client, note: Document
-) -> None:
-    assert client.get(f"/graph/document/{note.pk}/").status_code == 200
-    assert charlie.get(f"/graph/document/{note.pk}/").status_code == 404

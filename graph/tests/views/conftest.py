@@ -4,17 +4,20 @@ elsewhere."""
 from dataclasses import dataclass
 
 import pytest
+from django.test import Client
 
 from accounts.models import Membership
 from documents.models import Document
-from documents.tests.factories import (
-    ChunkFactory,
-    CollectionFactory,
-    DocumentFactory,
-)
+from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from graph.models import Node
 from graph.tests.factories import make_edge, make_extracted, make_node
-from tests.kit import bob, charlie, client  # noqa: F401
+from tests.kit import logged_in
+
+
+@pytest.fixture
+def client(alice: Membership) -> Client:
+    """Alice's."""
+    return logged_in(alice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,12 +48,6 @@ def test_it_is_not_found_nor_counted_either(client: Client, bob: Client, secret:
     assert "Spy" not in bob.get("/graph/").text
 
 
-def test_another_workspace_sees_nothing(charlie: Client, harbour: Harbour) -> None:
-    assert charlie.get("/graph/", {"id": harbour.mara.key}).status_code == 404
-    assert "Mara" not in charlie.get("/graph/", {"find": "mara"}).text.replace("“mara”", "")
-    assert "No links yet" in charlie.get("/graph/").text
-
-
 def test_what_is_drawn_can_be_taken_along(client: Client, harbour: Harbour) -> None:
     around = {"id": "ent:person:tobias brandt"}
     graphml = client.get("/graph/export/", around | {"format": "graphml"})

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Membership
@@ -10,7 +11,13 @@ from memory import services
 from memory.models import Context, Fact
 from memory.scopes import UserScope, account_id
 from memory.tests.factories import remember
-from tests.kit import bob, charlie, client  # noqa: F401
+from tests.kit import logged_in
+
+
+@pytest.fixture
+def client(alice: Membership) -> Client:
+    """Alice's."""
+    return logged_in(alice)
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from documents.tests.views.reading import href, parse, words
-from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import BackendUnavailable
 from memory.models import Context, Fact
 from memory.scopes import UserScope
 from memory.tests.factories import remember, remember_many
@@ -66,19 +63,11 @@ def test_a_search_shows_relevance_and_what_it_left_out(client: Client, scope: Us
     assert turns(parse(client.get(href(everything, "hide them")))) == turns(found)
 
 
-class Down(HashingEmbedder):
-    """A model host that does not answer."""
-
-    def embed_query(self, text: str, instruction: str | None = None) -> Any:
-        raise BackendUnavailable("the model host does not answer; start it.")
-
-
+@pytest.mark.usefixtures("model_down")
 def test_a_search_without_a_model_says_that_it_is_by_words_only(
-    client: Client, scope: UserScope, settings: Any
+    client: Client, scope: UserScope
 ) -> None:
     remember(scope, "My sister Clara plays the cello.")
-    down = {"default": {"BACKEND": f"{__name__}.Down"}}
-    settings.INFERENCE = {"embedder": down, "reranker": {}}
     page = client.get("/memory/contexts/", {"find": "Clara"})
 
     assert "Words only." in shown(page)
