@@ -100,6 +100,8 @@ def body_schema(operation: Operation) -> dict[str, Any]:
 def bodies(operation: Operation) -> Iterator[tuple[str, Hostile]]:
     schema = body_schema(operation)
     for name, field in schema.get("properties", {}).items():
+        if field.get("deprecated"):  # a former name: refused by the current one
+            continue
         for value in outside(resolved(field)):
             body = {**(operation.body or {}), name: value}
             yield name, Hostile(f"{name} = {str(value)[:30]}", json.dumps(body).encode())
@@ -116,7 +118,7 @@ def queries(operation: Operation) -> Iterator[tuple[str, Hostile]]:
         return
     right = [each for each in operation.query.split("&") if each]
     for parameter in described(operation).get("parameters", ()):
-        if parameter["in"] != "query":
+        if parameter["in"] != "query" or parameter["schema"].get("deprecated"):
             continue
         name, schema = parameter["name"], resolved(parameter["schema"])
         values = [value for value in outside_bounds(schema) if value != ""]  # which is none

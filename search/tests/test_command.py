@@ -100,7 +100,7 @@ def test_some_failures_are_listed_and_exit_with_1(folder: Path, capsys: Any) -> 
         (["search", "x", "--collection", "nowhere"], "There are: notes|none"),
         (["search", "", "--collection", "notes"], "Enter a question"),
         (["search", "x " * 3000, "--collection", "notes"], "4,000 are allowed"),
-        (["search", "x", "-k", "0"], "k may be"),
+        (["search", "x", "-k", "0"], "k must be"),
     ],
 )
 def test_what_cannot_be_is_said_with_exit_code_2(
