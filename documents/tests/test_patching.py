@@ -145,6 +145,8 @@ def edits(draw: st.DrawFn) -> tuple[str, list[PassageExtent], int, str]:
         back = draw(st.integers(0, start - before[0]))
         while start - back > before[0] and text[start - back - 1] != " ":
             back += 1
+        if start - back == overlapping[-1][0]:  # no chunker repeats all of a passage
+            back = 0
         overlapping.append((start - back, end))
     passages = cut(text, *overlapping)
     index = draw(st.integers(0, len(passages) - 1))
