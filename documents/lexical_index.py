@@ -8,7 +8,8 @@ How it works (docs/decisions/0051):
 - Triggers also write the words of new ids into `PendingPosting` (migration 0022), where a search
   looks them up, and delete them with their `PendingChunk`.
 - `index_pending` moves pending chunks into a segment: for each lexeme blocks of (id, frequency,
-  length). A chunk is found with the same score before and after that.
+  length). A chunk is found with the same score before and after that. `indexed_at_once` writes the
+  segment of many new chunks in their own transaction, so that they are never pending.
 - `merge_segments` merges segments of about the same size, and leaves removed chunks out.
 - `forget_words` removes words that only chunks about to be deleted have from the index at once.
 
@@ -21,6 +22,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -66,7 +68,7 @@ _TAKE_PENDING = """
 
 _SEARCH_VECTORS = """
     SELECT workspace_id, language::text, is_current, index_id, tsvectorsend(search_vector)
-    FROM documents_chunk WHERE index_id = ANY(%s) ORDER BY 1, 2, 3, 4
+    FROM documents_chunk WHERE {column} = ANY(%s) ORDER BY 1, 2, 3, 4
 """
 
 _DROP_REMOVED = """
@@ -131,18 +133,44 @@ def _index_batch(collection_id: int) -> int:
         ids = [index_id for (index_id,) in cursor.fetchall()]
     if not ids:
         return 0
-    alive: list[Ids] = []
-    rows = _fetch_binary(_SEARCH_VECTORS, [ids])
-    for (workspace_id, language, is_current), group in groupby(rows, key=lambda row: row[:3]):
-        lexemes = _invert((index_id, vector) for *_, index_id, vector in group)
-        alive.append(lexemes[ALL_CHUNKS].ids)
-        _add_segment(workspace_id, collection_id, language, is_current, lexemes)
+    alive = _add_segments(collection_id, "index_id", ids)
     gone = np.setdiff1d(np.array(ids, np.int64), np.concatenate(alive) if alive else [])
     if len(gone):
         # They were removed before they were in any segment: no posting is to be passed over.
         with connection.cursor() as cursor:
             cursor.execute(_DROP_REMOVED, [collection_id, gone.tolist()])
     return len(ids)
+
+
+@contextmanager
+def indexed_at_once(collection_id: int, document_ids: Sequence[int]) -> Iterator[None]:
+    """Within the block, in the caller's transaction, chunks of these documents are inserted, which
+    had none. At its end they are in a segment; after the commit it is merged where that is due.
+
+    For many chunks only, since each segment costs a search time. The caller must not have locked
+    rows that others may wait for while they hold the index (`_lock_index`).
+    """
+    set_mode = "SELECT set_config('ragsite.index_at_once', %s, true)"
+    with connection.cursor() as cursor:
+        cursor.execute(set_mode, ["on"])
+        yield
+        cursor.execute(set_mode, ["off"])
+    with _site_transaction():
+        _lock_index(collection_id)
+        _add_segments(collection_id, "document_id", document_ids)
+    transaction.on_commit(partial(merge_segments, collection_id), robust=True)
+
+
+def _add_segments(collection_id: int, column: str, ids: Sequence[int]) -> list[Ids]:
+    """A segment for each language and version state of the chunks with these values of `column`;
+    returns their index ids by segment."""
+    rows = _fetch_binary(_SEARCH_VECTORS.format(column=column), [list(ids)])
+    indexed: list[Ids] = []
+    for (workspace_id, language, is_current), group in groupby(rows, key=lambda row: row[:3]):
+        lexemes = _invert((index_id, vector) for *_, index_id, vector in group)
+        indexed.append(lexemes[ALL_CHUNKS].ids)
+        _add_segment(workspace_id, collection_id, language, is_current, lexemes)
+    return indexed
 
 
 #: Bytes that do not begin a position of weight A, in the form in which a tsvector is sent.

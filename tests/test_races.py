@@ -14,6 +14,7 @@ from django.db.models import Count
 from common.errors import NotFound
 from documents import lexical_index, services
 from documents.ingestion import pipeline, reembed
+from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
 from documents.models import (
     Chunk,
@@ -22,6 +23,7 @@ from documents.models import (
     EmbeddingSpace,
     IngestionRun,
     Lexeme,
+    PendingChunk,
     Posting,
     StagedDocument,
 )
@@ -394,3 +396,19 @@ def test_a_version_that_comes_while_chunks_move_to_another_model_moves_too(
     assert EmbeddingSpace.objects.get(pk=row.sources[0]).pk != space.pk
     hits = search("something new", scope=scope, mode="vector").hits
     assert {hit.version for hit in hits} == {2}
+
+
+def test_large_batches_of_items_are_stored_at_once_with_the_same_words(
+    collection: Collection,
+) -> None:
+    vector = [1.0] * collection.space.dimensions
+
+    def store(name: str) -> Callable[[], Any]:
+        words = ["otter heron", "salmon beaver"][:: 1 if name < "c" else -1]
+        items = [Item(f"{name}{number}", words[number % 2], vector) for number in range(300)]
+        return lambda: services.store_items(collection=collection, items=items)
+
+    results = all_at_once(*map(store, "abcd"))
+    assert [len(result.ids) for result in results] == [300] * 4
+    assert not PendingChunk.objects.exists()
+    assert not lexical_index.find_differences(collection.pk, sample=10**6)

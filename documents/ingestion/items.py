@@ -4,6 +4,7 @@ stored completely or not at all. Begin with `write_items`."""
 import hashlib
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,7 +49,7 @@ from documents.ingestion.sources import (
 from documents.ingestion.space_choice import fit_space
 from documents.ingestion.stored_files import delete_files
 from documents.languages import detect_language
-from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending
+from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending, indexed_at_once
 from documents.models import Collection, Document, EmbeddingSpace
 from inference.interfaces import InvalidVector
 from reading.chunkers.base import Embed, TokenCounter
@@ -503,11 +504,15 @@ def _load_batch(
             queue_new_text(document, _item_source(items[key]))
             yield job(document)
 
-    if new := [key for key in items if key not in known_keys]:
+    new = [key for key in items if key not in known_keys]
+    known = [_item_source(item) for key, item in items.items() if key in known_keys]
+    if new:
         new_ids = versions.new_ids(len(new))  # now: no query can run while rows are being copied
-        load_new_documents(collection, new_jobs(dict(zip(new, new_ids, strict=True))), vectors)
+        is_large = len(new) >= SEGMENT_MIN_PENDING and not known
+        with indexed_at_once(collection.pk, new_ids) if is_large else nullcontext():
+            load_new_documents(collection, new_jobs(dict(zip(new, new_ids, strict=True))), vectors)
     run_ids: list[int] = []
-    if known := [_item_source(item) for key, item in items.items() if key in known_keys]:
+    if known:
         token = uuid4()
         registered = register_documents(collection, known, run=None, token=token)
         documents = sorted(registered.values(), key=lambda document: document.pk)

@@ -11,7 +11,7 @@ from common.rls import workspace_context
 from documents import lexical_index, services
 from documents.ingestion import versions
 from documents.ingestion.items import Item
-from documents.models import Chunk, Collection, Document
+from documents.models import Chunk, Collection, Document, LexicalSegment, PendingChunk
 from documents.tests.factories import CollectionFactory
 
 pytestmark = pytest.mark.django_db
@@ -83,6 +83,24 @@ def test_one_small_new_item_takes_a_dozen_statements(
     services.store_items(collection=collection, items=[item("warm")])
     with django_assert_max_num_queries(13):
         services.store_items(collection=collection, items=[item("a")])
+
+
+def test_many_new_items_are_indexed_in_the_transaction_that_stores_them(
+    collection: Collection,
+) -> None:
+    many = [
+        item(f"n{number}", language="en") for number in range(lexical_index.SEGMENT_MIN_PENDING)
+    ]
+    with workspace_context(collection.workspace_id):
+        services.store_items(collection=collection, items=[*many, item("f", FRENCH)])
+    assert not PendingChunk.objects.exists()
+    assert sorted(LexicalSegment.objects.values_list("language", "chunk_count")) == [
+        ("english", len(many)),
+        ("french", 1),
+    ]
+    assert not lexical_index.find_differences(collection.pk, sample=10**6)
+    services.store_items(collection=collection, items=[item("one more")])
+    assert PendingChunk.objects.count() == 1
 
 
 def test_an_item_is_stored_within_the_fence_of_a_request(collection: Collection) -> None:
