@@ -147,11 +147,16 @@ def test_a_renamed_file_keeps_its_chunks(collection: Collection, folder: Path) -
     assert result.run.embedded == 0
     assert changes(sync(collection, folder)) == {}
     # Neither a copy is a renamed file, nor the same bytes that are to be read in another way.
-    write(folder / "copy.txt", (folder / "two.txt").read_text())
+    text = (folder / "two.txt").read_text()
+    write(folder / "copy.txt", text)
     assert changes(sync(collection, folder, delete=True)) == {"new": ["copy.txt"]}
     (folder / "two.txt").rename(folder / "two.md")
     result = sync(collection, folder, delete=True)
     assert changes(result) == {"new": ["two.md"], "deleted": ["two.txt"]}
+    (folder / "copy.txt").rename(folder / "a.txt")
+    write(folder / "b.txt", text)
+    result = sync(collection, folder, delete=True)
+    assert changes(result) == {"new": ["b.txt"], "renamed": [("copy.txt", "a.txt")]}
 
 
 def test_documents_of_other_places_are_left_alone(
@@ -215,6 +220,19 @@ def test_a_file_that_is_there_and_cannot_be_read_is_not_deleted(
     (folder / "one.txt").unlink()
     (folder / "one.txt").symlink_to(folder / "nowhere")
     assert changes(sync(collection, folder, delete=True)) == {"failed": ["one.txt"]}
+    assert names(collection, folder) == ALL
+
+
+def test_a_file_that_comes_back_meanwhile_is_not_deleted(
+    collection: Collection, folder: Path
+) -> None:
+    sync(collection, folder)
+    (folder / "one.txt").unlink()
+
+    def restore(run: IngestionRun) -> None:
+        write(folder / "one.txt", "It was only moved for a moment.")
+
+    assert sync(collection, folder, delete=True, on_progress=restore).deleted == ["one.txt"]
     assert names(collection, folder) == ALL
 
 
