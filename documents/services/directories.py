@@ -211,34 +211,27 @@ def _removed_files(
 
 
 def _is_removed(document: Document, prefix: str, glob: str, broken: list[str]) -> bool:
-    key, source = document.key, document.source
-    relative = key.removeprefix(prefix)
+    relative = document.key.removeprefix(prefix)
+    name = storable_name(relative)
+    # Nothing is concluded about an unreadable file, or what is below an unreadable directory.
+    if any(
+        path in {name, "."} or name.startswith((f"{path}/", f"{path}{PART_MARK}"))
+        for path in broken
+    ):
+        return False
     if "part_of" in document.declared:
         # It goes with its container, or when that was read and has it no more.
-        if any(_is_file_or_below(relative, name) for name in broken):
-            return False
         relative = relative.partition(PART_MARK)[0]
     if any(part.startswith(".") for part in relative.split("/")):
         return False
-    if source.endswith(CHUNK_BUNDLE_SUFFIX):
+    if document.source.endswith(CHUNK_BUNDLE_SUFFIX):
         # Of many files, any of which may have been the last one: unless an unreadable file, record
         # or directory may have belonged to it. A chunk file may have any name.
         folders = {str(parent) for parent in PurePosixPath(relative).parents}
         return matches_glob(f"{relative}_chunk_001.json", glob) and not any(
-            str(PurePosixPath(name).parent) in folders or _is_file_or_below(relative, name)
-            for name in broken
+            str(PurePosixPath(path).parent) in folders for path in broken
         )
-    return (
-        matches_glob(relative, glob)
-        and not any(_is_file_or_below(relative, name) for name in broken)
-        and not may_exist(Path(key))
-    )
-
-
-def _is_file_or_below(relative: str, broken: str) -> bool:
-    """Whether the unreadable path is the file or a directory above it."""
-    name = storable_name(relative)
-    return broken in {name, "."} or name.startswith((f"{broken}/", f"{broken}{PART_MARK}"))
+    return matches_glob(relative, glob) and not may_exist(Path(document.key))
 
 
 def allowed_directory(directory: str) -> tuple[Path, Path]:
