@@ -18,6 +18,7 @@ from sources import runs, services
 from sources.connectors import connector_class
 from sources.connectors.base import SourceError, Unfinished
 from sources.models import DataSource, DataSourceRun
+from sources.synchronisation import Comparison, doubt
 from sources.tests.places import (
     GitPlace,
     MailPlace,
@@ -149,6 +150,15 @@ def test_a_source_that_is_away_or_empty_deletes_nothing(
     assert len(texts(collection)) == 3
     assert counts(read(source, allow_deletions=True)) == {"deleted": 3}
     assert texts(collection) == {}
+
+
+def test_a_run_asks_before_it_deletes_more_than_its_share() -> None:
+    source = DataSource(max_deletions=50)
+    many = Comparison(listed=9, known=20, gone=list(range(11)))
+    assert "11 of 20 documents, more than 50 %" in doubt(source, many)
+    assert doubt(source, Comparison(listed=11, known=22, gone=list(range(11)))) == ""
+    assert doubt(source, Comparison(listed=1, known=11, gone=list(range(10)))) == ""
+    assert doubt(DataSource(max_deletions=50, delete_missing=False), many) == ""
 
 
 def test_nothing_is_deleted_on_the_word_of_a_listing_alone(
