@@ -80,7 +80,7 @@ lock: setup-dev  ## compile requirements*.in to requirements*.txt
 	done
 
 bench: setup-dev  ## measure
-	@for name in $(basename $(notdir $(shell grep -l '^if __name__' bench/*.py))); do \
+	@for name in $(filter-out site,$(basename $(notdir $(shell grep -l '^if __name__' bench/*.py)))); do \
 		echo "== bench.$$name"; $(py) -m bench.$$name || exit 1; done
 
 fmt: setup-dev  ## format code and templates
