@@ -14,7 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ragsite.settings")
 from ragsite import bootstrap
 
 if __name__ == "__main__":
-    bootstrap.prepare(["manage.py", "benchmark"])
+    bootstrap.prepare(["manage.py", "evaluate"])
     from bench.measure_site import Command
 
     bootstrap.run(Command().run_from_argv, ["python -m", "bench.site", *sys.argv[1:]])
