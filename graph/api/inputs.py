@@ -107,8 +107,7 @@ class DeletionParameters(WorkspaceParameters):
     former_names = {"preview": "dry_run"}
 
 
-@extend_schema_serializer(component_name="GraphNodeInput")
-class NodeBody(StrictSerializer):
+class GraphNodeInputSerializer(StrictSerializer):
     """A node to create or change."""
 
     id = TextField(
@@ -132,8 +131,8 @@ class NodeBody(StrictSerializer):
     replace_props = replace_props_field()
 
 
-@extend_schema_serializer(component_name="GraphIds", deprecate_fields=["preview"])
-class IdsBody(StrictSerializer):
+@extend_schema_serializer(deprecate_fields=["preview"])
+class GraphIdsSerializer(StrictSerializer):
     """Ids of the nodes to delete."""
 
     ids = serializers.ListField(
@@ -163,8 +162,7 @@ class EdgeNameParameters(WorkspaceParameters):
     target = id_field("Where it leads.")
 
 
-@extend_schema_serializer(component_name="GraphEdgeInput")
-class EdgeBody(StrictSerializer):
+class GraphEdgeInputSerializer(StrictSerializer):
     """An edge to create or change."""
 
     source = id_field("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`).")  # type: ignore[assignment]
@@ -202,8 +200,7 @@ class MentionParameters(WorkspaceParameters):
     cursor = cursor_field()
 
 
-@extend_schema_serializer(component_name="GraphTraversalInput")
-class TraversalBody(OptionsSerializer):
+class GraphTraversalInputSerializer(OptionsSerializer):
     """Start, depth and filters of a traversal."""
 
     options = TraversalOptions
@@ -211,8 +208,7 @@ class TraversalBody(OptionsSerializer):
     start = id_field("A node, document or passage.")
 
 
-@extend_schema_serializer(component_name="GraphPathInput")
-class PathBody(OptionsSerializer):
+class GraphPathInputSerializer(OptionsSerializer):
     """Ends, depth and filters of a path."""
 
     options = PathOptions
@@ -221,8 +217,7 @@ class PathBody(OptionsSerializer):
     target = id_field("Another one.")
 
 
-@extend_schema_serializer(component_name="GraphSubgraphInput")
-class SubgraphBody(OptionsSerializer):
+class GraphSubgraphInputSerializer(OptionsSerializer):
     """Start nodes, distance and filters of a subgraph."""
 
     options = SubgraphOptions
@@ -255,15 +250,13 @@ class BulkParameters(WorkspaceParameters):
     replace_props = replace_props_field()
 
 
-@extend_schema_serializer(component_name="GraphNodeItem")
-class NodeItem(NodeBody):
+class GraphNodeItemSerializer(GraphNodeInputSerializer):
     """A node in a bulk write."""
 
     replace_props = None  # type: ignore[assignment]  # is said once for all
 
 
-@extend_schema_serializer(component_name="GraphEdgeItem")
-class EdgeItem(EdgeBody):
+class GraphEdgeItemSerializer(GraphEdgeInputSerializer):
     """An edge in a bulk write."""
 
     strict = None  # type: ignore[assignment]
@@ -279,20 +272,19 @@ class ItemsField(serializers.ListField):
         return data
 
 
-@extend_schema_serializer(component_name="GraphBulkInput")
-class BulkBody(StrictSerializer):
+class GraphBulkInputSerializer(StrictSerializer):
     """Nodes and edges that are written together or not at all."""
 
-    nodes = ItemsField(child=NodeItem(), required=False, help_text="Written first.")
+    nodes = ItemsField(child=GraphNodeItemSerializer(), required=False, help_text="Written first.")
     edges = ItemsField(
-        child=EdgeItem(), required=False, help_text="Of two for one the last counts."
+        child=GraphEdgeItemSerializer(), required=False, help_text="Of two for one the last counts."
     )
     strict = strict_field(required=False)
     replace_props = replace_props_field(required=False)
 
 
-@extend_schema_serializer(component_name="GraphMergeInput", deprecate_fields=["preview"])
-class MergeBody(StrictSerializer):
+@extend_schema_serializer(deprecate_fields=["preview"])
+class GraphMergeInputSerializer(StrictSerializer):
     """The node to keep, and those merged into it."""
 
     keep = id_field("Id of the node that stays.")
@@ -337,8 +329,7 @@ class ExtractionParameters(WorkspaceParameters):
     collection = serializers.SlugField(max_length=63, help_text="Its slug.")
 
 
-@extend_schema_serializer(component_name="GraphReextraction")
-class ReextractionBody(StrictSerializer):
+class GraphReextractionSerializer(StrictSerializer):
     """Which collection to extract again, and how much of it."""
 
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")

@@ -41,8 +41,7 @@ def names_field(meaning: str) -> serializers.ListField:
     return serializers.ListField(child=serializers.CharField(), help_text=meaning)
 
 
-@extend_schema_serializer(component_name="GraphNode")
-class NodeSerializer(serializers.Serializer[Vertex]):
+class GraphNodeSerializer(serializers.Serializer[Vertex]):
     """A node, a document or a passage."""
 
     id = serializers.CharField()
@@ -67,17 +66,15 @@ class NodeSerializer(serializers.Serializer[Vertex]):
         return vertex.pk if vertex.kind == "chunk" else None
 
 
-@extend_schema_serializer(component_name="GraphNodePage")
-class NodePageSerializer(serializers.Serializer[Any]):
+class GraphNodePageSerializer(serializers.Serializer[Any]):
     """One page of a list of nodes."""
 
     next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
     previous = serializers.CharField(allow_null=True)
-    results = NodeSerializer(many=True)
+    results = GraphNodeSerializer(many=True)
 
 
-@extend_schema_serializer(component_name="GraphLink")
-class LinkSerializer(serializers.Serializer[Link]):
+class GraphLinkSerializer(serializers.Serializer[Link]):
     """A relation between two nodes, by their ids."""
 
     source = serializers.CharField()  # type: ignore[assignment]
@@ -87,8 +84,7 @@ class LinkSerializer(serializers.Serializer[Link]):
     origin = origin_field()
 
 
-@extend_schema_serializer(component_name="GraphEdge")
-class EdgeSerializer(LinkSerializer):
+class GraphEdgeSerializer(GraphLinkSerializer):
     """An edge that was given or extracted."""
 
     props = serializers.DictField(
@@ -96,36 +92,33 @@ class EdgeSerializer(LinkSerializer):
     )
 
 
-@extend_schema_serializer(component_name="GraphEdgePage")
-class EdgePageSerializer(serializers.Serializer[Any]):
+class GraphEdgePageSerializer(serializers.Serializer[Any]):
     """One page of a list of edges."""
 
     next = NextField()
-    results = EdgeSerializer(many=True)
+    results = GraphEdgeSerializer(many=True)
 
 
-@extend_schema_serializer(component_name="GraphNodeChange")
-class NodeChangeSerializer(serializers.Serializer[Any]):
+class GraphNodeChangeSerializer(serializers.Serializer[Any]):
     """The node after a write, and what changed."""
 
-    node = NodeSerializer()
+    node = GraphNodeSerializer()
     created = serializers.BooleanField()
     changed = serializers.BooleanField(help_text="False if it existed unchanged.")
     taken = names_field("Names by which texts mean another node already, in their normal form.")
 
 
-@extend_schema_serializer(component_name="GraphEdgeChange")
-class EdgeChangeSerializer(serializers.Serializer[Any]):
+class GraphEdgeChangeSerializer(serializers.Serializer[Any]):
     """The edge after a write, and what changed."""
 
-    edge = EdgeSerializer()
+    edge = GraphEdgeSerializer()
     created = serializers.BooleanField()
     changed = serializers.BooleanField(help_text="False if it existed unchanged.")
     stubs = serializers.IntegerField(help_text="Nodes that were created for its ends.")
 
 
-@extend_schema_serializer(component_name="GraphDeletion", deprecate_fields=["preview"])
-class DeletionSerializer(serializers.Serializer[Any]):
+@extend_schema_serializer(deprecate_fields=["preview"])
+class GraphDeletionSerializer(serializers.Serializer[Any]):
     """What was deleted, or would be."""
 
     dry_run = serializers.BooleanField(help_text="True: nothing was deleted.")
@@ -139,8 +132,7 @@ class DeletionSerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(component_name="GraphTruncated")
-class TruncatedSerializer(serializers.Serializer[Any]):
+class GraphTruncatedSerializer(serializers.Serializer[Any]):
     """What was left out of an answer."""
 
     limit = serializers.BooleanField(help_text="There is more than was asked for.")
@@ -152,11 +144,10 @@ class TruncatedSerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(component_name="GraphNeighbor")
-class NeighbourSerializer(serializers.Serializer[Neighbour]):
+class GraphNeighborSerializer(serializers.Serializer[Neighbour]):
     """A node related to the one asked about."""
 
-    node = NodeSerializer(source="vertex")
+    node = GraphNodeSerializer(source="vertex")
     rel = serializers.CharField()
     direction = serializers.SerializerMethodField(
         help_text="`out`: the relation leads from the requested node to this one."
@@ -172,22 +163,20 @@ class NeighbourSerializer(serializers.Serializer[Neighbour]):
         return "out" if neighbour.outgoing else "in"
 
 
-@extend_schema_serializer(component_name="GraphNeighbors")
-class NeighboursSerializer(serializers.Serializer[Any]):
+class GraphNeighborsSerializer(serializers.Serializer[Any]):
     """Neighbors of a node, in natural order: `…:2` before `…:10`."""
 
-    node = NodeSerializer(source="vertex", help_text="The requested node.")
+    node = GraphNodeSerializer(source="vertex", help_text="The requested node.")
     total = serializers.IntegerField(help_text="On all pages.")
     next = NextField()
-    results = NeighbourSerializer(many=True, source="items")
-    truncated = TruncatedSerializer()
+    results = GraphNeighborSerializer(many=True, source="items")
+    truncated = GraphTruncatedSerializer()
 
 
-@extend_schema_serializer(component_name="GraphReached")
-class ReachedSerializer(serializers.Serializer[Reached]):
+class GraphReachedSerializer(serializers.Serializer[Reached]):
     """A reached node, and the last step to it."""
 
-    node = NodeSerializer(source="vertex")
+    node = GraphNodeSerializer(source="vertex")
     depth = serializers.IntegerField(help_text="Steps from the start, which has 0.")
     parent = serializers.SerializerMethodField(  # type: ignore[assignment]
         help_text="Id of the node that the last step comes from; null of the start."
@@ -207,16 +196,14 @@ class ReachedSerializer(serializers.Serializer[Reached]):
         return ("out" if reached.outgoing else "in") if reached.depth else None
 
 
-@extend_schema_serializer(component_name="GraphTraversal")
-class TraversalSerializer(serializers.Serializer[Any]):
+class GraphTraversalSerializer(serializers.Serializer[Any]):
     """Reached nodes, nearest first, including the start."""
 
-    reached = ReachedSerializer(many=True, source="items")
-    truncated = TruncatedSerializer()
+    reached = GraphReachedSerializer(many=True, source="items")
+    truncated = GraphTruncatedSerializer()
 
 
-@extend_schema_serializer(component_name="GraphPath")
-class PathSerializer(serializers.Serializer[Any]):
+class GraphPathSerializer(serializers.Serializer[Any]):
     """A shortest path, if there is one."""
 
     found = serializers.BooleanField(
@@ -224,22 +211,21 @@ class PathSerializer(serializers.Serializer[Any]):
         " the search was given up."
     )
     length = serializers.IntegerField(allow_null=True, help_text="Steps; null without a way.")
-    nodes = NodeSerializer(many=True, source="vertices", help_text="From source to target.")
-    edges = LinkSerializer(
+    nodes = GraphNodeSerializer(many=True, source="vertices", help_text="From source to target.")
+    edges = GraphLinkSerializer(
         many=True,
         source="links",
         help_text="One fewer. Each has its own direction; the path may follow it backwards.",
     )
     max_depth = serializers.IntegerField()
-    truncated = TruncatedSerializer()
+    truncated = GraphTruncatedSerializer()
 
 
-@extend_schema_serializer(component_name="GraphMention")
-class MentionSerializer(serializers.Serializer[Any]):
+class GraphMentionSerializer(serializers.Serializer[Any]):
     """A passage that mentions the node."""
 
-    passage = NodeSerializer()
-    document = NodeSerializer()
+    passage = GraphNodeSerializer()
+    document = GraphNodeSerializer()
     kind = serializers.ChoiceField(
         choices=KINDS_OF_MENTION,
         help_text="`self`: the document's own name or address; where else it stands.",
@@ -253,41 +239,36 @@ class MentionSerializer(serializers.Serializer[Any]):
     snippet_start = serializers.IntegerField(help_text="Offset of the snippet in the passage.")
 
 
-@extend_schema_serializer(component_name="GraphMentions")
-class MentionsSerializer(serializers.Serializer[Any]):
+class GraphMentionsSerializer(serializers.Serializer[Any]):
     """Passages that mention a node, in order of documents."""
 
-    node = NodeSerializer(source="vertex", help_text="The requested node.")
+    node = GraphNodeSerializer(source="vertex", help_text="The requested node.")
     next = NextField()
-    results = MentionSerializer(many=True, source="items")
+    results = GraphMentionSerializer(many=True, source="items")
 
 
-@extend_schema_serializer(component_name="GraphElement")
-class ElementSerializer(serializers.Serializer[Any]):
+class GraphElementSerializer(serializers.Serializer[Any]):
     """A node or an edge in the format of cytoscape.js."""
 
     data = serializers.DictField()  # type: ignore[assignment]
 
 
-@extend_schema_serializer(component_name="GraphElements")
-class ElementsSerializer(serializers.Serializer[Any]):
+class GraphElementsSerializer(serializers.Serializer[Any]):
     """Elements in the format of cytoscape.js."""
 
-    nodes = ElementSerializer(many=True)
-    edges = ElementSerializer(many=True)
+    nodes = GraphElementSerializer(many=True)
+    edges = GraphElementSerializer(many=True)
 
 
-@extend_schema_serializer(component_name="GraphSubgraph")
-class SubgraphSerializer(serializers.Serializer[Any]):
+class GraphSubgraphSerializer(serializers.Serializer[Any]):
     """A subgraph in the format of cytoscape.js."""
 
-    elements = ElementsSerializer()
+    elements = GraphElementsSerializer()
     missing = names_field("Those of the ids that are not there, or not for you.")
-    truncated = TruncatedSerializer()
+    truncated = GraphTruncatedSerializer()
 
 
-@extend_schema_serializer(component_name="GraphCounts")
-class CountsSerializer(serializers.Serializer[Any]):
+class GraphCountsSerializer(serializers.Serializer[Any]):
     """Counts of written nodes or edges."""
 
     created = serializers.IntegerField()
@@ -295,18 +276,17 @@ class CountsSerializer(serializers.Serializer[Any]):
     unchanged = serializers.IntegerField(help_text="Items that were unchanged.")
 
 
-@extend_schema_serializer(component_name="GraphBulkAnswer")
-class BulkAnswerSerializer(serializers.Serializer[Any]):
+class GraphBulkAnswerSerializer(serializers.Serializer[Any]):
     """Counts of a bulk write, and aliases in use."""
 
-    nodes = CountsSerializer()
-    edges = CountsSerializer()
+    nodes = GraphCountsSerializer()
+    edges = GraphCountsSerializer()
     stubs = serializers.IntegerField(help_text="Nodes that were created for ends of edges.")
     taken = names_field("Names by which texts mean another node already, in their normal form.")
 
 
-@extend_schema_serializer(component_name="GraphMergeAnswer", deprecate_fields=["preview"])
-class MergeAnswerSerializer(serializers.Serializer[Any]):
+@extend_schema_serializer(deprecate_fields=["preview"])
+class GraphMergeAnswerSerializer(serializers.Serializer[Any]):
     """What the merge moved, or would move."""
 
     dry_run = serializers.BooleanField(help_text="True: nothing was changed.")
@@ -322,16 +302,14 @@ class MergeAnswerSerializer(serializers.Serializer[Any]):
     aliases = serializers.IntegerField(help_text="Aliases that are moved to it.")
 
 
-@extend_schema_serializer(component_name="GraphConnected")
-class ConnectedSerializer(serializers.Serializer[Any]):
+class GraphConnectedSerializer(serializers.Serializer[Any]):
     """A node with its number of relations."""
 
-    node = NodeSerializer(source="vertex")
+    node = GraphNodeSerializer(source="vertex")
     degree = serializers.IntegerField(help_text="How many.")
 
 
-@extend_schema_serializer(component_name="GraphStatistics")
-class StatisticsSerializer(serializers.Serializer[Any]):
+class GraphStatisticsSerializer(serializers.Serializer[Any]):
     """Size of the graph, as the user sees it."""
 
     nodes = serializers.IntegerField(help_text="Besides documents and passages.")
@@ -345,14 +323,13 @@ class StatisticsSerializer(serializers.Serializer[Any]):
     rels = serializers.DictField(
         child=serializers.IntegerField(), help_text="The most frequent ones of edges."
     )
-    best_connected = ConnectedSerializer(many=True)
+    best_connected = GraphConnectedSerializer(many=True)
     sampled = serializers.BooleanField(
         help_text="There was too much to count: the numbers are estimates."
     )
 
 
-@extend_schema_serializer(component_name="GraphExtraction")
-class ExtractionSerializer(serializers.Serializer[Any]):
+class GraphExtractionSerializer(serializers.Serializer[Any]):
     """Progress of extraction in a collection."""
 
     collection = serializers.CharField()
@@ -368,9 +345,8 @@ class ExtractionSerializer(serializers.Serializer[Any]):
     relations = serializers.IntegerField(help_text="Number of extracted relations.")
 
 
-@extend_schema_serializer(component_name="GraphReextractionAnswer")
-class ReextractionSerializer(serializers.Serializer[Any]):
+class GraphReextractionAnswerSerializer(serializers.Serializer[Any]):
     """Number of queued documents, and the progress."""
 
     queued = serializers.IntegerField(help_text="Documents that will be read again.")
-    state = ExtractionSerializer()
+    state = GraphExtractionSerializer()

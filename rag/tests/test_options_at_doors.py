@@ -7,11 +7,11 @@ from django.core.management import load_command_class
 from django.http import QueryDict
 
 from common.options import flat_options, nested_options, option_fields
-from rag.api.chat import ChatInput
-from rag.openai.chat_schema import ExtrasInput
+from rag.api.chat import ChatSerializer
+from rag.openai.chat_schema import OpenAIExtrasSerializer
 from rag.tools import TOOLS
-from search.api.inputs import ExportParameters, SearchInput, SearchParameters
-from search.api.stores import StoreSearchInput
+from search.api.inputs import ExportParameters, SearchParameters, SearchSerializer
+from search.api.stores import StoreSearchSerializer
 from search.forms import SearchState
 from search.query_options import RetrievalOptions, ScopeOptions, SearchQuery, SearchRequest
 
@@ -26,7 +26,7 @@ def arguments(app: str, command: str) -> set[str]:
 
 def test_the_api_has_all() -> None:
     whole = nested_options(SearchRequest).keys()
-    assert SearchInput().fields.keys() >= whole
+    assert SearchSerializer().fields.keys() >= whole
     assert SearchParameters().fields.keys() >= whole
     assert ExportParameters().fields.keys() >= IN_JSON - {"expand"}
 
@@ -40,14 +40,16 @@ def test_the_page_has_all() -> None:
     assert names >= flat_options(SearchQuery).keys() | option_fields(ScopeOptions).keys()
 
 
-@pytest.mark.parametrize("given", [ChatInput, ExtrasInput])
-def test_an_answer_has_those_of_retrieval(given: type[ChatInput | ExtrasInput]) -> None:
+@pytest.mark.parametrize("given", [ChatSerializer, OpenAIExtrasSerializer])
+def test_an_answer_has_those_of_retrieval(
+    given: type[ChatSerializer | OpenAIExtrasSerializer],
+) -> None:
     assert given().fields.keys() >= nested_options(RetrievalOptions).keys()
 
 
 def test_other_doors_have_those_of_retrieval() -> None:
     nested, flat = nested_options(RetrievalOptions).keys(), flat_options(RetrievalOptions).keys()
-    assert StoreSearchInput().fields.keys() >= nested - {"rerank"}
+    assert StoreSearchSerializer().fields.keys() >= nested - {"rerank"}
     assert TOOLS["hybrid_query"].parameters["properties"].keys() >= flat
     assert arguments("rag", "ask") >= flat
 

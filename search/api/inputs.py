@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
@@ -107,8 +107,7 @@ class ScopeInput(OptionsSerializer):
     filter = FilterField(required=False)
 
 
-@extend_schema_serializer(component_name="Search")
-class SearchInput(ScopeInput):
+class SearchSerializer(ScopeInput):
     """A question and which page of its hits to return."""
 
     options = SearchRequest
@@ -118,7 +117,7 @@ class SearchInput(ScopeInput):
     )
 
 
-class SearchParameters(SearchInput, WorkspaceParameters):
+class SearchParameters(SearchSerializer, WorkspaceParameters):
     """The query string of a search."""
 
 

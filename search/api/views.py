@@ -14,7 +14,6 @@ from drf_spectacular.utils import (
     OpenApiResponse,
     extend_schema,
     extend_schema_field,
-    extend_schema_serializer,
     extend_schema_view,
 )
 from rest_framework import serializers
@@ -35,8 +34,8 @@ from search.api.inputs import (
     ExportParameters,
     FacetParameters,
     FieldsParameters,
-    SearchInput,
     SearchParameters,
+    SearchSerializer,
     SimilarParameters,
 )
 from search.api.serializers import (
@@ -83,11 +82,11 @@ class SearchView(WorkspaceView):
         operation_id="search_post",
         summary="Search with a JSON body",
         description="For questions that are too long for an address, or not for its log.",
-        request=SearchInput,
+        request=SearchSerializer,
         examples=[examples.QUESTION, examples.ANSWER],
     )
     def post(self, request: Request) -> Response:
-        return self._answer(self.validated(SearchInput))
+        return self._answer(self.validated(SearchSerializer))
 
     def _answer(self, given: dict[str, Any]) -> Response:
         scope = request_scope(self.request.user, self.workspace, given)
@@ -253,7 +252,6 @@ PARAMETERS_HELP = (
 )
 
 
-@extend_schema_serializer(component_name="SavedSearch")
 class SavedSearchSerializer(ReadOnlyModelSerializer[SavedSearch]):
     """A saved search with its name and its page."""
 
@@ -280,16 +278,14 @@ class ParametersField(serializers.CharField):
         return state.saved_parameters
 
 
-@extend_schema_serializer(component_name="NewSavedSearch")
-class NewSavedSearchInput(StrictSerializer):
+class NewSavedSearchSerializer(StrictSerializer):
     """Name and parameters of a search to save."""
 
     name = serializers.CharField(max_length=MAX_NAME_CHARACTERS, help_text="One of your own.")
     parameters = ParametersField()
 
 
-@extend_schema_serializer(component_name="SavedSearchChange")
-class SavedSearchChange(StrictSerializer):
+class SavedSearchChangeSerializer(StrictSerializer):
     """New name or parameters; what is left out stays."""
 
     name = serializers.CharField(max_length=MAX_NAME_CHARACTERS, required=False)
@@ -312,24 +308,24 @@ class SavedSearchViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Save a search",
-        request=NewSavedSearchInput,
+        request=NewSavedSearchSerializer,
         responses={201: SavedSearchSerializer, 409: ErrorSerializer},
         examples=[examples.SAVED],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(NewSavedSearchInput)
+        values = self.validated(NewSavedSearchSerializer)
         row = save_search(user=self.request.user, workspace=self.workspace, **values)
         return self.answer(row, status=201)
 
     @extend_schema(
         summary="Rename a saved search, or save another in its place",
-        request=SavedSearchChange,
+        request=SavedSearchChangeSerializer,
         responses={200: SavedSearchSerializer, 409: ErrorSerializer},
         examples=[examples.RENAMED],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(SavedSearchChange)
+        values = self.validated(SavedSearchChangeSerializer)
         return self.answer(update_saved_search(saved=self.get_object(), **values))
 
     @extend_schema(summary="Delete a saved search")
@@ -352,7 +348,6 @@ class EvaluationInput(StrictSerializer):
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
 
 
-@extend_schema_serializer(component_name="Evaluation")
 class EvaluationSerializer(ReadOnlyModelSerializer[Evaluation]):
     """Means over the golden set; null until the evaluation is done."""
 
@@ -373,7 +368,6 @@ class EvaluationSerializer(ReadOnlyModelSerializer[Evaluation]):
         }
 
 
-@extend_schema_serializer(component_name="EvaluatedQuestion")
 class EvaluatedQuestionSerializer(ReadOnlyModelSerializer[EvaluatedQuestion]):
     """One question with its measures."""
 
@@ -388,7 +382,6 @@ class EvaluatedQuestionSerializer(ReadOnlyModelSerializer[EvaluatedQuestion]):
         fields = ["question", "ndcg", "recall", "first_rank", "good", "found"]
 
 
-@extend_schema_serializer(component_name="EvaluationDetail")
 class EvaluationDetailSerializer(EvaluationSerializer):
     """With its questions, worst first; old evaluations have none."""
 
