@@ -2,10 +2,22 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from operator import attrgetter
-from typing import Any, ClassVar, Self, TypeVar
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model
@@ -153,6 +165,70 @@ class ReadOnlyModelSerializer(serializers.ModelSerializer[M]):
     def get_extra_kwargs(self) -> dict[str, Any]:
         given = super().get_extra_kwargs()
         return {name: {**given.get(name, {}), "read_only": True} for name in self.Meta.fields}
+
+
+_FIELDS: dict[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
+    bool: serializers.BooleanField,
+    int: serializers.IntegerField,
+    float: serializers.FloatField,
+    str: serializers.CharField,
+    date: serializers.DateField,
+    datetime: serializers.DateTimeField,
+}
+
+
+@cache
+def _annotations(result: type[Any]) -> Mapping[str, Any]:
+    return get_type_hints(result, include_extras=True)
+
+
+class ResultSerializer(serializers.Serializer[Any]):
+    """An answer with the fields of `result`, a dataclass or named tuple, behind its own.
+
+    A field of this class takes the place of the one that is its source. Others are described by
+    a text in the annotation: `edges: Annotated[int, "Of these nodes."]`. A result within a result
+    needs a serializer too, which is defined before.
+    """
+
+    result: ClassVar[type[Any]]
+    #: Fields of the result that are not in the answer.
+    skip: ClassVar[frozenset[str]] = frozenset()
+    _serializers: ClassVar[dict[Any, type["ResultSerializer"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._serializers.setdefault(cls.result, cls)
+
+    def get_fields(self) -> dict[str, Any]:
+        own = super().get_fields()
+        names = {field.source or name: name for name, field in own.items()}
+        derived = {}
+        for source, hint in _annotations(self.result).items():
+            if source in names:
+                derived[names[source]] = own.pop(names[source])
+            elif source not in self.skip:
+                derived[source] = self._field(hint)
+        return {**own, **derived}
+
+    def _field(self, hint: Any, **options: Any) -> Any:
+        """The field of a value of this type; `options` are arguments of it."""
+        origin, arguments = get_origin(hint), get_args(hint)
+        if origin is Annotated:
+            return self._field(arguments[0], help_text=arguments[1], **options)
+        if origin in (Union, UnionType):
+            return self._field(arguments[0], allow_null=True, **options)
+        made: Any = _FIELDS.get(hint) or self._serializers.get(hint)
+        if origin is Literal:
+            made, options["choices"] = serializers.ChoiceField, arguments
+        elif arguments and issubclass(origin, Mapping):
+            made = serializers.DictField
+            if arguments[1] is not Any:
+                options["child"] = self._field(arguments[1])
+        elif arguments and arguments[0] in self._serializers:
+            made, options["many"] = self._serializers[arguments[0]], True
+        elif arguments:
+            made, options["child"] = serializers.ListField, self._field(arguments[0])
+        return made(**options)
 
 
 class QuerySerializer(StrictSerializer):

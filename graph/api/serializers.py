@@ -6,11 +6,24 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.utils.urls import replace_query_param
 
+from common.serializers import ResultSerializer
 from documents.models import Collection
 from graph.extraction.mentions import KINDS as KINDS_OF_MENTION
 from graph.querysets import Origin
-from graph.reading.results import Link, Neighbour, Reached
+from graph.reading.results import (
+    Connected,
+    GraphStatistics,
+    Link,
+    MentionFound,
+    Neighbour,
+    Reached,
+    Truncated,
+)
 from graph.reading.vertices import DERIVED, KINDS, Vertex
+from graph.services.edits import Deletion
+from graph.services.extraction import ExtractionState
+from graph.services.merge import MergeResult
+from graph.services.upsert import EdgeChange, NodeChange
 
 #: Whose word it is.
 ORIGINS = [*Origin.values, DERIVED]
@@ -74,19 +87,21 @@ class GraphNodePageSerializer(serializers.Serializer[Any]):
     results = GraphNodeSerializer(many=True)
 
 
-class GraphLinkSerializer(serializers.Serializer[Link]):
+class GraphLinkSerializer(ResultSerializer):
     """A relation between two nodes, by their ids."""
 
-    source = serializers.CharField()  # type: ignore[assignment]
-    rel = serializers.CharField()
-    target = serializers.CharField()
-    weight = serializers.FloatField()
+    result = Link
+    skip = frozenset({"props"})
+
     origin = origin_field()
 
 
-class GraphEdgeSerializer(GraphLinkSerializer):
+class GraphEdgeSerializer(ResultSerializer):
     """An edge that was given or extracted."""
 
+    result = Link
+
+    origin = origin_field()
     props = serializers.DictField(
         allow_null=True, help_text="Null in lists: ask for one edge by all of its names."
     )
@@ -99,49 +114,36 @@ class GraphEdgePageSerializer(serializers.Serializer[Any]):
     results = GraphEdgeSerializer(many=True)
 
 
-class GraphNodeChangeSerializer(serializers.Serializer[Any]):
+class GraphNodeChangeSerializer(ResultSerializer):
     """The node after a write, and what changed."""
 
+    result = NodeChange
+
     node = GraphNodeSerializer()
-    created = serializers.BooleanField()
-    changed = serializers.BooleanField(help_text="False if it existed unchanged.")
-    taken = names_field("Names by which texts mean another node already, in their normal form.")
 
 
-class GraphEdgeChangeSerializer(serializers.Serializer[Any]):
+class GraphEdgeChangeSerializer(ResultSerializer):
     """The edge after a write, and what changed."""
 
+    result = EdgeChange
+
     edge = GraphEdgeSerializer()
-    created = serializers.BooleanField()
-    changed = serializers.BooleanField(help_text="False if it existed unchanged.")
-    stubs = serializers.IntegerField(help_text="Nodes that were created for its ends.")
 
 
 @extend_schema_serializer(deprecate_fields=["preview"])
-class GraphDeletionSerializer(serializers.Serializer[Any]):
+class GraphDeletionSerializer(ResultSerializer):
     """What was deleted, or would be."""
+
+    result = Deletion
 
     dry_run = serializers.BooleanField(help_text="True: nothing was deleted.")
     preview = serializers.BooleanField(source="dry_run", help_text="Former name of `dry_run`.")
-    nodes = serializers.IntegerField(help_text="Of the requested nodes.")
-    edges = serializers.IntegerField(help_text="Edges of these nodes.")
-    mentions = serializers.IntegerField(help_text="Mentions of these nodes.")
-    aliases = serializers.IntegerField(help_text="Aliases of these nodes.")
-    stubs = serializers.IntegerField(
-        help_text="Nodes that were created only for one of these edges."
-    )
 
 
-class GraphTruncatedSerializer(serializers.Serializer[Any]):
+class GraphTruncatedSerializer(ResultSerializer):
     """What was left out of an answer."""
 
-    limit = serializers.BooleanField(help_text="There is more than was asked for.")
-    hubs = names_field(
-        "Ids of nodes with so many neighbors that only those of the largest weight were looked at."
-    )
-    work = serializers.BooleanField(
-        help_text="The search was stopped because there was too much to examine."
-    )
+    result = Truncated
 
 
 class GraphNeighborSerializer(serializers.Serializer[Neighbour]):
@@ -221,8 +223,10 @@ class GraphPathSerializer(serializers.Serializer[Any]):
     truncated = GraphTruncatedSerializer()
 
 
-class GraphMentionSerializer(serializers.Serializer[Any]):
+class GraphMentionSerializer(ResultSerializer):
     """A passage that mentions the node."""
+
+    result = MentionFound
 
     passage = GraphNodeSerializer()
     document = GraphNodeSerializer()
@@ -230,13 +234,6 @@ class GraphMentionSerializer(serializers.Serializer[Any]):
         choices=KINDS_OF_MENTION,
         help_text="`self`: the document's own name or address; where else it stands.",
     )
-    count = serializers.IntegerField(help_text="How often.")
-    start = serializers.IntegerField(help_text="Offset in the passage of the first one.")
-    end = serializers.IntegerField(
-        help_text="0 like `start` where only the title or a heading says it."
-    )
-    snippet = serializers.CharField(help_text="The text around it.")
-    snippet_start = serializers.IntegerField(help_text="Offset of the snippet in the passage.")
 
 
 class GraphMentionsSerializer(serializers.Serializer[Any]):
@@ -286,63 +283,37 @@ class GraphBulkAnswerSerializer(serializers.Serializer[Any]):
 
 
 @extend_schema_serializer(deprecate_fields=["preview"])
-class GraphMergeAnswerSerializer(serializers.Serializer[Any]):
+class GraphMergeAnswerSerializer(ResultSerializer):
     """What the merge moved, or would move."""
+
+    result = MergeResult
 
     dry_run = serializers.BooleanField(help_text="True: nothing was changed.")
     preview = serializers.BooleanField(source="dry_run", help_text="Former name of `dry_run`.")
     keep = serializers.CharField(help_text="Id of the node that stays.")
-    nodes = serializers.IntegerField(help_text="How many are merged into it.")
-    edges = serializers.IntegerField(help_text="That are moved to it.")
-    edges_joined = serializers.IntegerField(help_text="Of these: that become one with another.")
-    edges_dropped = serializers.IntegerField(
-        help_text="Deleted, because they lead from one of these nodes to another."
-    )
-    mentions = serializers.IntegerField(help_text="Mentions that are moved to it.")
-    aliases = serializers.IntegerField(help_text="Aliases that are moved to it.")
 
 
-class GraphConnectedSerializer(serializers.Serializer[Any]):
+class GraphConnectedSerializer(ResultSerializer):
     """A node with its number of relations."""
 
+    result = Connected
+
     node = GraphNodeSerializer(source="vertex")
-    degree = serializers.IntegerField(help_text="How many.")
 
 
-class GraphStatisticsSerializer(serializers.Serializer[Any]):
+class GraphStatisticsSerializer(ResultSerializer):
     """Size of the graph, as the user sees it."""
 
-    nodes = serializers.IntegerField(help_text="Besides documents and passages.")
-    edges = serializers.IntegerField(help_text="Without derived relations.")
-    documents = serializers.IntegerField()
-    mentions = serializers.IntegerField(help_text="Pairs of a passage and a node.")
-    origins = serializers.DictField(child=serializers.IntegerField(), help_text="Of nodes.")
-    labels = serializers.DictField(
-        child=serializers.IntegerField(), help_text="The most frequent ones of nodes."
-    )
-    rels = serializers.DictField(
-        child=serializers.IntegerField(), help_text="The most frequent ones of edges."
-    )
-    best_connected = GraphConnectedSerializer(many=True)
-    sampled = serializers.BooleanField(
-        help_text="There was too much to count: the numbers are estimates."
-    )
+    result = GraphStatistics
 
 
-class GraphExtractionSerializer(serializers.Serializer[Any]):
+class GraphExtractionSerializer(ResultSerializer):
     """Progress of extraction in a collection."""
+
+    result = ExtractionState
 
     collection = serializers.CharField()
     graph = serializers.ChoiceField(choices=Collection.Graph.choices, help_text="How.")
-    waiting = serializers.IntegerField()
-    running = serializers.IntegerField()
-    done = serializers.IntegerField()
-    dead = serializers.IntegerField(help_text="Given up after some attempts.")
-    stale = serializers.IntegerField(
-        help_text="Of those that are done: in another way than they would be now."
-    )
-    mentions = serializers.IntegerField(help_text="Pairs of a passage and a node.")
-    relations = serializers.IntegerField(help_text="Number of extracted relations.")
 
 
 class GraphReextractionAnswerSerializer(serializers.Serializer[Any]):

@@ -10,11 +10,20 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.options.drf import OptionsSerializer
-from common.serializers import PageParameters, ReadOnlyModelSerializer, StrictSerializer, TextField
+from common.serializers import (
+    PageParameters,
+    ReadOnlyModelSerializer,
+    ResultSerializer,
+    StrictSerializer,
+    TextField,
+)
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.options import MAX_QUERY_CHARACTERS, InjectionOptions, MemoryQuery
+from memory.ranking import Ranked
 from memory.retrieval import MODES
 from memory.scopes import MAX_USER_ID_CHARACTERS
+from memory.services.memories import ErasureResult, Usage
+from memory.services.search import InjectionResult, MemoryHit, MemoryResult
 from memory.store import MAX_TEXT_BYTES
 
 
@@ -293,45 +302,29 @@ class MemoryContextAnswerSerializer(AnswerSerializer):
     context = MemoryContextSerializer()  # type: ignore[assignment]  # DRF's metaclass takes it out
 
 
-class MemoryScoresSerializer(serializers.Serializer[Any]):
+class MemoryScoresSerializer(ResultSerializer):
     """Scores of a context: all from 0 to 1, higher is better."""
 
-    score = serializers.FloatField(
-        help_text="Orders the hits: how strong it is beside the strongest, × `recency`."
-    )
-    relevance = serializers.FloatField(
-        help_text="Relevance for the question, comparable between questions and independent"
-        " of age. `threshold` applies to it."
-    )
-    recency = serializers.FloatField(help_text="How fresh it is.")
-    parts = serializers.DictField(
-        child=serializers.FloatField(),
-        help_text="The contribution of each kind of evidence.",
-    )
+    result = Ranked
+    skip = frozenset({"id"})
 
 
-class MemoryHitSerializer(serializers.Serializer[Any]):
+class MemoryHitSerializer(ResultSerializer):
     """A relevant context with its scores."""
+
+    result = MemoryHit
 
     context = MemoryContextSerializer()  # type: ignore[assignment]  # DRF's metaclass takes it out
     scores = MemoryScoresSerializer(source="ranked")
 
 
-class MemorySearchAnswerSerializer(AnswerSerializer):
+class MemorySearchAnswerSerializer(AnswerSerializer, ResultSerializer):
     """Relevant contexts, the best first."""
+
+    result = MemoryResult
 
     query = serializers.CharField()
     mode = serializers.ChoiceField(choices=MODES)
-    hits = MemoryHitSerializer(many=True)
-    below = serializers.IntegerField(
-        help_text="How many were left out because their relevance is below the threshold."
-    )
-    searched = serializers.IntegerField(help_text="How many contexts the user has.")
-    degraded = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Parts that did not work: `vector` when the embedder is down.",
-    )
-    milliseconds = serializers.FloatField()
 
 
 class MemoryArchivedSerializer(AnswerSerializer):
@@ -402,13 +395,10 @@ class MemoryFactClearedSerializer(AnswerSerializer):
     cleared = serializers.BooleanField(help_text="False if there was none.")
 
 
-class MemoryErasedSerializer(AnswerSerializer):
+class MemoryErasedSerializer(AnswerSerializer, ResultSerializer):
     """Number of deleted rows of each kind."""
 
-    contexts = serializers.IntegerField()
-    facts = serializers.IntegerField(help_text="Their history included.")
-    conversations = serializers.IntegerField(help_text="Of the queue of extraction.")
-    prunings = serializers.IntegerField(help_text="Records of what a quota removed.")
+    result = ErasureResult
 
 
 class MemoryPruningSerializer(ReadOnlyModelSerializer[Pruning]):
@@ -419,19 +409,11 @@ class MemoryPruningSerializer(ReadOnlyModelSerializer[Pruning]):
         fields = ["created_at", "reason", "rows", "bytes", "until"]
 
 
-class MemoryUsageSerializer(AnswerSerializer):
+class MemoryUsageSerializer(AnswerSerializer, ResultSerializer):
     """How much is kept, and the limits; null is no limit."""
 
-    rows = serializers.IntegerField(help_text="Contexts.")
-    bytes = serializers.IntegerField(help_text="Of their texts.")
-    facts = serializers.IntegerField(help_text="Their history included.")
-    max_rows = serializers.IntegerField(
-        allow_null=True, help_text="Beyond it the oldest contexts are removed."
-    )
-    max_bytes = serializers.IntegerField(allow_null=True, help_text="Likewise.")
-    max_facts = serializers.IntegerField(
-        allow_null=True, help_text="Beyond it facts are refused: none is ever removed."
-    )
+    result = Usage
+
     prunings = MemoryPruningSerializer(many=True, help_text="What was removed, the latest ten.")
 
 
@@ -450,17 +432,14 @@ class MemoryInjectedTurnSerializer(serializers.Serializer[Any]):
     assistant_response = serializers.CharField(source="answer")
 
 
-class MemoryInjectedSerializer(AnswerSerializer):
+class MemoryInjectedSerializer(AnswerSerializer, ResultSerializer):
     """Messages for a chat model, and what was added to them, the most relevant first."""
+
+    result = InjectionResult
 
     messages = serializers.ListField(child=MessageField())
     facts = MemoryInjectedFactSerializer(many=True)
     context = MemoryInjectedTurnSerializer(many=True)  # type: ignore[assignment]
-    tokens = serializers.IntegerField(help_text="Of all that was added, roughly.")
-    degraded = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Parts that did not work: `vector` when the embedder is down.",
-    )
 
 
 class MemoryConversationSerializer(ReadOnlyModelSerializer[ExtractionItem]):
