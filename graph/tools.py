@@ -20,8 +20,8 @@ from common.tools import between, nonempty, tools_by_name
 from graph import services
 from graph.inputs import MAX_NAME_CHARACTERS, EdgeInput, NodeInput
 from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
+from graph.options import StepOptions, WalkOptions
 from graph.reading.results import Truncated
-from graph.reading.steps import Direction
 from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_TEXT
 from graph.reading.vertices import Vertex
 from graph.scopes import GraphScope
@@ -51,15 +51,13 @@ def graph_neighbors(
         str,
         nonempty("Only by this relation, such as MENTIONS. Default: any.", most=MAX_REL_CHARACTERS),
     ] = "",
-    direction: Annotated[
-        Direction, Field(description="out: relations that begin at it; in: those that lead to it.")
-    ] = "both",
+    options: StepOptions,
     k: Annotated[int, between(1, MAX_RESULTS, "How many neighbors at most.")] = 20,
 ) -> str:
     """What is related to a node of the knowledge graph, and how: other nodes, and documents that
     mention it."""
     try:
-        page = services.neighbors(scope=scope, id=id, rel=rel, direction=direction, limit=int(k))
+        page = services.neighbors(scope=scope, id=id, rel=rel, limit=int(k), **options.model_dump())
     except NotFound as error:
         raise _not_found([id]) from error
     first = count_heading(page.total, f"neighbour(s) of {_describe(page.vertex)}")
@@ -78,11 +76,17 @@ def graph_path(
     source: Annotated[str, nonempty("Id of a node, document or passage.")],
     target: Annotated[str, nonempty("Id of another one.")],
     max_steps: Annotated[int, between(1, MAX_STEPS, "How many steps at most.")] = 6,
+    options: WalkOptions,
 ) -> str:
     """A shortest way between two nodes of the knowledge graph: how they are connected."""
     try:
         path = services.shortest_path(
-            scope=scope, source=source, target=target, max_depth=int(max_steps)
+            scope=scope,
+            source=source,
+            target=target,
+            max_depth=int(max_steps),
+            rels=options.rel,
+            **options.model_dump(exclude={"rel"}),
         )
     except NotFound as error:
         ends = dict.fromkeys([source, target])

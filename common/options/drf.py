@@ -82,5 +82,5 @@ def _field(option: OptionField, given: dict[str, Any]) -> Field:
         if option.kind is dict:
             return MappingField(**given)
         return serializers.ListField(max_length=option.max_length, **given)
-    given["allow_blank"] = not (option.is_required or option.min_length)
+    given.setdefault("allow_blank", not (option.is_required or option.min_length))
     return serializers.CharField(max_length=option.max_length, **given)

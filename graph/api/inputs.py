@@ -11,7 +11,7 @@ from common.serializers import StrictSerializer, TextField
 from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
 from graph.models import MAX_WEIGHT
 from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
-from graph.options import PathOptions, SubgraphOptions, TraversalOptions, WalkOptions
+from graph.options import NeighborOptions, PathOptions, SubgraphOptions, TraversalOptions
 from graph.reading.steps import MAX_PAGE
 from graph.reading.vertices import KINDS
 from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
@@ -181,12 +181,9 @@ class GraphEdgeInputSerializer(StrictSerializer):
 class NeighborParameters(OptionsSerializer, WorkspaceParameters):
     """Query string of a node's neighbors."""
 
-    options = WalkOptions
+    options = NeighborOptions
 
     id = id_field("A node, document or passage.")
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbors a page."
-    )
     cursor = cursor_field()
 
 

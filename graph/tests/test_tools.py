@@ -75,6 +75,10 @@ def test_ways_are_told_step_by_step(scope: GraphScope) -> None:
     assert f'"PROGRAMMED" from "Ada Lovelace" ("Person"), id "{ADA}"' in back
     near = text_of("graph_path", scope, source="doc:notes:a.md", target=ENGINE, max_steps=1)
     assert near == "Found no way of at most 1 step(s)."
+    other = text_of("graph_path", scope, source="doc:notes:a.md", target=ENGINE, rel=["PLANNED"])
+    assert other == "Found no way of at most 6 step(s)."
+    passages = text_of("graph_neighbors", scope, id=ADA, grain="chunk", rel="MENTIONS")
+    assert '("Passage")' in passages
 
 
 def test_a_node_that_is_not_there_is_an_error(scope: GraphScope) -> None:

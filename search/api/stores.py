@@ -26,10 +26,10 @@ from documents.models import Document, EmbeddingSpace
 from documents.services import MAX_BATCH, StoredItem, StoreResult, get_collection
 from documents.spaces import resolve_metric
 from search.api.inputs import FilterField, VectorField, VectorsJSONParser
-from search.query import MAX_QUERY_CHARACTERS, QueryError, parse_query
+from search.query import QueryError, parse_query
 from search.query_options import RetrievalOptions
 from search.results import MODES
-from search.stores import MAX_NEAREST, Store
+from search.stores import Store, StoreQuery, StoreWeights
 
 examples = load_examples("search.api")
 
@@ -113,11 +113,10 @@ class StoreIdsSerializer(StrictSerializer):
     )
 
 
-class StoreWeightsSerializer(StrictSerializer):
+class StoreWeightsSerializer(OptionsSerializer):
     """Fusion weight of each arm."""
 
-    lexical = serializers.FloatField(min_value=0, default=0.0)
-    vector = serializers.FloatField(min_value=0, default=0.0)
+    options = StoreWeights
 
 
 class MetricField(serializers.ChoiceField):
@@ -133,34 +132,11 @@ class MetricField(serializers.ChoiceField):
 class StoreSearchSerializer(OptionsSerializer):
     """A query, a vector, or both, with the search options."""
 
-    options = RetrievalOptions
+    options = StoreQuery
     skip = frozenset({"rerank"})
 
-    query = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_QUERY_CHARACTERS,
-        help_text="Words or a question, with the operators of a search.",
-    )
-    text = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_QUERY_CHARACTERS,
-        help_text="Of mode `hybrid`: its meaning is looked for, and the words of `query`.",
-    )
     vector = VectorField(
         required=False, allow_null=True, help_text="Asked instead of an embedding of the query."
-    )
-    mode = serializers.ChoiceField(
-        choices=MODES,
-        required=False,
-        help_text="Default: `hybrid` with a query, `vector` without.",
-    )
-    k = serializers.IntegerField(
-        min_value=1,
-        max_value=MAX_NEAREST,
-        default=10,
-        help_text="Matches, at most: 100, or 1,000 in mode `vector` with a vector.",
     )
     filter = FilterField(
         required=False, help_text="What matches must be like, as JSON or as text: `year>=2020`."
@@ -173,9 +149,6 @@ class StoreSearchSerializer(OptionsSerializer):
     )
     weights = StoreWeightsSerializer(
         required=False, help_text="Of mode `hybrid`. Default with a vector: 0.4 and 0.6."
-    )
-    snippets = serializers.BooleanField(
-        default=True, help_text="Return a snippet of each text, where there is a query."
     )
 
     def validate_query(self, value: str) -> str:

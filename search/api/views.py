@@ -52,7 +52,7 @@ from search.facets import facet_values
 from search.forms import MAX_ADDRESS, SearchState
 from search.log import record_search
 from search.models import EvaluatedQuestion, Evaluation, SavedSearch
-from search.query_options import PageOptions, ScopeOptions, SearchQuery
+from search.query_options import FacetOptions, PageOptions, ScopeOptions, SearchQuery
 from search.results import Hit, Scope
 from search.services import MAX_NAME_CHARACTERS, save_search, search, update_saved_search
 from search.similar import similar_documents, similar_passages
@@ -151,17 +151,10 @@ class FacetsView(WorkspaceView):
         examples=[examples.FACET],
     )
     def get(self, request: Request) -> Response:
-        asked = self.parameters
-        values = facet_values(
-            asked["q"],
-            scope=request_scope(request.user, self.workspace, asked),
-            facet=asked["facet"],
-            prefix=asked["prefix"],
-            mode=asked["mode"],
-            group=asked["group"],
-            limit=asked["limit"],
-        )
-        return Response(FacetAnswerSerializer({"facet": asked["facet"], "values": values}).data)
+        asked = FacetOptions.pick(self.parameters)
+        scope = request_scope(request.user, self.workspace, self.parameters)
+        values = facet_values(asked.q, scope=scope, **asked.model_dump(exclude={"q"}))
+        return Response(FacetAnswerSerializer({"facet": asked.facet, "values": values}).data)
 
 
 class FiltersView(WorkspaceView):
