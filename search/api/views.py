@@ -3,6 +3,7 @@ Begin with `SearchView`.
 """
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from django import urls
@@ -43,7 +44,9 @@ from search.api.serializers import (
     FacetAnswerSerializer,
     FieldsAnswerSerializer,
     SearchAnswerSerializer,
+    SimilarAnswer,
     SimilarAnswerSerializer,
+    answer_data,
     search_answer,
 )
 from search.available_fields import available_fields
@@ -201,8 +204,8 @@ class SimilarView(WorkspaceView):
             )
         scope = request_scope(request.user, row.workspace, self.parameters)
         found = self.find(row, scope=scope, k=self.parameters["k"])
-        context = {"request": self.request}
-        return Response(SimilarAnswerSerializer({"hits": found}, context=context).data)
+        answer = SimpleNamespace(hits=found)
+        return Response(answer_data(SimilarAnswer, answer, request=self.request))
 
 
 @extend_schema_view(
