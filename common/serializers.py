@@ -203,7 +203,7 @@ class ResultSerializer(serializers.Serializer[Any]):
     result within a result has its own serializer, if one is defined before.
     """
 
-    result: ClassVar[type[Any]]
+    result: ClassVar[Any]
     #: Fields of the result that are not in the answer.
     skip: ClassVar[frozenset[str]] = frozenset()
     _serializers: ClassVar[dict[Any, type["ResultSerializer"]]] = {}
