@@ -8,9 +8,8 @@ from rest_framework import serializers
 from accounts.api import ListParameters, WorkspaceParameters
 from common.options.drf import OptionsSerializer
 from common.serializers import StrictSerializer, TextField
-from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
-from graph.models import MAX_WEIGHT
-from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
+from graph.inputs import MAX_LABEL_CHARACTERS, MAX_LABELS, EdgeInput, NodeInput
+from graph.node_ids import MAX_REL_CHARACTERS
 from graph.options import NeighborOptions, PathOptions, SubgraphOptions, TraversalOptions
 from graph.reading.steps import MAX_PAGE
 from graph.reading.vertices import KINDS
@@ -107,27 +106,13 @@ class DeletionParameters(WorkspaceParameters):
     former_names = {"preview": "dry_run"}
 
 
-class GraphNodeInputSerializer(StrictSerializer):
+class GraphNodeInputSerializer(OptionsSerializer):
     """A node to create or change."""
 
-    id = TextField(
-        max_length=MAX_ID_CHARACTERS,
-        help_text="Your own id for it, such as `src:crm:4711` or `ent:person:ada lovelace`.",
-    )
-    name = TextField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_NAME_CHARACTERS,
-        help_text="Its name for people. Default: its id.",
-    )
-    labels = labels_field("What it is, such as `Person`.")
-    props = serializers.DictField(required=False, help_text="Your own JSON object.")
-    aliases = serializers.ListField(
-        child=TextField(max_length=MAX_NAME_CHARACTERS),
-        required=False,
-        max_length=MAX_ALIASES,
-        help_text="Other names that texts and questions use for it.",
-    )
+    options = NodeInput
+    text_field = TextField
+
+    props = serializers.DictField(required=False)
     replace_props = replace_props_field()
 
 
@@ -162,18 +147,13 @@ class EdgeNameParameters(WorkspaceParameters):
     target = id_field("Where it leads.")
 
 
-class GraphEdgeInputSerializer(StrictSerializer):
+class GraphEdgeInputSerializer(OptionsSerializer):
     """An edge to create or change."""
 
-    source = id_field("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`).")  # type: ignore[assignment]
-    rel = TextField(
-        max_length=MAX_REL_CHARACTERS, help_text="What its source is or does, such as `WORKS_AT`."
-    )
-    target = id_field("Where it leads.")
-    weight = serializers.FloatField(
-        required=False, min_value=0, max_value=MAX_WEIGHT, help_text="How much it counts: 1."
-    )
-    props = serializers.DictField(required=False, help_text="Your own JSON object.")
+    options = EdgeInput
+    text_field = TextField
+
+    props = serializers.DictField(required=False)
     strict = strict_field()
     replace_props = replace_props_field()
 

@@ -98,6 +98,9 @@ def test_what_is_known_is_written_once(scope: GraphScope) -> None:
     assert text_of("graph_upsert", scope, **arguments) == "Everything was there already."
     arguments["nodes"][0]["props"] = {"born": 1791}
     assert text_of("graph_upsert", scope, **arguments) == "1 node(s) changed."
+    arguments["nodes"][0]["aliases"], arguments["edges"][0]["weight"] = ["Mr. Babbage"], 2
+    assert text_of("graph_upsert", scope, **arguments) == "1 edge(s) changed."
+    assert Node.objects.get(key="ent:person:babbage").aliases.filter(form="mr babbage").exists()
     assert text_of("graph_upsert", scope) == "Everything was there already."
 
 
