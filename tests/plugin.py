@@ -42,8 +42,8 @@ _SAME_SITE = (
     "rag/tests/test_openai_client.py",
     "rag/tests/test_mcp_http.py",
     "rag/tests/test_mcp_stdio.py",
-    "rag/tests/test_remote_retriever.py",
-    "rag/tests/test_langchain.py",
+    "clients/tests/test_remote_retriever.py",
+    "clients/tests/test_langchain.py",
 )
 #: Modules with tests of half a minute and more, longest first: the others fill what is left of each
 #: process's time, while a long test that begins last would be waited for alone.

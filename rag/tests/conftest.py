@@ -21,12 +21,6 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """langchain-tests marks tests of chat models, which are imported with those that are run."""
-    config.addinivalue_line("markers", "benchmark: unused")
-    config.addinivalue_line("markers", "vcr: unused")
-
-
 class SiteProcess:
     """gunicorn as `manage.py up` starts it, on the tests' database."""
 

@@ -6,7 +6,7 @@ from django.test import Client
 from accounts.models import Membership
 from common.options import option_fields
 from documents.admin.collections import CollectionAdmin
-from documents.api.serializers import CollectionInput, NewCollectionInput
+from documents.api.serializers import CollectionChangeSerializer, NewCollectionSerializer
 from documents.collection_options import CollectionOptions
 from documents.forms import CollectionForm
 from documents.models import Chunk, Collection, Document
@@ -259,8 +259,8 @@ def test_what_cannot_be_searched_so_is_refused_beside_the_field(
 
 def test_every_door_has_all_options_of_a_collection() -> None:
     options = option_fields(CollectionOptions).keys()
-    assert NewCollectionInput().fields.keys() >= options
-    assert CollectionInput().fields.keys() >= options
+    assert NewCollectionSerializer().fields.keys() >= options
+    assert CollectionChangeSerializer().fields.keys() >= options
     # Languages choose the model unless somebody chose one, which no page offers.
     assert CollectionForm.base_fields.keys() >= options - {"automatic_model"}
     in_admin = CollectionAdmin.form.base_fields.keys()

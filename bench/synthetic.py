@@ -247,7 +247,7 @@ MAX_EXTRA_MS = 2.0
 #: percentile of the bare SQL.
 MAX_GROWTH = 3.0
 
-#: What is measured of a size and mode, as `manage.py benchmark --json` prints it.
+#: What is measured of a size and mode, as `bench.site speed --json` prints it.
 Report = dict[str, Any]
 
 

@@ -1,4 +1,4 @@
-"""`manage.py benchmark` on real servers, small, and the bounds that it holds searches to."""
+"""`bench.site speed` on real servers, small, and the bounds that it holds searches to."""
 
 import json
 from io import StringIO
@@ -8,9 +8,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Workspace
+from bench.measure_site import Command
+from bench.synthetic import growth_report, measure_speed, speed_report
 from documents.models import Chunk, EmbeddingSpace, LexicalSegment, PendingChunk, Posting
 from documents.tests.factories import ChunkFactory, DocumentFactory
-from search.evaluation.benchmark import growth_report, measure_speed, speed_report
 
 SUBJECTS = ("frog", "toad", "newt", "salamander", "heron", "otter")
 
@@ -44,7 +45,7 @@ def _nothing_stays(site: set[int]) -> bool:
 @pytest.mark.django_db(transaction=True)
 def test_every_mode_is_measured_at_every_size_and_nothing_stays(site: set[int]) -> None:
     out = StringIO()
-    call_command("benchmark", chunks=[600, 300], queries=4, json=True, stdout=out)
+    call_command(Command(), "speed", chunks=[600, 300], queries=4, json=True, stdout=out)
     report = json.loads(out.getvalue())
     measured = [(speed["chunks"], speed["mode"]) for speed in report["speeds"]]
     assert measured == [
@@ -76,7 +77,7 @@ def test_nothing_stays_of_a_run_that_is_broken_off(site: set[int]) -> None:
 @pytest.mark.django_db
 def test_a_site_without_documents_is_told_what_to_do() -> None:
     with pytest.raises(CommandError, match="Ingest some documents first"):
-        call_command("benchmark")
+        call_command(Command(), "speed")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_a_site_without_documents_is_told_what_to_do() -> None:
 )
 def test_what_cannot_be_measured_is_refused(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(CommandError, match=complaint):
-        call_command("benchmark", **options)
+        call_command(Command(), "speed", **options)
 
 
 def _is_held(bare: float, service: float) -> bool:

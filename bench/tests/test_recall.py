@@ -1,4 +1,4 @@
-"""`manage.py recall` on real servers, small."""
+"""`bench.site recall` on real servers, small."""
 
 import json
 from io import StringIO
@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Workspace
+from bench.measure_site import Command
 from documents.models import Chunk, EmbeddingSpace
 from documents.tests.factories import ChunkFactory, DocumentFactory
 
@@ -17,7 +18,7 @@ def test_every_filter_gets_what_an_exact_scan_gets_and_nothing_stays() -> None:
     document = DocumentFactory()
     before = {ChunkFactory(document=document, text=f"word{n} is here").pk for n in range(30)}
     out = StringIO()
-    call_command("recall", chunks=2000, queries=3, json=True, stdout=out)
+    call_command(Command(), "recall", chunks=2000, queries=3, json=True, stdout=out)
     cases = {case["name"]: case for case in json.loads(out.getvalue())}
     assert cases["everything, no filter"]["matching"] == 2000
     assert cases["collection small"]["matching"] == 20
@@ -30,4 +31,4 @@ def test_every_filter_gets_what_an_exact_scan_gets_and_nothing_stays() -> None:
 
 def test_a_site_without_documents_is_told_what_to_do() -> None:
     with pytest.raises(CommandError, match="Ingest some documents first"):
-        call_command("recall")
+        call_command(Command(), "recall")

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from clients.remote_retriever import RemoteRetriever, SiteRefused, SiteUnreachable
 from common.errors import InvalidInput
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from rag.document import Document
-from rag.remote_retriever import RemoteRetriever, SiteRefused, SiteUnreachable
 from rag.retriever import Retriever
 from rag.tests.conftest import ROOT, SiteProcess
 from rag.tests.mcp_world import VACATION, World, make_world, secret_of
@@ -129,8 +129,8 @@ def test_filters_of_both_forms_add_up_with_their_like(site: SiteProcess, secret:
 
 def test_it_needs_no_django() -> None:
     script = (
-        "import sys; sys.modules['django'] = None; import rag.remote_retriever as r;"
-        "import rag.langchain;"
+        "import sys; sys.modules['django'] = None; import clients.remote_retriever as r;"
+        "import clients.langchain;"
         "print(r.RemoteRetriever('http://127.0.0.1:1', 'rs_').mode)"
     )
     ended = subprocess.run(

@@ -18,10 +18,10 @@ from langchain_tests.integration_tests import (
     VectorStoreIntegrationTests,
 )
 
+from clients.langchain import RagsiteRetriever, RagsiteVectorStore
+from clients.remote_retriever import RemoteRetriever
 from common.errors import InvalidInput
 from documents.tests.factories import CollectionFactory
-from rag.langchain import RagsiteRetriever, RagsiteVectorStore
-from rag.remote_retriever import RemoteRetriever
 from rag.retriever import Retriever
 from rag.tests.conftest import ROOT, SiteProcess, commit
 from rag.tests.mcp_world import VACATION, World, make_world, secret_of
@@ -165,10 +165,10 @@ def test_nothing_is_deleted_without_naming_it(empty: Retriever) -> None:
 
 
 def test_without_langchain_the_error_names_the_cure() -> None:
-    script = "import sys; sys.modules['langchain_core'] = None; import rag.langchain"
+    script = "import sys; sys.modules['langchain_core'] = None; import clients.langchain"
     ended = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 1
-    assert "ImportError: rag.langchain needs LangChain" in ended.stderr
+    assert "ImportError: clients.langchain needs LangChain" in ended.stderr
     assert "pip install langchain-core" in ended.stderr
