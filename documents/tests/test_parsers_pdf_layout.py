@@ -21,7 +21,6 @@ from reading.tests.factories_pdf import (
     PROSE,
     columns,
     finished,
-    form,
     known_tables,
     page,
     prose,
@@ -61,83 +60,6 @@ def test_every_passage_of_a_table_over_pages_has_its_names() -> None:
     assert list(rows_of(rows)) == LONG
 
 
-def test_notes_come_after_the_text_of_their_page() -> None:
-    document = page(10)
-    for column in (0, 1):
-        document.set_left_margin(20 + 90 * column)
-        document.set_xy(20 + 90 * column, 30)
-        document.multi_cell(80, 5, f"Column {column}. {PROSE * 2}", align="J")
-        document.set_font_size(7)
-        document.set_xy(20 + 90 * column, 250)
-        document.multi_cell(80, 4, f"{column + 1} See the minutes of the year before.")
-        document.set_font_size(10)
-    paragraphs = parse(finished(document), name="a.pdf").text.split("\n\n")
-    assert [text[:8] for text in paragraphs] == ["Column 0", "Column 1", "1 See th", "2 See th"]
-
-
-def test_notes_in_the_margin_follow_the_text_beside_them() -> None:
-    document = page(10)
-    document.set_xy(60, 30)
-    document.set_left_margin(60)
-    document.multi_cell(130, 5, PROSE * 3, align="J")
-    document.set_font_size(7)
-    document.set_left_margin(20)
-    for y in (33, 52):
-        document.set_xy(20, y)
-        document.multi_cell(30, 3, "The dues were last raised in the year of the flood.", align="L")
-    text = parse(finished(document), name="a.pdf").text
-    assert text.startswith(PROSE.strip())
-    assert text.endswith("of the flood.")
-    assert text.index("The dues") > text.rindex("Nobody")
-
-
-def test_clauses_and_lines_that_end_on_purpose_stay_apart() -> None:
-    document = page()
-    clauses = [PROSE.split(". ")[0] + ".", "Short.", PROSE.strip()]
-    for number, clause in enumerate(clauses, start=1):
-        document.set_left_margin(20)
-        document.cell(15, 5, f"1.{number}")
-        document.set_left_margin(35)
-        document.multi_cell(150, 5, clause, align="L", new_x="LMARGIN", new_y="NEXT")
-    document.set_left_margin(20)
-    document.ln(12)
-    address = ["Ida Holm", "Harbour Board of the Old Town", "12 Quay Street", "Bergen"]
-    document.multi_cell(0, 5, "\n".join(address))
-    paragraphs = parse(finished(document), name="a.pdf").text.split("\n\n")
-    assert paragraphs[:3] == [f"1.{at} {clause}" for at, clause in enumerate(clauses, start=1)]
-    assert paragraphs[3].split("\n") == address
-
-
-def test_headings_are_told_by_size_and_weight() -> None:
-    document = page(10)
-    titles = [("Handbook", 20, ""), ("Dues", 14, ""), ("Mooring", 10, "B"), ("Pilots", 14, "")]
-    for title, size, style in titles:
-        document.set_font("Helvetica", style, size)
-        document.cell(0, 10, title, new_x="LMARGIN", new_y="NEXT")
-        document.set_font("Helvetica", size=10)
-        prose(document)
-    found = parse(finished(document), name="a.pdf")
-    assert [(each.level, each.title) for each in found.headings] == [
-        (1, "Handbook"), (2, "Dues"), (3, "Mooring"), (2, "Pilots")
-    ]  # fmt: skip
-    assert all(
-        found.text.startswith(f"{'#' * each.level} {each.title}", each.offset)
-        for each in found.headings
-    )
-
-
-def test_a_link_is_kept_where_the_text_does_not_say_it() -> None:
-    document = page()
-    document.write(5, "See ")
-    document.write(5, "the minutes", link="https://example.org/a(1)")
-    document.write(5, " and ")
-    document.write(5, "example.net/b", link="https://example.net/b")
-    document.write(5, " or ")
-    document.write(5, "this", link="javascript:alert(1)")
-    text = parse(finished(document), name="a.pdf").text
-    assert text == "See [the minutes](https://example.org/a%281%29) and example.net/b or this"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -156,11 +78,6 @@ def test_prose_is_shown_to_the_letter(text: str) -> None:
     assert shown.strip() == f"<p>{escaped.strip()}</p>"
 
 
-def test_what_is_filled_in_is_text() -> None:
-    lines = filter(None, parse(form(), name="a.pdf").text.split("\n"))
-    assert list(lines) == ["Name: Ida Holm", "Berth: North quay", "Insured: ☑", "Hazardous:"]
-
-
 def test_a_passage_is_on_the_page_that_its_reader_sees() -> None:
     document = page()
     document.set_page_label(label_style="r", label_start=4)
@@ -175,16 +92,6 @@ def test_a_passage_is_on_the_page_that_its_reader_sees() -> None:
     assert isinstance(prepared, PreparedDocument)
     assert [chunk.metadata for chunk in prepared.chunks][:1] == [{"page_label": "iv"}]
     assert prepared.chunks[-1].metadata == {"page_label": "1"}
-
-
-KINDS = ("text", "empty", "picture", "outlines", "stamped", "layer", "garbage")
-
-
-def test_pages_whose_text_is_in_their_picture_are_scans() -> None:
-    document = parse(scans(*KINDS), name="a.pdf")
-    assert document.scans == (3, 4, 5, 7)
-    assert [page.number for page in document.pages] == list(range(1, 8))
-    assert document.text.count("Nobody spoke against it.") == 2
 
 
 def test_the_text_of_a_scan_takes_the_place_of_its_own() -> None:

@@ -18,86 +18,10 @@ def read(text: str, name: str = "sales.csv") -> ParsedDocument:
     return parse(text.encode(), name=name)
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("name,revenue\nAda,12\nBob,7\n", "a.csv"),
-        ("name;revenue\r\nAda;12\r\nBob;7\r\n", "a.csv"),
-        ("name\trevenue\nAda\t12\nBob\t7", "a.tsv"),
-        ("name\trevenue\nAda\t12\nBob\t7", "a.csv"),
-        ("name|revenue\nAda|12\nBob|7\n", "a.csv"),
-        ("sep=|\nname|revenue\nAda|12\nBob|7\n", "a.csv"),
-        ('"name", "revenue"\n"Ada", "12"\n\n\n"Bob", "7"\n', "a.csv"),
-        ("\ufeffname,revenue\nAda,12\n,,\nBob,7,,\n", "a.csv"),
-    ],
-)
-def test_the_delimiter_is_found_out(text: str, name: str) -> None:
-    document = read(text, name)
-    assert document.text == "| name | revenue |\n| - | - |\n| Ada | 12 |\n| Bob | 7 |"
-    assert document.metadata == {
-        "columns": ["name", "revenue"],
-        "rows": 2,
-        "types": ["text", "number"],
-    }
-    assert (document.media_type, document.rendering) == ("text/csv", "markdown")
-
-
-def test_decimal_commas_part_no_columns() -> None:
-    assert "| Ada | 1,5 |" in read("name;revenue\nAda;1,5\nBob;2,25\n").text
-
-
 def test_encodings_are_those_of_any_text() -> None:
     for encoding in ("utf-8-sig", "utf-16", "cp1252"):
         document = parse("naïve,größe\n1,2\n".encode(encoding), name="a.csv")
         assert document.text.startswith("| naïve | größe |")
-
-
-def test_quoted_cells_may_hold_delimiters_quotes_and_lines() -> None:
-    document = read('name,note\nAda,"first, ""loud""\nsecond"\nBob,x|y\n')
-    assert document.text == (
-        'Row 2:\n\n- name: Ada\n- note: first, "loud"\n  second\n\n'
-        "| name | note |\n| - | - |\n| Bob | x\\|y |"
-    )
-
-
-def test_what_stands_above_the_table_stays_above_it() -> None:
-    document = read("Report of 2024\n\nname,revenue\nAda,12\n")
-    assert document.text.startswith("Report of 2024\n\nFrom row 3:\n\n| name | revenue |")
-
-
-@pytest.mark.parametrize(
-    ("first", "has_names"),
-    [
-        ("name,revenue", True),
-        ("country,2019,2020", True),
-        ("Alice,30", False),
-        ("2024-01-05,12.50", False),
-        ("a,a", False),
-        ("x,1999", False),
-    ],
-)
-def test_a_first_row_with_values_names_no_columns(first: str, has_names: bool) -> None:
-    width = first.count(",") + 1
-    document = read(f"{first}\n{','.join('5' * width)}\n")
-    assert bool(document.metadata["columns"]) is has_names
-    assert document.metadata["rows"] == (1 if has_names else 2)
-    assert document.text.startswith("| Column 1 |") is not has_names
-
-
-def test_a_quotation_mark_that_is_never_closed_swallows_nothing() -> None:
-    document = read('name,inch\nscreen,"5\npipe,7\n')
-    assert '| screen | "5 |\n| pipe | 7 |' in document.text
-
-
-def test_a_quotation_mark_in_the_wrong_place_breaks_no_row() -> None:
-    document = read('name,note\n"Ada" L,"a,b"\nBob,c\n')
-    assert "| Ada L | a,b |\n| Bob | c |" in document.text
-
-
-def test_wide_rows_become_lists_with_the_column_before_each_value() -> None:
-    names = [f"column number {n}" for n in range(40)]
-    document = read(f"{','.join(names)}\n{','.join(f'v{n}' for n in range(40))}\n")
-    assert document.text.startswith("Row 2:\n\n- column number 0: v0\n- column number 1: v1\n")
 
 
 def test_every_chunk_of_a_long_table_names_its_columns() -> None:

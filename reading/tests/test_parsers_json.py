@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from reading.parsers import Heading, Limits, ParsedDocument, ParseError, parse
+from reading.parsers import Limits, ParsedDocument, ParseError, parse
 from reading.parsers.json_text import parse_json
 
 
@@ -18,67 +18,6 @@ def read(value: Any, name: str = "shop-settings.json") -> ParsedDocument:
 
 def read_text(text: str, name: str = "a.json") -> ParsedDocument:
     return parse(text.encode(), name=name)
-
-
-def test_values_stand_behind_the_way_to_them() -> None:
-    document = read(
-        {"server": {"port": 8080, "hosts": ["a", "b"], "tls": True}, "proxy": None, "extra": {}}
-    )
-    assert document.text == (
-        "server.port: 8080\nserver.hosts: a, b\nserver.tls: true\nproxy: null\nextra: {}"
-    )
-    assert (document.media_type, document.rendering) == ("application/json", "plain")
-    assert document.title == "Shop settings"
-
-
-def test_lists_of_objects_are_numbered() -> None:
-    document = read({"people": [{"name": "Ada"}, {"name": "Bob", "of": [{"x": 1}]}]})
-    assert document.text == "people[0].name: Ada\npeople[1].name: Bob\npeople[1].of[0].x: 1"
-
-
-def test_long_strings_of_a_list_have_a_line_each_and_figures_share_lines() -> None:
-    document = read({"notes": ["n" * 100, "m"], "vector": [0.25] * 300})
-    lines = document.text.split("\n")
-    assert lines[0] == f"notes[0]: {'n' * 100}"
-    assert lines[1] == "notes: m"
-    assert all(line.startswith("vector: 0.25, 0.25") and len(line) < 450 for line in lines[2:])
-    assert document.text.count("0.25") == 300
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ('[{"title": "One", "id": 7, "text": "First.\\n\\nMore."}, {"id": 8}]', "a.json"),
-        ('{"title": "One", "id": 7, "text": "First.\\n\\nMore."}\n\n{"id": 8}\n', "a.jsonl"),
-        ('{"title": "One", "id": 7, "text": "First.\\n\\nMore."}\n{"id": 8}\n', "a.json"),
-    ],
-)
-def test_records_are_apart_and_titles_are_their_headings(text: str, name: str) -> None:
-    document = read_text(text, name)
-    assert document.text == "One\n\nFirst.\n\nMore.\n\nid: 7\n\nid: 8"
-    assert document.headings == (Heading(0, 1, "One"), Heading(27, 1, "Record 2"))
-    assert document.text[27:] == "id: 8"
-    assert document.metadata == {"records": 2}
-
-
-def test_a_single_record_titles_the_document() -> None:
-    document = read({"Title": "The page", "Content": "What it says."})
-    assert document.title == "The page"
-    assert document.headings == ()
-    assert document.text == "The page\n\nWhat it says."
-
-
-def test_numbers_keep_every_digit() -> None:
-    document = read_text('{"a": 12345678901234567890123.4500, "b": 1e999, "c": -0.0}')
-    assert document.text == "a: 12345678901234567890123.4500\nb: 1e999\nc: -0.0"
-
-
-def test_what_other_programs_write_for_no_number_is_read() -> None:
-    assert read_text("[NaN, Infinity, -Infinity]").text == "NaN, Infinity, -Infinity"
-
-
-def test_names_that_come_twice_are_both_kept() -> None:
-    assert read_text('{"a": 1, "a": {"b": 2}, "a": 3}').text == "a: 1\na.b: 2\na: 3"
 
 
 @pytest.mark.parametrize(
@@ -105,11 +44,6 @@ def test_broken_json_says_where(text: str, code: str, message: str) -> None:
     with pytest.raises(ParseError, match=message) as caught:
         read_text(text)
     assert caught.value.code == code
-
-
-def test_a_line_of_json_lines_that_is_broken_is_named() -> None:
-    with pytest.raises(ParseError, match="line 3, column 7"):
-        read_text('{"a": 1}\n{"a": 2}\n{"a": }\n', "a.jsonl")
 
 
 def test_memory_does_not_grow_with_the_number_of_values() -> None:

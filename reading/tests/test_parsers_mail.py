@@ -7,45 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reading.parsers import Heading, ParseError, parse
+from reading.parsers import ParseError, parse
 from reading.parsers.mail import MAX_ATTACHMENTS, unpack_mail
 from reading.parsers.mail_quotes import fold_quotes
 from reading.parsers.outlook import decompressed_rtf
 from reading.tests.factories_mail import broken_part, mail, many_attachments, outlook
-
-
-def test_a_mail_has_its_subject_people_and_date_as_metadata_and_in_its_text() -> None:
-    written = mail(
-        "Grüße aus Köln.", attached={"report.pdf": b"%PDF-"}, subject="Kessel: läuft", cc="d@x.org"
-    )
-    document = parse(written.as_bytes(), name="a.eml")
-    assert (document.media_type, document.title) == ("message/rfc822", "Kessel: läuft")
-    assert document.metadata == {
-        "subject": "Kessel: läuft",
-        "from": "ada@example.com",
-        "from_name": "Ada Lovelace",
-        "to": ["bob@example.com", "carol@example.com"],
-        "cc": ["d@x.org"],
-        "date": "2026-03-03T09:00:00+00:00",
-        "message_id": "m1@example.com",
-        "attachments": ["report.pdf"],
-    }
-    assert document.text == (
-        "From: Ada Lovelace (ada@example.com)\nTo: Bob (bob@example.com), carol@example.com\n"
-        "Cc: d@x.org\nDate: 2026-03-03\nAttachments: report.pdf\n\nGrüße aus Köln.\n"
-    )
-
-
-def test_of_two_alternatives_the_page_is_read_unless_it_lacks_half_of_the_words() -> None:
-    page = "<h2>Plan</h2><p>We meet at noon.</p><table><tr><th>a<th>b<tr><td>1<td>2</table>"
-    document = parse(mail("Plan: we meet at noon.", html=page).as_bytes(), name="a.eml")
-    assert "## Plan\n\nWe meet at noon.\n\n| a | b |" in document.text
-    assert document.headings == (Heading(document.text.index("## Plan"), 2, "Plan"),)
-    assert document.rendering == "markdown"
-    short = parse(mail("All of it stands here, not there.", html="<p>Hi").as_bytes(), name="a.eml")
-    assert "All of it stands here" in short.text
-    assert short.rendering == "plain"
-
 
 QUOTED = """Yes, on Friday.
 
@@ -152,21 +118,6 @@ def test_broken_mails_are_read_as_far_as_they_go() -> None:
     assert (eight_bit.title, eight_bit.metadata["from_name"]) == ("Grüße", "Jürgen")
     unclosed = b'From: a@x.org\nContent-Type: multipart/mixed; boundary="b"\n\n--b\n\nText.'
     assert "Text." in parse(unclosed, name="a.eml").text
-
-
-def test_addresses_in_brackets_without_end_are_left_out() -> None:
-    data = b"From: a@x.org\nTo: " + b"(" * 9_000 + b"\n\nText."
-    assert parse(data, name="a.eml").metadata == {"from": "a@x.org"}
-
-
-def test_what_is_no_mail_is_refused() -> None:
-    with pytest.raises(ParseError, match="no header") as caught:
-        parse(b"\nJust words.", name="a.eml")
-    assert caught.value.code == "malformed"
-    with pytest.raises(ParseError, match=r"named \.msg"):
-        parse(b"Just words.", name="a.msg")
-    with pytest.raises(ParseError, match="mailbox of many mails"):
-        parse(b"From a\nSubject: x\n\nx", name="a.mbox")
 
 
 def test_an_outlook_file_is_read_like_a_mail() -> None:

@@ -1,7 +1,5 @@
 """Excel files: every row found again with its sheet and the names of its columns."""
 
-import datetime
-
 import pytest
 
 from reading.chunkers import get_chunker
@@ -19,42 +17,6 @@ def text_of(*rows: list[object], **options: object) -> str:
     return text.removeprefix("# S\n\n")
 
 
-def test_sheets_are_headings_and_rows_know_their_columns() -> None:
-    sheets = {
-        "Sales": [["Month", "Revenue"], ["March", 1200], ["April", 0.5]],
-        "Staff": [["Name", "Since"], ["Ada", datetime.date(2024, 2, 29)]],
-    }
-    document = parse(xlsx(sheets), name="year-report.xlsx")
-    assert document.text == (
-        "# Sales\n\n| Month | Revenue |\n| - | - |\n| March | 1200 |\n| April | 0.5 |\n\n"
-        "# Staff\n\n| Name | Since |\n| - | - |\n| Ada | 2024-02-29 |\n"
-    )
-    assert [(heading.title, heading.level) for heading in document.headings] == [
-        ("Sales", 1),
-        ("Staff", 1),
-    ]
-    assert document.text.startswith("# Staff", document.headings[1].offset)
-    assert document.title == "Year report"
-
-
-def test_empty_rows_and_columns_are_dropped() -> None:
-    rows: list[list[object]] = [[], [None, "Name", None, "Age"], [None, "Ada", None, 36], []]
-    assert text_of(*rows) == "| Name | Age |\n| - | - |\n| Ada | 36 |\n"
-
-
-def test_lone_cells_above_and_below_a_table_are_notes() -> None:
-    text = text_of(["Sales 2024"], [], ["Month", "Sum"], ["May", 3], [], ["Source: books"])
-    assert text == (
-        "Sales 2024\n\nFrom row 4:\n\n| Month | Sum |\n| - | - |\n| May | 3 |\n\nSource: books\n"
-    )
-
-
-def test_lines_above_a_wider_table_do_not_name_its_columns() -> None:
-    head: list[list[object]] = [["Client", "ACME"], ["Land", "Q1", "Q2", "Q3", "Q4"]]
-    text = text_of(*head, ["BW", 1, 2, 3, 4])
-    assert text.startswith("Client, ACME\n\nFrom row 3:\n\n| Land | Q1 | Q2 | Q3 | Q4 |\n| - |")
-
-
 def test_every_chunk_of_a_long_sheet_knows_its_columns() -> None:
     names = ["Month", "Region", "Revenue (EUR)"]
     rows = [[f"Month {n}", "North" if n % 2 else "South", n * 12.5] for n in range(600)]
@@ -66,104 +28,11 @@ def test_every_chunk_of_a_long_sheet_knows_its_columns() -> None:
         assert span.heading_path == ("Sales",)
 
 
-def test_a_table_goes_on_behind_an_empty_row_and_behind_a_note() -> None:
-    text = text_of(["Name", "Age"], ["Ada", 36], [], ["Bob", 40], [], ["Left"], ["Cy", 50])
-    assert text.count("| Name | Age |") == 3
-    assert "| Cy | 50 |" in text
-
-
-def test_another_table_on_the_sheet_has_names_of_its_own() -> None:
-    text = text_of(["Name", "Age"], ["Ada", 36], [], ["City", "People"], ["Ulm", 126_000])
-    assert text.endswith("| City | People |\n| - | - |\n| Ulm | 126000 |\n")
-
-
-def test_years_name_columns_and_figures_do_not() -> None:
-    assert text_of(["Land", 2023, 2024], ["A", 1, 2]).startswith("| Land | 2023 | 2024 |\n| - |")
-    text = text_of([1.5, 2.5], [3.5, 4.5])
-    assert text.startswith("| Column 1 | Column 2 |")
-    assert "| 1.5 | 2.5 |" in text
-
-
-def test_names_without_rows_are_not_lost() -> None:
-    assert text_of(["Name", "Age"]) == "Name, Age\n"
-
-
-def test_merged_cells_are_repeated_in_their_rows_and_joined_in_names() -> None:
-    rows: list[list[object]] = [
-        ["Region", "2023", None, "Note"],
-        [None, "Q1", "Q2"],
-        ["North", 1, 2, "x"],
-        [None, 3, 4, "y"],
-    ]
-    text = text_of(*rows, merged=["B1:C1", "A3:A4", "A1:A2"])
-    assert text == (
-        "| Region | 2023 Q1 | 2023 Q2 | Note |\n| - | - | - | - |\n"
-        "| North | 1 | 2 | x |\n| North | 3 | 4 | y |\n"
-    )
-
-
 def test_a_long_sheet_repeats_its_names_and_loses_no_row() -> None:
     text = text_of(["Month", "Revenue"], *([f"Month {n}", n * 10] for n in range(5000)))
     assert text.count("| Month | Revenue |") > 100
     rows = [line for line in text.split("\n") if line.startswith("| Month ") and "Rev" not in line]
     assert rows == [f"| Month {n} | {n * 10} |" for n in range(5000)]
-
-
-def test_a_wide_row_says_each_column_beside_its_value() -> None:
-    names = [f"Measure number {n}" for n in range(40)]
-    text = text_of(names, list(range(40)))
-    assert text.startswith("Row 2:\n\n- Measure number 0: 0\n- Measure number 1: 1\n")
-    assert text.count("- Measure number") == 40
-
-
-def test_hidden_sheets_are_read_and_those_of_programs_are_not() -> None:
-    rows = [["Name", "Age"], ["Ada", 36]]
-    states = {"Back": "hidden", "Secret": "veryHidden"}
-    document = parse(
-        xlsx(dict.fromkeys(["Front", "Back", "Secret"], rows), states=states), name="a"
-    )
-    assert [heading.title for heading in document.headings] == ["Front", "Back"]
-    assert document.metadata["hidden_sheets"] == ["Back", "Secret"]
-
-
-def test_cells_of_every_type() -> None:
-    rich = "<is><r><t>ri</t></r><r><t>ch_x000D_</t></r><rPh><t>no</t></rPh></is>"
-    text = text_of(
-        ["A", "B", "C", "D", "E", "F"],
-        [
-            True,
-            '< t="e"><v>#REF!</v></c>',
-            '< t="str"><f>A1</f><v>computed</v></c>',
-            '< t="d"><v>2024-05-06T00:00:00</v></c>',
-            "<><f>A1</f></c>",
-            f'< t="inlineStr">{rich}</c>',
-        ],
-    )  # fmt: skip
-    assert "| TRUE |  | computed | 2024-05-06 |  | rich |" in text
-
-
-def test_formulas_that_were_never_computed_are_counted() -> None:
-    document = parse(xlsx({"S": [["A", "B"], ["x", "<><f>1+1</f></c>"]]}), name="a.xlsx")
-    assert document.metadata["formulas_without_value"] == 1
-
-
-def test_shared_strings_are_looked_up_and_missing_ones_are_empty() -> None:
-    names = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-    data = xlsx({"S": [['< t="s"><v>1</v></c>', "x"], ['< t="s"><v>9</v></c>', "y"]]})
-    links = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-    related = (
-        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
-        f'<Relationship Id="rId1" Type="{links}/worksheet" Target="worksheets/sheet1.xml"/>'
-        f'<Relationship Id="s" Type="{links}/sharedStrings" Target="/xl/sharedStrings.xml"/>'
-        "</Relationships>"
-    )
-    strings = f"<sst {names}><si><t>no</t></si><si><r><t>sha</t></r><r><t>red</t></r></si></sst>"
-    document = parse(
-        changed(data, {"xl/_rels/workbook.xml.rels": related, "xl/sharedStrings.xml": strings}),
-        name="a.xlsx",
-    )
-    assert "shared | x" in document.text
-    assert "no" not in document.text
 
 
 def test_a_sheet_that_declares_every_cell_costs_only_what_is_there() -> None:
