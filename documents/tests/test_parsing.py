@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.tests.fuzzing.seeds import seeds
+from documents.tests.fuzzing.mutations import seeds
 from reading.parsers import Heading, Page, ParsedDocument, ParseError, parse
 from reading.sandbox import ParserProcess, parse_in_sandbox, parse_many
 from reading.sandbox.limits import ParserLimits
