@@ -10,54 +10,30 @@ from common.text import strip_markdown
 from documents.document_html import render_markdown
 from documents.ingestion.preparation import PreparedDocument
 from documents.tests.fuzzing.door import taken
-from reading.parsers import ParseError, parse
-from reading.parsers.pdf import parse_pdf
+from reading.parsers import parse
 from reading.parsers.pdf_layout import TextBlock, page_blocks
 from reading.parsers.pdf_lines import line_text
 from reading.parsers.pdf_page import Box, TextRun, page_words
 from reading.parsers.pdf_writer import escape_markdown
 from reading.tests.factories_pdf import (
-    LONG,
-    PROSE,
-    columns,
     finished,
-    known_tables,
     page,
-    prose,
     rows_of,
-    scans,
-    table_over_pages,
 )
+from reading.tests.test_parsers_cases import CASES
 
-
-@pytest.mark.parametrize("name", known_tables())
-def test_cells_of_a_table_are_in_their_row_and_column(name: str) -> None:
-    cells, data = known_tables()[name]
-    document = parse(data, name="a.pdf")
-    assert document.rendering == "markdown"
-    assert list(rows_of(document.text)) == cells
-    assert document.text.count("Nobody spoke against it.") == (6 if name == "beside prose" else 2)
-
-
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("is_justified", [True, False])
-def test_prose_in_columns_is_read_column_by_column(count: int, is_justified: bool) -> None:
-    text = parse(columns(count, is_justified=is_justified), name="a.pdf").text
-    title, *paragraphs = text.split("\n\n")
-    assert title == "# On the state of the harbour"
-    assert paragraphs == [
-        f"Column {column}, paragraph {number}. {PROSE.strip()}"
-        for column in range(1, count + 1)
-        for number in range(1, 5)
-    ]
+PDFS = CASES / "pdf"
 
 
 def test_every_passage_of_a_table_over_pages_has_its_names() -> None:
-    prepared = taken("a.pdf", table_over_pages())
+    prepared = taken("a.pdf", (PDFS / "table-over-pages.pdf").read_bytes())
     assert isinstance(prepared, PreparedDocument)
     assert all(chunk.text.startswith("| Ship | Flag | Tons |") for chunk in prepared.chunks)
     rows = "\n".join(chunk.text for chunk in prepared.chunks)
-    assert list(rows_of(rows)) == LONG
+    assert list(rows_of(rows)) == [
+        ["Ship", "Flag", "Tons"],
+        *([f"Vessel {n}", ("NO", "DE", "ES")[n % 3], str(900 + 13 * n)] for n in range(70)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -79,36 +55,20 @@ def test_prose_is_shown_to_the_letter(text: str) -> None:
 
 
 def test_a_passage_is_on_the_page_that_its_reader_sees() -> None:
-    document = page()
-    document.set_page_label(label_style="r", label_start=4)
-    prose(document, 3)
-    document.add_page(label_style="D", label_start=1)
-    prose(document, 3)
-    data = finished(document)
-    assert [(each.number, each.label) for each in parse(data, name="a.pdf").pages] == [
-        (1, "iv"), (2, "1")
-    ]  # fmt: skip
-    prepared = taken("a.pdf", data)
+    prepared = taken("a.pdf", (PDFS / "page-labels.pdf").read_bytes())
     assert isinstance(prepared, PreparedDocument)
     assert [chunk.metadata for chunk in prepared.chunks][:1] == [{"page_label": "iv"}]
     assert prepared.chunks[-1].metadata == {"page_label": "1"}
 
 
 def test_the_text_of_a_scan_takes_the_place_of_its_own() -> None:
-    data = scans("text", "picture", "stamped")
+    data = (PDFS / "text-and-scans.pdf").read_bytes()
     read = {"2": "Letter\n\nTo the  master", "3": "Invoice 7"}
     document = parse(data, name="a.pdf", page_texts=read)
     assert document.scans == ()
     assert document.text.endswith("Letter\n\nTo the master\n\nInvoice 7")
     assert document.text.startswith("Letter", document.pages[1].offset)
     assert document.text.startswith("Invoice", document.pages[2].offset)
-
-
-def test_scans_alone_are_no_error_and_an_empty_document_is() -> None:
-    document = parse_pdf(scans("picture", "picture"), name="a.pdf")
-    assert (document.text, document.scans) == ("", (1, 2))
-    with pytest.raises(ParseError, match="are empty"):
-        parse_pdf(scans("empty"), name="a.pdf")
 
 
 @pytest.mark.parametrize("rotation", [0, 90, 180, 270])
@@ -131,8 +91,8 @@ def test_words_are_where_they_are_shown(rotation: int) -> None:
 
 
 def test_a_snippet_of_a_table_reads_without_its_marks() -> None:
-    cells, data = known_tables()["grid"]
-    assert cells[1][0] in strip_markdown(parse(data, name="a.pdf").text)
+    data = (PDFS / "table-grid.pdf").read_bytes()
+    assert "Rope, hemp" in strip_markdown(parse(data, name="a.pdf").text)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """PDF: pages, outline, metadata, and the many ways in which a PDF cannot be read."""
 
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,6 @@ from reading.sandbox import parse_in_sandbox
 from reading.sandbox.limits import ParserLimits
 from reading.sandbox.protocol import ParseRequest
 from reading.tests.factories_files import encrypted_pdf, pdf, scanned_pdf
-from reading.tests.factories_pdf import self_drawing
 
 
 def cut(data: bytes, share: float) -> bytes:
@@ -45,9 +45,10 @@ def test_a_page_that_expands_beyond_reason_is_not_expanded() -> None:
 
 
 def test_a_page_that_draws_itself_ends_for_want_of_memory() -> None:
+    data = Path(__file__).with_name("self-drawing.pdf").read_bytes()
     limits = ParserLimits(seconds=60.0, memory_bytes=400 * 1024**2)
     with pytest.raises(ParseError, match="lack of memory") as caught:
-        parse_in_sandbox(ParseRequest(name="a.pdf", data=self_drawing()), limits=limits)
+        parse_in_sandbox(ParseRequest(name="a.pdf", data=data), limits=limits)
     assert caught.value.code == "too_much_memory"
 
 
