@@ -1,4 +1,5 @@
-"""Database connections that threads take turns with, against the real server."""
+"""Database connections that threads take turns with, bulk load, vectors, and tasks whose broker is
+away: against the real servers."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Letters tell which passages share the question's words, in whatever form."""
+"""Letters tell which passages share the question's words; lists show Markdown without its signs."""
 
 from math import isclose, log
 

@@ -1,4 +1,5 @@
-"""Real databases, SQLite and PostgreSQL, are read as they are, and never written to."""
+"""Databases, SQLite and PostgreSQL, are read as they are and never written to; their tables become
+documents by `manage.py catalogue` that stay in step."""
 
 import io
 import json

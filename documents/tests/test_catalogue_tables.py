@@ -1,4 +1,5 @@
-"""Scripts of any dialect become tables with columns, keys and comments."""
+"""Scripts of any dialect become tables with columns, keys and comments, and pages of these are read
+back."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""Files are found, measured and read: each once, none too large, and what is no file is named."""
+"""Files are found, measured and read: each once, none too large, and what is no file is named.
+Stages work ahead of their callers."""
 
 import hashlib
 import json

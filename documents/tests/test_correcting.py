@@ -1,4 +1,5 @@
-"""Title, metadata and access that people set: passages follow, and a source does not undo it."""
+"""Title, metadata and access that people set, also over the API: passages follow, and a source does
+not undo it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A file becomes searchable chunks, once, and stays true to its source."""
+"""A file becomes searchable chunks once, cut as its collection says, true to its source."""
 
 import json
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""Telling the language of a text."""
+"""Telling the language of a text, and of a short question."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,5 @@
-"""The lexical index after any sequence of changes: the same as one that is built from nothing."""
+"""The lexical index after any sequence of changes, and of migrations: the same as one that is built
+from nothing."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,5 @@
-"""Documents as HTML: the passage is where it is, and nothing an author wrote does anything."""
+"""Documents as HTML and as pages: passages and quotations are where they are, parts cover a long
+text, and nothing an author wrote does anything."""
 
 import re
 from collections import Counter

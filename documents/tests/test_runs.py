@@ -1,4 +1,5 @@
-"""A run is cancelled while it works: what is ready stays, what waits is as it was before."""
+"""Runs are cancelled while they work, and retried: by services, `manage.py runs`, Ctrl-C and API.
+What is ready stays, what waits is as it was before."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""A collection's model follows the languages of its documents, unless somebody chose it."""
+"""A collection's model follows the languages of its documents, unless somebody chose it; and what
+people are told of it."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""A changed document becomes a new version: readers see the old or the new, and the old stays."""
+"""A changed document becomes a new version: readers see the old or the new, the old stays, and what
+changed between them is shown."""
 
 from collections.abc import Iterator
 from random import Random

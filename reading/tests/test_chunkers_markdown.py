@@ -1,4 +1,5 @@
-"""The Markdown chunker: sections, code and tables stay whole where they can."""
+"""Chunkers of Markdown and source code: sections, blocks, tables and functions stay whole where
+they can."""
 
 import pytest
 

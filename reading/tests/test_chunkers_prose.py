@@ -1,4 +1,5 @@
-"""The chunkers that count sentences, paragraphs or words: where each of them cuts."""
+"""Chunkers that count sentences, paragraphs or words, that go by meaning, and that know a larger
+passage: where each of them cuts."""
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise

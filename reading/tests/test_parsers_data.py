@@ -1,4 +1,5 @@
-"""Tables as people export them; every part of a long one knows its column names."""
+"""Tables, JSON and workbooks as people export them: nothing is lost, and every part of a long table
+knows its column names. See also `cases`."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Office files that are bombs, torn, locked or misnamed: each is refused with the cure."""
+"""Office files, OpenDocument and books that are bombs, torn or odd. See also `cases`."""
 
 import io
 import zipfile

@@ -1,4 +1,5 @@
-"""What a file is, whatever its name says; what is refused, and how it is told."""
+"""What a file is, whatever its name says; what is refused; bytes to text, and the hash of what a
+reader sees."""
 
 import codecs
 import hashlib
