@@ -371,6 +371,7 @@ def test_a_schema_keeps_the_others_out(tmp_path: Path) -> None:
     assert keys() == {"shop.a", "crm.b"}
 
 
+@pytest.mark.nightly
 def test_sqlalchemy_and_sqlglot_are_only_loaded_by_the_command() -> None:
     loaded = subprocess.run(
         [

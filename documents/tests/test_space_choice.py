@@ -327,6 +327,14 @@ def test_the_better_model_of_this_release_is_offered(harbour: Collection) -> Non
     (finding,) = validate(collection_id=harbour.pk).findings
     assert finding.check.name == "former_model"
     assert finding.examples == (f"{harbour.workspace.slug}/harbour",)
+    owner = Membership.objects.get(workspace=harbour.workspace)
+    viewer = MembershipFactory(workspace=harbour.workspace, role=Role.VIEWER)
+    shown, of_viewer = (
+        logged_in(who).get(reverse("collection", args=["harbour"])).text for who in (owner, viewer)
+    )
+    assert "Its documents use all-MiniLM-L6-v2, the model of an earlier" in shown
+    assert "Move to bge-small-en-v1.5" in shown
+    assert "Move to" not in of_viewer
     services.update_collection(collection=harbour, automatic_model=False)
     assert services.model_notes(harbour).better is None
     assert validate(collection_id=harbour.pk).findings == ()
@@ -338,6 +346,7 @@ def _latest_migration() -> Iterator[None]:
     call_command("migrate", verbosity=0)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_latest_migration")
 def test_of_a_former_release_what_was_moved_by_hand_stays(harbour: Collection) -> None:
     other = CollectionFactory(workspace=harbour.workspace)
@@ -420,23 +429,6 @@ def test_a_collection_of_a_former_release_is_moved_with_its_next_documents_or_by
     call = {"workspace": alice.workspace.slug}
     notes = logged_in(alice).get(reverse("api:run-detail", args=[run.pk]), call).json()["notes"]
     assert notes == [said]
-
-
-def test_a_page_offers_the_better_model_of_this_release(
-    chosen: Collection, alice: Membership
-) -> None:
-    services.delete_document(document=Document.objects.get(key="faehre"))
-    services.update_collection(collection=chosen, automatic_model=True)
-    old = EmbeddingSpace.objects.get(is_default=True)
-    EmbeddingSpace.objects.filter(pk=old.pk).update(model_name="all-MiniLM-L6-v2", is_default=False)
-    new = services.add_space(name="new", embedder="default")[0]
-    EmbeddingSpace.objects.filter(pk=new.pk).update(model_name="bge-small-en-v1.5", is_default=True)
-    address = reverse("collection", args=["harbour"])
-    page = logged_in(alice).get(address).text
-    assert "Its documents use all-MiniLM-L6-v2, the model of an earlier" in page
-    assert "Move to bge-small-en-v1.5" in page
-    bob = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-    assert "prepared with all-MiniLM-L6-v2" not in bob.get(address).text
 
 
 def test_who_may_not_edit_reads_who_can(chosen: Collection, alice: Membership) -> None:
