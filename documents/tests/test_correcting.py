@@ -138,13 +138,11 @@ def test_nobody_is_named_who_is_not_there_and_nobody_locks_himself_out(
             update_document(document=document, access=access, user=alice.user)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [{"title": " "}, {"title": "x" * 501}, {"metadata": {"a": float("nan")}}],
-)
-def test_what_cannot_be_is_refused(collection: Collection, given: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        update_document(document=ingest(collection), **given)
+def test_what_cannot_be_is_refused(collection: Collection) -> None:
+    document = ingest(collection)
+    for given in ({"title": " "}, {"title": "x" * 501}, {"metadata": {"a": float("nan")}}):
+        with pytest.raises(InvalidInput):
+            update_document(document=document, **given)  # type: ignore[arg-type]
 
 
 def test_the_history_names_the_fields_and_no_text(collection: Collection) -> None:
