@@ -43,7 +43,7 @@ ACCEPTED = {
     ("POST /api/v1/tools/{name}/", "arguments"),
     # Clients of other services send fields of theirs.
     *((f"POST /v1/{path}", "unheard_of") for path in ("chat/completions", "embeddings", "rerank")),
-    # For staff alone: documents/tests/test_api_spaces.py.
+    # For staff alone: documents/tests/test_spaces.py.
     *(("PATCH /api/v1/spaces/{name}/", name) for name in ("ef_search", "probes", "unheard_of")),
 }
 

@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group
 from common.errors import Conflict, InvalidInput
 from documents.models import Collection, Document
 from documents.tests.factories import CollectionFactory
-from documents.tests.web_server import serving
+from documents.tests.web_server import Web, running
 from documents.validation import validate
 from sources import runs, services
 from sources.connectors import connector_class
@@ -339,8 +339,9 @@ def test_a_password_is_kept_encrypted_and_a_wrong_one_stops_the_source(
 
 
 def test_a_server_inside_the_network_is_not_asked_unless_allowed(
-    collection: Collection, tmp_path: Path
+    collection: Collection, tmp_path: Path, settings: Any
 ) -> None:
+    settings.SOURCE_NETWORKS = []
     with opened(WebDavPlace, tmp_path / "place") as place:
         run = read(made(collection, place))
     assert "outside the public internet" in run.error
@@ -348,7 +349,7 @@ def test_a_server_inside_the_network_is_not_asked_unless_allowed(
 
 def test_a_repository_is_not_fetched_from_where_its_server_redirects_to(settings: Any) -> None:
     settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
-    with serving() as inside, serving() as web:
+    with running(Web()) as inside, running(Web()) as web:
         web.redirect("/team/info/refs", inside.url("/team/info/refs", host="localhost"))
         with pytest.raises(SourceError, match="cannot be fetched"):
             services.first_items("git", {"url": web.url("/team", host="localhost")})
