@@ -120,15 +120,6 @@ def test_without_javascript_files_go_in_and_are_found(
     visit.close()
 
 
-def test_a_stranger_sees_the_login(browser: Browser, live_server: Any) -> None:
-    visit = Visit(browser, live_server.url)
-    visit.page.goto("/runs/")
-
-    expect(visit.page.get_by_role("heading", name="Log in")).to_be_visible()
-    expect(visit.page.get_by_label("Username")).to_be_focused()
-    visit.close()
-
-
 # --- what holds for all pages -------------------------------------------------------------------
 
 

@@ -1,9 +1,11 @@
-"""Alice's client of the pages."""
+"""Alice's client of the pages, and an empty store."""
 
 import pytest
 from django.test import Client
 
 from accounts.models import Membership
+from documents.tests.factories import CollectionFactory
+from search.stores import Store
 from tests.kit import logged_in
 
 
@@ -11,3 +13,9 @@ from tests.kit import logged_in
 def client(alice: Membership) -> Client:
     """The member's browser."""
     return logged_in(alice)
+
+
+@pytest.fixture
+def store(db: None) -> Store:
+    """Of a new collection in English."""
+    return Store(CollectionFactory(default_language="en"))
