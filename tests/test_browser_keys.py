@@ -57,7 +57,7 @@ def test_a_key_is_found_made_copied_and_revoked(visit: Visit, alice: Membership)
     said = subprocess.run(
         shlex.split(command), capture_output=True, text=True, check=True, timeout=60
     )
-    assert '"results"' in said.stdout
+    assert '"query"' in said.stdout
 
     page.get_by_role("link", name="Revoke nightly import").click()
     page.get_by_role("button", name="Revoke").click()

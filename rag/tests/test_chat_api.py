@@ -20,6 +20,7 @@ from inference.tests.stub_server import (
 )
 from rag.context import RagContext
 from rag.models import Conversation, Message
+from tests.kit import client_of
 
 # The answer is made in another thread, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,13 +30,7 @@ QUESTION = "When does the firm leave Mill Street?"
 
 @pytest.fixture
 def client(context: RagContext) -> APIClient:
-    return client_of(context)
-
-
-def client_of(context: RagContext) -> APIClient:
-    client = APIClient(raise_request_exception=False)
-    client.force_login(context.user)
-    return client
+    return client_of(context, raise_request_exception=False)
 
 
 def ask(client: APIClient, message: str = QUESTION, **body: Any) -> Any:

@@ -19,27 +19,6 @@ pytestmark = pytest.mark.django_db
 URL = "/api/v1/search/"
 
 
-@pytest.fixture
-def leaflet(alice: Membership) -> Document:
-    """A document of two passages, of which the second is about nausea."""
-    collection = CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
-    document = DocumentFactory(
-        collection=collection, title="Aripiprazole", media_type="application/pdf"
-    )
-    ChunkFactory(document=document, text="Keep the tablets out of the reach of children.")
-    ChunkFactory(
-        document=document,
-        text="Common side effects are nausea and restlessness.",
-        heading_path=["Possible side effects"],
-        page=4,
-        metadata={"year": 2025},
-        key="aripiprazole_chunk_002",
-        summary="Which side effects are common.",
-        token_count=9,
-    )
-    return document
-
-
 def texts(answer: Any) -> list[str]:
     return [hit["text"] for hit in answer.json()["hits"]]
 
