@@ -22,7 +22,7 @@ from tests.fuzzing.world import make_world
 
 CONFIG = Path(__file__).parent / "fuzzing" / "schemathesis.toml"
 #: Random requests to each operation, besides its examples: with each change, and at night.
-REQUESTS = (1, pytest.param(4, marks=pytest.mark.nightly))
+REQUESTS = (2, pytest.param(4, marks=pytest.mark.nightly))
 #: Tags that are asked together, in a world of their own. None: all others.
 GROUPS: dict[str, tuple[str, ...] | None] = {
     "documents": ("collections", "documents", "runs", "store"),
@@ -113,4 +113,5 @@ def test_every_answer_is_as_described(
     assert not faults, "\n\n".join(faults.values())
     # the requests are none that are all refused
     assert len(answered) > 0.6 * operations
-    assert statuses[401] < 0.5 * statuses.total()
+    # and those without a right key, which each operation is asked with too, are not all
+    assert statuses.total() - statuses[401] >= operations
