@@ -20,9 +20,9 @@ from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable
 
 
-def client_of(who: Any) -> APIClient:
+def client_of(who: Any, **options: Any) -> APIClient:
     """A client of the API, logged in as a user or as the user of a membership or context."""
-    client = APIClient()
+    client = APIClient(**options)
     client.force_login(getattr(who, "user", who))
     return client
 

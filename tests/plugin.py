@@ -59,7 +59,6 @@ _LONGEST = (
     "tests/test_embedded_services.py",
     "tests/test_api_hostile.py",
     "tests/test_service_faults.py",
-    "graph/tests/test_reading_bounds.py",
     "tests/test_backup.py",
     "rag/tests/test_sql_spider.py",
     "documents/tests/test_worker_faults.py",

@@ -97,10 +97,7 @@ def test_the_past_is_told() -> None:
     [
         ("memory_search", {}, "'query' is a required property"),
         ("memory_search", {"query": "x", "k": 21}, "k: 21 is greater"),
-        ("memory_search", {"query": "  "}, "Enter a question"),
         ("set_fact", {"key": "city", "value": 7}, "value: 7 is not of type 'string'"),
-        ("set_fact", {"key": "!?", "value": "x"}, "needs a letter or digit"),
-        ("set_fact", {"key": "city", "value": " "}, "needs a value"),
         (
             "get_fact",
             {"key": "city", "as_of": "yesterday"},

@@ -86,6 +86,22 @@ def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         connection.close()
 
 
+@pytest.fixture(scope="module")
+def world(committed: None) -> Any:
+    """Who and what the tests of other programs meet: `rag.tests.mcp_world.World`."""
+    from rag.tests.mcp_world import make_world
+
+    return make_world()
+
+
+@pytest.fixture(scope="module")
+def secret(world: Any) -> str:
+    """Of a key of Alice's that may do anything."""
+    from rag.tests.mcp_world import secret_of
+
+    return secret_of(world.alice)
+
+
 @pytest.fixture(scope="session")
 def site_environment(
     django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
