@@ -22,10 +22,9 @@ setup-dev:  ## make .venv with what tests and checks need too
 	@$(PYTHON) scripts/setup.py --dev
 
 run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0.1)
-	@$(manage) services start
 	@$(manage) migrate --noinput --verbosity 0
 	@$(manage) collectstatic --noinput --verbosity 0
-	@$(manage) demo
+	@$(manage) demo --queue
 	@$(manage) up $(if $(PORT),--port $(PORT)) $(if $(BIND),--bind $(BIND))
 
 test: setup-dev  ## run the tests that a change must pass, as CI does (ARGS='-k name' for some)
