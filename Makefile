@@ -22,8 +22,7 @@ setup-dev:  ## make .venv with what tests and checks need too
 	@$(PYTHON) scripts/setup.py --dev
 
 run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0.1)
-	@$(manage) migrate --noinput --skip-checks --verbosity 0
-	@$(manage) collectstatic --noinput --verbosity 0
+	@$(manage) collectstatic --noinput --verbosity 0 & $(manage) migrate --noinput --skip-checks --verbosity 0 && wait $$!
 	@$(manage) demo --queue
 	@$(manage) up $(if $(PORT),--port $(PORT)) $(if $(BIND),--bind $(BIND))
 
