@@ -11,6 +11,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
@@ -177,9 +178,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "expires_at",
         "revoked_at",
     ]
-    list_select_related = ["user", "workspace"]
     search_fields = ["name", "prefix", "user__username", "workspace__name"]
-    ordering = ["-id"]
     fields = [*list_display, "created_at"]
     actions = ["revoke"]
     # Users and memberships that have keys could not be deleted otherwise.
@@ -204,10 +203,11 @@ class WorkspaceGroupAdmin(ReadOnlyAdmin):
     """Groups of workspaces, which their owners manage."""
 
     list_display = ["name", "workspace", "external_names", "created_at"]
-    list_select_related = ["workspace"]
     search_fields = ["name", "workspace__name"]
-    ordering = ["-group"]
     fields = list_display
+
+    def page_address(self, row: WorkspaceGroup) -> str:
+        return reverse("group", args=[row.pk])
 
 
 @admin.register(GroupMember)
@@ -217,7 +217,6 @@ class GroupMemberAdmin(ReadOnlyAdmin):
     list_display = ["membership", "group", "source", "created_at"]
     list_select_related = ["membership__user", "membership__workspace", "group"]
     search_fields = ["group__name", "membership__user__username"]
-    ordering = ["-id"]
     fields = list_display
     # Memberships and groups that have some could not be deleted otherwise.
     can_delete = True
@@ -228,9 +227,7 @@ class InvitationAdmin(ReadOnlyAdmin):
     """Invitations, whose links nobody can read."""
 
     list_display = ["id", "workspace", "role", "email", "uses", "max_uses", "expires_at"]
-    list_select_related = ["workspace"]
     search_fields = ["email", "workspace__name"]
-    ordering = ["-id"]
     fields = [*list_display, "groups", "created_by", "created_at", "revoked_at"]
     actions = ["revoke"]
 
@@ -248,19 +245,15 @@ class IdempotencyRecordAdmin(ReadOnlyAdmin):
     """Answers that are stored for a day under an `Idempotency-Key`."""
 
     list_display = ["key", "user", "workspace", "status", "created_at"]
-    list_select_related = ["user", "workspace"]
     list_heavy_fields = ("body",)
     search_fields = ["key"]
-    ordering = ["-id"]
     fields = ["key", "user", "workspace", "created_at", "status", "location", "body"]
 
 
 class PersonalAdmin(ReadOnlyAdmin):
     """How people come in. Nothing is made here, and a deletion is written to the audit log."""
 
-    list_select_related = ["user"]
     search_fields = ["user__username"]
-    ordering = ["-id"]
     can_delete = True
     kind: Kind
 
@@ -360,12 +353,10 @@ class ChangeAdmin(ReadOnlyAdmin):
         ("workspace", AutocompleteSelectFilter),
         "created_at",
     ]
-    list_select_related = ["user", "workspace"]
     search_fields = ["thing"]
     search_help_text = gettext_lazy(
         "The id of an object, document or collection, or a full user name."
     )
-    ordering = ["-id"]
     sortable_by = ["what"]
     fields = [
         "action",

@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.db.models import F, Func, IntegerField, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext, gettext_lazy, gettext_noop, ngettext
@@ -64,7 +65,7 @@ class OcrFilter(ConditionFilter):
 
 @admin.register(Document)
 class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
-    """Documents to inspect and delete; they are changed by ingesting them again."""
+    """Documents to inspect, process again, export and delete."""
 
     list_display = ["name", "collection", "status_label", "error", "chunk_count", "updated_at"]
     list_filter = ["status", ("collection", AutocompleteSelectFilter), VersionFilter, OcrFilter]
@@ -72,10 +73,8 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
     can_delete = True
     status_label = choice_column("status", STATUS_COLOURS)
     collection_link = link_column("collection")
-    list_select_related = ["collection"]
     list_heavy_fields = ("metadata", "declared")
     search_fields = ["key", "title"]
-    ordering = ["-id"]
     fieldsets = [
         (
             None,
@@ -127,6 +126,11 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
             },
         ),
     ]
+
+    def page_address(self, row: Document) -> str:
+        if not row.is_current:
+            return ""
+        return reverse("document_change", args=[row.collection.slug, row.pk])
 
     def delete_rows(self, rows: Iterable[Document]) -> None:
         for row in rows:
@@ -225,12 +229,10 @@ class StagedDocumentAdmin(ReadOnlyAdmin):
     """Documents between the `ingest` and the `embed` queue; normally empty."""
 
     list_display = ["document_link", "workspace", "payload_size", "created_at"]
-    list_select_related = ["document", "workspace"]
     heavy_fields = ("payload",)
     document_link = link_column("document")
     fields = ["document_link", "workspace", "payload_size", "created_at"]
     search_fields = ["document__key", "document__title"]
-    ordering = ["-id"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StagedDocument]:
         octets = Func(F("payload"), function="octet_length", output_field=IntegerField())
@@ -247,10 +249,8 @@ class ScannedPageAdmin(ReadOnlyAdmin):
     """Pages that OCR read, and how sure it was; their text is in the passages."""
 
     list_display = ["id", "document_link", "page", "engine", "confidence", "created_at"]
-    list_select_related = ["document"]
     list_heavy_fields = ("document__metadata", "document__declared")
     heavy_fields = ("text", "lines")
     document_link = link_column("document")
     fields = ["document_link", "page", "engine", "confidence", "rotation", "created_at"]
     search_fields = ["document__key", "document__title"]
-    ordering = ["-id"]

@@ -1,5 +1,6 @@
 """Embedding spaces, and the moves between them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -20,6 +21,7 @@ from unfold.widgets import (
 from common.admin import (
     LargeTableAdmin,
     ReadOnlyAdmin,
+    ServiceForm,
     choice_column,
     counted,
     link_column,
@@ -28,11 +30,10 @@ from common.admin import (
     requires,
     run_submit_action,
 )
-from common.errors import ExplainedError
 from common.web import errors_as_messages
 from documents import services
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
-from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS, checked_index
+from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS
 from inference.model_registry import embedders
 
 State = Reembedding.State
@@ -60,13 +61,9 @@ def _option_field(name: str, meaning: Any) -> forms.IntegerField:
     )
 
 
-def set_options(given: dict[str, Any]) -> dict[str, int]:
-    """The options that the form sets."""
-    return {name: given[name] for name in SEARCH_OPTIONS if given.get(name) is not None}
-
-
-class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """Settings of a new space; model and dimensions come from the embedder."""
+class SpaceForm(ServiceForm):
+    """Settings of a new space, and those of a space that can be changed; model and dimensions come
+    from the embedder."""
 
     embedder = forms.ChoiceField(
         choices=lambda: [(alias, alias) for alias in embedders],
@@ -109,21 +106,21 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
         for name in SEARCH_OPTIONS:
             self.initial[name] = self.instance.index_options.get(name)
 
-    def clean(self) -> dict[str, Any]:
-        """Ask the embedder now, so that saving cannot fail."""
-        given = super().clean() or {}
-        if self.errors or self.instance.pk:
-            return given
-        try:
-            checked_index(
-                dimensions=embedders[given["embedder"]].dimensions,
-                index_type=given["index_type"],
-                precision=given["precision"] or None,
-                options=set_options(given),
+    def write(self, given: dict[str, Any]) -> EmbeddingSpace:
+        space: EmbeddingSpace = self.instance
+        self.remarks: Sequence[str] = ()
+        options = {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
+        if space.pk:
+            services.change_instruction(space=space, instruction=given["query_instruction"])
+            known = INDEX_OPTIONS[space.index_type]
+            services.change_search_options(
+                space=space, **{name: options[name] for name in SEARCH_OPTIONS if name in known}
             )
-        except ExplainedError as error:
-            raise forms.ValidationError(str(error)) from error
-        return given
+            return space
+        given["precision"] = given["precision"] or None
+        options = {name: value for name, value in options.items() if value is not None}
+        made, self.remarks = services.add_space(**given, options=options)
+        return made
 
 
 @admin.register(EmbeddingSpace)
@@ -131,7 +128,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     """Created by the services and filled by re-embedding. Everything that its vectors depend on is
     read-only."""
 
-    form = NewSpaceForm
+    form = SpaceForm
     list_display = [
         "name",
         "model_name",
@@ -166,7 +163,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
-            return NewSpaceForm.Meta.fields
+            return SpaceForm.Meta.fields
         known = INDEX_OPTIONS[obj.index_type]
         place = self.fixed_fields.index("index_options")
         options = [name for name in SEARCH_OPTIONS if name in known]
@@ -179,27 +176,10 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
         return False  # `manage.py spaces drop`
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        if change:
-            services.change_instruction(
-                space=obj, instruction=form.cleaned_data["query_instruction"]
-            )
-            known = INDEX_OPTIONS[obj.index_type]
-            services.change_search_options(
-                space=obj,
-                **{name: form.cleaned_data[name] for name in SEARCH_OPTIONS if name in known},
-            )
-            run_submit_action(self, request, obj)
-            return
-        given = dict(form.cleaned_data)
-        options = set_options(given)
-        for name in SEARCH_OPTIONS:
-            del given[name]
-        made, remarks = services.add_space(
-            **{**given, "precision": given["precision"] or None}, options=options
-        )
-        obj.__dict__.update(made.__dict__)
-        for remark in remarks:
+        for remark in form.remarks:
             messages.info(request, remark)
+        if change:
+            run_submit_action(self, request, obj)
 
     @display(description=gettext_lazy("index"))
     def index(self, space: EmbeddingSpace) -> str:
@@ -242,9 +222,7 @@ class ReembeddingAdmin(ReadOnlyAdmin):
 
     list_display = ["name", "target", "collection", "state_label", "progress", "started_at"]
     list_filter = ["state", "target"]
-    list_select_related = ["target", "collection"]
     search_fields = ["target__name"]
-    ordering = ["-id"]
     fields = [
         "target_link",
         "what",

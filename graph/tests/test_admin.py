@@ -491,7 +491,7 @@ def test_a_name_that_means_another_node_is_refused(client: Client) -> None:
     node = make_node(name="Ada", form="ada")
     other = make_node(workspace=node.workspace)
     answer = client.post(page_of(Alias, "add"), {"node": other.pk, "form": "ADA"})
-    assert "already a name of “Ada (" in html.unescape(answer.content.decode())
+    assert "already a name of the node “Ada (" in html.unescape(answer.content.decode())
     answer = client.post(page_of(Alias, "add"), {"node": other.pk, "form": "…!"})
     assert "at least one letter or digit" in answer.content.decode()
     assert Alias.objects.get().node == node

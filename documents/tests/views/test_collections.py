@@ -261,8 +261,17 @@ def test_every_door_has_all_options_of_a_collection() -> None:
     options = option_fields(CollectionOptions).keys()
     assert NewCollectionInput().fields.keys() >= options
     assert CollectionInput().fields.keys() >= options
-    # Languages choose the model unless somebody chose one, which no page offers.
-    assert CollectionForm.base_fields.keys() >= options - {"automatic_model"}
-    in_admin = CollectionAdmin.form.base_fields.keys()
-    assert {*in_admin, "language"} >= options
-    assert in_admin <= {*CollectionAdmin.fields}
+    assert CollectionForm.base_fields.keys() >= options
+    assert {*CollectionAdmin.fields, "language"} >= options
+
+
+def test_people_choose_whether_languages_choose_the_model(
+    client: Client, notes: Collection
+) -> None:
+    page = f"/documents/{notes.slug}/change/"
+    for chosen, is_automatic in (("", True), ("False", False), ("", False), ("True", True)):
+        assert client.post(page, {"name": "Notes", "automatic_model": chosen}).status_code == 302
+        notes.refresh_from_db()
+        assert notes.automatic_model is is_automatic
+        select = parse(client.get(page)).find(".//select[@name='automatic_model']")
+        assert select.value == str(is_automatic)
