@@ -99,7 +99,7 @@ GRAPH_CHOICES = [
 ]
 
 AUTOMATIC_MODEL_CHOICES = [
-    (True, gettext_lazy("Chosen by the languages of its documents")),
+    (True, gettext_lazy("Choose by the languages of the documents")),
     (False, gettext_lazy("Keep the current model")),
 ]
 
@@ -139,6 +139,16 @@ class CollectionChangeForm(forms.Form):
         required=False,
         help_text=gettext_lazy(
             "A code such as “de”. Left empty, each document's language is detected."
+        ),
+    )
+    automatic_model = forms.TypedChoiceField(
+        label=gettext_lazy("Embedding model"),
+        choices=AUTOMATIC_MODEL_CHOICES,
+        coerce=lambda value: value == "True",
+        initial=True,
+        required=False,
+        help_text=gettext_lazy(
+            "Whether a model made for the languages of the documents may replace the current one."
         ),
     )
     chunker = forms.ChoiceField(
@@ -192,15 +202,6 @@ class CollectionChangeForm(forms.Form):
             "How searches join words and meaning: “method=rrf”, “method=weighted"
             " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
         ),
-    )
-
-    automatic_model = forms.TypedChoiceField(
-        label=gettext_lazy("Embedding model"),
-        choices=AUTOMATIC_MODEL_CHOICES,
-        coerce=lambda value: value == "True",
-        initial=True,
-        required=False,
-        help_text=gettext_lazy("Whether a model made for their languages may replace it."),
     )
 
     def clean(self) -> dict[str, Any]:

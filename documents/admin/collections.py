@@ -13,13 +13,12 @@ from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
-from common.admin import ReadOnlyAdmin, counted, link_to, link_to_list
+from common.admin import ReadOnlyAdmin, link_to_list
 from common.translation import format_number
 from common.web import errors_as_messages
 from documents import services
 from documents.admin.content import ContentAdmin, download_export
 from documents.models import (
-    Chunk,
     Collection,
     Document,
     IngestionRun,
@@ -72,23 +71,7 @@ class CollectionAdmin(ContentAdmin, ReadOnlyAdmin):
                     ),
                 )
                 continue
-            with errors_as_messages(request, f"{collection}: "):
-                again = services.reingest_documents(documents=documents)
-                (run,) = again.runs
-                told = format_html(
-                    gettext("{}: processing has started, {}."), collection, link_to(run)
-                )
-                messages.success(request, told)
-                if again.left_out:
-                    messages.warning(
-                        request,
-                        gettext(
-                            "{collection}: {documents} skipped. They have no stored file, or are"
-                            " duplicates of others."
-                        ).format(
-                            collection=collection, documents=counted(Document, again.left_out)
-                        ),
-                    )
+            self.process_again(request, documents, f"{collection}: ")
 
     @admin.action(description=gettext_lazy("Embed all passages again"), permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
@@ -96,10 +79,7 @@ class CollectionAdmin(ContentAdmin, ReadOnlyAdmin):
         for collection in queryset:
             with errors_as_messages(request):
                 passages = services.reembed_collection(collection=collection)
-                words = gettext("{collection}: workers embed {passages} anew.").format(
-                    collection=collection, passages=counted(Chunk, passages)
-                )
-                messages.success(request, words)
+                self.report_embedding(request, passages, f"{collection}: ")
 
     @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
     def export(

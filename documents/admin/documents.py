@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.formats import number_format
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy, gettext_noop, ngettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -22,7 +22,6 @@ from common.admin import (
     choice_column,
     counted,
     link_column,
-    link_to,
     link_to_list,
 )
 from common.web import errors_as_messages
@@ -145,38 +144,14 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
         description=gettext_lazy("Read again from the stored files"), permissions=["operate"]
     )
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        """Process the stored files again; chunks that do not change keep their vectors."""
-        with errors_as_messages(request):
-            again = services.reingest_documents(documents=list(queryset))
-            links = format_html_join(
-                ", ",
-                "{}",
-                [
-                    (link_to(run, gettext("run {run_pk}").format(run_pk=run.pk)),)
-                    for run in again.runs
-                ],
-            )
-            messages.success(request, format_html(gettext("The workers are at it: {}."), links))
-            if again.left_out:
-                messages.warning(
-                    request,
-                    gettext(
-                        "{left_out} are left out: their files are not stored here, or they are"
-                        " superseded or lean on another document."
-                    ).format(left_out=number_format(again.left_out, force_grouping=True)),
-                )
+        self.process_again(request, list(queryset))
 
     @admin.action(description=gettext_lazy("Embed again"), permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Embed all passages again with the same model."""
         with errors_as_messages(request):
             passages = services.reembed_documents(documents=list(queryset))
-            messages.success(
-                request,
-                gettext("A worker embeds {passages} anew.").format(
-                    passages=counted(Chunk, passages)
-                ),
-            )
+            self.report_embedding(request, passages)
 
     @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
     def export(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponseBase | None:

@@ -206,7 +206,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
             services.queue_reembedding(target=obj, user=request.user)
             messages.success(
                 request,
-                gettext("The embedding workers are at it. Searches find everything meanwhile."),
+                gettext("The embedding workers have started. Searches find everything meanwhile."),
             )
 
     @action(description=gettext_lazy("Build its index"), permissions=["change"])
