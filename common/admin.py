@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
-from django.contrib.admin import ShowFacets, SimpleListFilter
+from django.contrib import messages
+from django.contrib.admin import ShowFacets, SimpleListFilter, action
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.auth import get_permission_codename
 from django.contrib.contenttypes.models import ContentType
 from django.core.paginator import Page, Paginator
 from django.db import connections
 from django.db.models import Model, Q, QuerySet
+from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.formats import number_format
@@ -19,6 +22,7 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
@@ -166,6 +170,38 @@ class ReadOnlyAdmin(LargeTableAdmin):
         return self.can_delete and bool(super().has_delete_permission(request, obj))
 
 
+class QueueAdmin(ReadOnlyAdmin):
+    """Work with a state and an error, which can be tried again after it was given up."""
+
+    sortable_by = ["state_label"]
+    actions = ["try_again"]
+
+    def retry(self, ids: list[int]) -> int:
+        """Put what was given up of these rows into the queue; how many."""
+        raise NotImplementedError
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        name = get_permission_codename("change", self.opts)
+        return bool(request.user.has_perm(f"{self.opts.app_label}.{name}"))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
+
+    @action(description=gettext_lazy("Try again"), permissions=["operate"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        ids = list(queryset.values_list("pk", flat=True))
+        number, of = (
+            number_format(each, force_grouping=True) for each in (self.retry(ids), len(ids))
+        )
+        told = gettext("{number} of {ids} are in the queue again.").format(number=number, ids=of)
+        messages.success(request, told)
+
+    @display(description=gettext_lazy("error"))
+    def problem(self, row: Any) -> SafeString:
+        return excerpt(row.beginning)
+
+
 class LoggedById(ModelAdmin):
     """Admin whose log entries show ids instead of names: names are text of documents and would
     outlive their deletion.
@@ -244,7 +280,11 @@ class ConditionFilter(SimpleListFilter):
     conditions: Mapping[str, tuple[str, Q]]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(value, gettext(label)) for value, (label, _) in self.conditions.items() if value]
+        return [
+            (value, capfirst(gettext(label)))
+            for value, (label, _) in self.conditions.items()
+            if value
+        ]
 
     def choices(self, changelist: Any) -> Any:
         unset, *others = super().choices(changelist)
@@ -266,13 +306,6 @@ def excerpt(beginning: str) -> SafeString:
     """The first EXCERPT_CHARACTERS of a text on one line."""
     line = " ".join(beginning.split())
     return bidi_isolated(f"{line}…" if len(beginning) >= EXCERPT_CHARACTERS else line)
-
-
-def run_submit_action(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> None:
-    """Run the pressed submit-line button without saving the row."""
-    for button in model_admin.get_actions_submit_line(request, row.pk):
-        if button.action_name in request.POST:
-            button.method(request, row)
 
 
 def link_to(row: Model | None, text: str = "") -> str | SafeString:

@@ -10,8 +10,7 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils.formats import localize, number_format
-from django.utils.functional import lazy
+from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
@@ -23,6 +22,7 @@ from accounts.models import Workspace
 from common.admin import (
     EXCERPT_CHARACTERS,
     ConditionFilter,
+    QueueAdmin,
     ReadOnlyAdmin,
     ServiceDeletion,
     bidi_isolated,
@@ -279,13 +279,6 @@ _STATE_COLOURS = {_State.WAITING: "info", _State.RUNNING: "info", _State.DEAD: "
 MAX_MESSAGE_CHARACTERS = 2000
 
 
-def _capital(label: Any) -> str:
-    return str(label).capitalize()
-
-
-_capitalized: Any = lazy(_capital, str)
-
-
 class StateFilter(ConditionFilter):
     title = gettext_lazy("state")
     parameter_name = "state"
@@ -294,17 +287,13 @@ class StateFilter(ConditionFilter):
             gettext_noop("Any pending state"),
             Q(state__in=[_State.DEAD, _State.WAITING, _State.RUNNING]),
         ),
-        **{
-            # In the language of the page, and not of whoever imports this first.
-            str(value): (_capitalized(label), Q(state=value))
-            for value, label in _State.choices
-        },
+        **{str(value): (label, Q(state=value)) for value, label in _State.choices},
         "all": (gettext_noop("All"), Q()),
     }
 
 
 @admin.register(ExtractionItem)
-class ExtractionItemAdmin(UserRowAdmin):
+class ExtractionItemAdmin(QueueAdmin, UserRowAdmin):
     """The extraction queue, read only. Dead items come first and can be retried."""
 
     list_display = [
@@ -323,11 +312,8 @@ class ExtractionItemAdmin(UserRowAdmin):
     heavy_fields = ("taken",)
     # By the alphabet, “dead” comes before all others.
     ordering = ["state", "due_at"]
-    sortable_by = ["state_label"]
     params_for_all_rows = {"state": "all"}
-    actions = ["try_again"]
     state_label = choice_column("state", _STATE_COLOURS)
-    has_operate_permission = requires("memory.change_extractionitem")
     fields = [
         "user_link",
         "workspace",
@@ -347,29 +333,12 @@ class ExtractionItemAdmin(UserRowAdmin):
         "contexts",
     ]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ExtractionItem]:
-        rows: QuerySet[ExtractionItem] = super().get_queryset(request)
-        return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
-
-    @admin.action(description=gettext_lazy("Try again"), permissions=["operate"])
-    def try_again(self, request: HttpRequest, queryset: QuerySet[ExtractionItem]) -> None:
-        ids = list(queryset.values_list("pk", flat=True))
-        number = retry_extractions(item_ids=ids)
-        messages.success(
-            request,
-            gettext("{number} of {ids} are in the queue again.").format(
-                number=number_format(number, force_grouping=True),
-                ids=number_format(len(ids), force_grouping=True),
-            ),
-        )
+    def retry(self, ids: list[int]) -> int:
+        return retry_extractions(item_ids=ids)
 
     @display(description=gettext_lazy("conversation"), ordering="id")
     def name(self, row: ExtractionItem) -> SafeString:
         return bidi_isolated(row.key)
-
-    @display(description=gettext_lazy("error"))
-    def problem(self, row: Any) -> SafeString:
-        return excerpt(row.beginning)
 
     @display(description=gettext_lazy("messages that wait"))
     def waiting(self, row: ExtractionItem) -> str:

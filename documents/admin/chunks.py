@@ -10,13 +10,17 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.translation import gettext_lazy
+from django.utils.formats import number_format
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import (
+    EXCERPT_CHARACTERS,
     ReadOnlyAdmin,
     choice_column,
+    excerpt,
     link_column,
     requires,
 )
@@ -25,7 +29,6 @@ from documents import services
 from documents.lexical_search import find_terms
 from documents.models import Chunk, ChunkEdit, Collection, LexicalSegment
 
-EXCERPT_CHARACTERS = 160
 #: Maximum chunks that a search of the list returns, the best by BM25.
 MAX_SEARCH_MATCHES = 10_000
 
@@ -35,7 +38,14 @@ class ChunkAdmin(ReadOnlyAdmin):
     """Chunks, searched by words with the lexical index of the site, in every language."""
 
     document_link = link_column("document")
-    list_display = ["place", "excerpt", "document_link", "collection", "token_count", "has_vector"]
+    list_display = [
+        "place",
+        "beginning_text",
+        "document_link",
+        "collection",
+        "token_count",
+        "has_vector",
+    ]
     list_filter = [("collection", AutocompleteSelectFilter), "space"]
     heavy_fields = ("embedding", "search_vector")
     list_heavy_fields = (
@@ -104,9 +114,8 @@ class ChunkAdmin(ReadOnlyAdmin):
         return f"{chunk.document_id}#{chunk.ordinal}"
 
     @display(description=gettext_lazy("text"))
-    def excerpt(self, chunk: Any) -> str:
-        beginning = " ".join(chunk.beginning.split())
-        return f"{beginning}…" if len(chunk.beginning) == EXCERPT_CHARACTERS else beginning
+    def beginning_text(self, chunk: Any) -> SafeString:
+        return excerpt(chunk.beginning)
 
     @display(description=gettext_lazy("vector"), boolean=True)
     def has_vector(self, chunk: Any) -> bool:
@@ -148,14 +157,14 @@ class ChunkEditAdmin(ReadOnlyAdmin):
     @admin.action(description=gettext_lazy("Undo"), permissions=["undo"])
     def undo(self, request: HttpRequest, queryset: QuerySet[ChunkEdit]) -> None:
         """Undo the selected edits, newest first."""
-        self._each(request, queryset, services.undo_edit, "undone")
+        self._each(request, queryset, services.undo_edit, gettext("Undone: {number}."))
 
     @admin.action(
         description=gettext_lazy("Dismiss those that were not kept"), permissions=["undo"]
     )
     def dismiss(self, request: HttpRequest, queryset: QuerySet[ChunkEdit]) -> None:
         """Close conflicts: edits whose text the source no longer contains."""
-        self._each(request, queryset, services.dismiss_edit, "dismissed")
+        self._each(request, queryset, services.dismiss_edit, gettext("Dismissed: {number}."))
 
     has_undo_permission = requires("documents.change_chunk")
 
@@ -166,7 +175,8 @@ class ChunkEditAdmin(ReadOnlyAdmin):
                 act(edit=edit, user=request.user)
                 count += 1
         if count:
-            self.message_user(request, f"{count:,} {'is' if count == 1 else 'are'} {done}.")
+            number = number_format(count, force_grouping=True)
+            self.message_user(request, done.format(number=number))
 
 
 @admin.register(LexicalSegment)

@@ -5,13 +5,13 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils.formats import number_format
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
-from unfold.dataclasses import UnfoldAction
-from unfold.decorators import action, display
+from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelectWidget,
@@ -28,7 +28,6 @@ from common.admin import (
     link_to,
     link_to_list,
     requires,
-    run_submit_action,
 )
 from common.web import errors_as_messages
 from documents import services
@@ -158,8 +157,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
         "created_at",
         "updated_at",
     ]
-    actions_submit_line = ["reembed", "build_index"]
-    actions = None
+    actions = ["reembed", "build_index"]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
@@ -178,8 +176,6 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         for remark in form.remarks:
             messages.info(request, remark)
-        if change:
-            run_submit_action(self, request, obj)
 
     @display(description=gettext_lazy("index"))
     def index(self, space: EmbeddingSpace) -> str:
@@ -200,20 +196,24 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     def moves(self, space: EmbeddingSpace) -> str:
         return link_to_list(Reembedding, gettext("re-embeddings"), target__id__exact=space.pk)
 
-    @action(description=gettext_lazy("Re-embed everything into it"), permissions=["change"])
-    def reembed(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
-        with errors_as_messages(request):
-            services.queue_reembedding(target=obj, user=request.user)
-            messages.success(
-                request,
-                gettext("The embedding workers have started. Searches find everything meanwhile."),
-            )
+    @admin.action(description=gettext_lazy("Re-embed everything into it"), permissions=["change"])
+    def reembed(self, request: HttpRequest, queryset: QuerySet[EmbeddingSpace]) -> None:
+        for space in queryset:
+            with errors_as_messages(request):
+                services.queue_reembedding(target=space, user=request.user)
+                messages.success(
+                    request,
+                    gettext(
+                        "The embedding workers have started. Searches find everything meanwhile."
+                    ),
+                )
 
-    @action(description=gettext_lazy("Build its index"), permissions=["change"])
-    def build_index(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
-        with errors_as_messages(request):
-            services.queue_space_index(space=obj)
-            messages.success(request, gettext("A worker builds the index."))
+    @admin.action(description=gettext_lazy("Build its index"), permissions=["change"])
+    def build_index(self, request: HttpRequest, queryset: QuerySet[EmbeddingSpace]) -> None:
+        for space in queryset:
+            with errors_as_messages(request):
+                services.queue_space_index(space=space)
+                messages.success(request, gettext("A worker builds the index."))
 
 
 @admin.register(Reembedding)
@@ -234,39 +234,11 @@ class ReembeddingAdmin(ReadOnlyAdmin):
         "seen_at",
         "finished_at",
     ]
-    readonly_fields = fields
-    actions_submit_line = ["stop", "go_on"]
+    actions = ["stop", "go_on"]
     state_label = choice_column("state", STATE_COLOURS)
     target_link = link_column("target", gettext_noop("into"))
 
-    #: Nothing can be edited, but whoever may change spaces may stop a move.
-    has_change_permission = requires("documents.change_embeddingspace")
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        run_submit_action(self, request, obj)
-
-    def get_actions_submit_line(
-        self, request: HttpRequest, object_id: int | str
-    ) -> list[UnfoldAction]:
-        """Only the actions that the state of the move allows."""
-        state = Reembedding.objects.values_list("state", flat=True).get(pk=object_id)
-        wanted = {"running": "stop", "stopped": "go_on", "failed": "go_on"}.get(state)
-        offered: list[UnfoldAction] = super().get_actions_submit_line(request, object_id)
-        return [button for button in offered if button.action_name.endswith(f"_{wanted}")]
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Read-only, so the save buttons are hidden."""
-        hidden = {"show_save": False, "show_save_and_continue": False, "show_close": True}
-        answer: HttpResponse = super().change_view(
-            request, object_id, form_url, {**hidden, **(extra_context or {})}
-        )
-        return answer
+    has_operate_permission = requires("documents.change_embeddingspace")
 
     @display(description=gettext_lazy("move"), ordering="id")
     def name(self, row: Reembedding) -> str:
@@ -292,19 +264,25 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     def what(self, row: Reembedding) -> str:
         return link_to(row.collection) if row.collection else gettext("all collections")
 
-    @action(description=gettext_lazy("Stop"), permissions=["change"])
-    def stop(self, request: HttpRequest, obj: Reembedding) -> None:
-        if services.cancel_reembedding(target=obj.target):
-            messages.success(
-                request, gettext("Stopped. Both spaces are searched until it goes on or goes back.")
-            )
-        else:
-            messages.info(request, gettext("It is not running."))
+    @admin.action(description=gettext_lazy("Stop"), permissions=["operate"])
+    def stop(self, request: HttpRequest, queryset: QuerySet[Reembedding]) -> None:
+        for row in queryset:
+            if row.state == State.RUNNING and services.cancel_reembedding(target=row.target):
+                messages.success(
+                    request,
+                    gettext("Stopped. Both spaces are searched until it goes on or goes back."),
+                )
+            else:
+                messages.info(request, gettext("It is not running."))
 
-    @action(description=gettext_lazy("Go on"), permissions=["change"])
-    def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
-        with errors_as_messages(request):
-            services.queue_reembedding(
-                target=obj.target, collection=obj.collection, by_hand=False, user=request.user
-            )
-            messages.success(request, gettext("The embedding workers go on with it."))
+    @admin.action(description=gettext_lazy("Go on"), permissions=["operate"])
+    def go_on(self, request: HttpRequest, queryset: QuerySet[Reembedding]) -> None:
+        for row in queryset:
+            if row.state not in (State.STOPPED, State.FAILED):
+                messages.info(request, gettext("It has neither stopped nor failed."))
+                continue
+            with errors_as_messages(request):
+                services.queue_reembedding(
+                    target=row.target, collection=row.collection, by_hand=False, user=request.user
+                )
+                messages.success(request, gettext("The embedding workers go on with it."))

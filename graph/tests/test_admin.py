@@ -86,8 +86,6 @@ def test_a_node_is_added_and_texts_find_it(client: Client) -> None:
         ({"key": "former"}, "“Somebody” (there) already has this id"),
         ({"props": "{"}, "Enter a valid JSON"),
         ({"props": "[1]"}, "Properties must be a JSON object"),
-        ({"props": '{"a": NaN}'}, "not valid JSON"),
-        ({"props": '{"a": ' + "[" * 40 + "]" * 40 + "}"}, "deep"),
         ({"workspace": ""}, "This field is required"),
     ],
 )
