@@ -1,7 +1,6 @@
 """Curation of users, workspaces and memberships."""
 
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from typing import Any
 
 from django.conf import settings
@@ -38,7 +37,7 @@ from accounts.models import (
 )
 from accounts.second_factors import remove_factor
 from accounts.sign_in import end_sessions
-from common.admin import ConditionFilter, ReadOnlyAdmin, requires
+from common.admin import ReadOnlyAdmin, requires, value_filter
 from common.text import whole_number
 
 admin.site.unregister(Group)
@@ -314,41 +313,15 @@ class LoginSessionAdmin(PersonalAdmin):
         end_sessions(user=obj.user, number=obj.pk)
 
 
-def enum_conditions(field: str, known: type[Enum]) -> dict[str, tuple[str, Q]]:
-    """A choice for each member; reading distinct values from the table would scan it."""
-    return {
-        each.value: (each.value.replace("_", " ").capitalize(), Q(**{field: each.value}))
-        for each in known
-    }
-
-
-class KindFilter(ConditionFilter):
-    title = gettext_lazy("kind")
-    parameter_name = "kind"
-    conditions = enum_conditions("kind", Kind)
-
-
-class ActionFilter(ConditionFilter):
-    title = gettext_lazy("action")
-    parameter_name = "action"
-    conditions = enum_conditions("action", Action)
-
-
-class ChannelFilter(ConditionFilter):
-    title = gettext_lazy("door")
-    parameter_name = "door"
-    conditions = enum_conditions("door", Channel)
-
-
 @admin.register(Change)
 class ChangeAdmin(ReadOnlyAdmin):
     """The audit log, read only."""
 
     list_display = ["what", "details_text", "user", "door", "workspace", "created_at"]
     list_filter = [
-        KindFilter,
-        ActionFilter,
-        ChannelFilter,
+        value_filter(gettext_lazy("kind"), "kind", Kind),
+        value_filter(gettext_lazy("action"), "action", Action),
+        value_filter(gettext_lazy("door"), "door", Channel),
         ("user", AutocompleteSelectFilter),
         ("workspace", AutocompleteSelectFilter),
         "created_at",

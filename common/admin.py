@@ -186,7 +186,8 @@ class QueueAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
-        return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
+        shown: QuerySet[Any] = rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
+        return shown
 
     @action(description=gettext_lazy("Try again"), permissions=["operate"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
@@ -277,7 +278,7 @@ class ConditionFilter(SimpleListFilter):
     Those of "" hold while nothing is chosen; without them everything is listed.
     """
 
-    conditions: Mapping[str, tuple[str, Q]]
+    conditions: Mapping[str, tuple[Any, Q]]  # the label may be lazy
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
@@ -295,6 +296,13 @@ class ConditionFilter(SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         _, condition = self.conditions.get(self.value() or "", ("", Q()))
         return queryset.filter(condition)
+
+
+def value_filter(title: Any, field: str, values: Iterable[str]) -> type[ConditionFilter]:
+    """A choice for each value; reading the distinct ones from the table would scan it."""
+    conditions = {value: (value.replace("_", " "), Q(**{field: value})) for value in values}
+    attributes = {"title": title, "parameter_name": field, "conditions": conditions}
+    return type("ValueFilter", (ConditionFilter,), attributes)
 
 
 def bidi_isolated(text: str) -> SafeString:

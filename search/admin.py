@@ -34,6 +34,7 @@ from common.admin import (
     choice_column,
     link_column,
     link_to,
+    value_filter,
 )
 from common.errors import RagsiteError
 from documents.models import Chunk, Collection, Document
@@ -190,12 +191,6 @@ class DegradedFilter(ConditionFilter):
     }
 
 
-class ModeFilter(ConditionFilter):
-    title = gettext_lazy("mode")
-    parameter_name = "mode"
-    conditions = {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}
-
-
 @admin.register(SearchLog)
 class SearchLogAdmin(ReadOnlyAdmin):
     """The search log, from which hits can be judged. Rows can be deleted, not changed."""
@@ -206,7 +201,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
     list_filter = [
         FoundFilter,
         DegradedFilter,
-        ModeFilter,
+        value_filter(gettext_lazy("mode"), "mode", MODES),
         "confidence",
         "source",
         ("workspace", AutocompleteSelectFilter),

@@ -34,6 +34,7 @@ from common.admin import (
     excerpt,
 )
 from common.errors import InvalidInput
+from common.options.forms import WrittenField
 from graph import inputs, services
 from graph.extraction.normalized_names import normalize_name
 from graph.models import Alias, Edge, Node
@@ -164,26 +165,18 @@ class PropertiesField(forms.JSONField):
         return super().clean(value) or {}
 
 
-class LabelsField(forms.CharField):
+class LabelsField(WrittenField):
     """List of labels, one per line of a textarea."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(
-            required=False,
-            widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-            help_text=gettext_lazy("One per line, such as “Person”."),
-            **kwargs,
-        )
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 2})
+    kind = list
 
-    def prepare_value(self, value: Any) -> Any:
-        return "\n".join(value) if isinstance(value, list) else value
-
-    def to_python(self, value: Any) -> Any:
-        lines = (line.strip() for line in (super().to_python(value) or "").splitlines())
+    def parse(self, text: str) -> list[str]:
+        lines = (line.strip() for line in text.splitlines())
         return list(dict.fromkeys(line for line in lines if line))
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool((initial or []) != self.to_python(data))
+    def write(self, value: list[str]) -> str:
+        return "\n".join(value)
 
 
 class NodeForm(ServiceForm):
@@ -198,7 +191,9 @@ class NodeForm(ServiceForm):
             "The displayed name. Texts with this name refer to the node. Empty: its id."
         ),
     )
-    labels = LabelsField(label=gettext_lazy("Labels"))
+    labels = LabelsField(
+        label=gettext_lazy("Labels"), help_text=gettext_lazy("One per line, such as “Person”.")
+    )
     props = PropertiesField(label=gettext_lazy("Properties"))
 
     class Meta:
