@@ -28,7 +28,7 @@ from documents.tasks import recover_reembeddings
 from documents.tests.factories import CollectionFactory, DocumentFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable, InvalidVector
-from tests.kit import logged_in
+from tests.kit import act, logged_in, page_of
 from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -448,27 +448,18 @@ def test_a_curator_adds_a_space_moves_everything_and_stops_it(collection: Collec
     assert answer.status_code == 302, answer.content.decode()
     space = services.get_space("wide")
     assert (space.dimensions, space.precision) == (768, "full")
-    page = reverse("admin:documents_embeddingspace_change", args=[space.pk])
-    assert "Re-embed everything into it" in client.get(page).content.decode()
-    answer = client.post(page, {"documents_embeddingspace_reembed": "", "query_instruction": ""})
-    assert answer.status_code == 302
+    assert "have started" in act(client, "reembed", space)
     row = Reembedding.objects.get()
     assert (row.state, row.target) == (State.RUNNING, space)
-    page = reverse("admin:documents_reembedding_change", args=[row.pk])
-    assert "0 of" in client.get(page).content.decode()
-    client.post(page, {"documents_reembedding_stop": ""})
+    assert "0 of" in client.get(page_of(row, "change")).content.decode()
+    assert "neither stopped nor failed" in act(client, "go_on", row)
+    act(client, "stop", row)
     row.refresh_from_db()
     assert row.state == State.STOPPED
-    client.post(page, {"documents_reembedding_go_on": ""})
+    assert "It is not running" in act(client, "stop", row)
+    act(client, "go_on", row)
     row.refresh_from_db()
     assert row.state == State.RUNNING
-
-
-def test_a_get_changes_nothing(collection: Collection, wide: EmbeddingSpace) -> None:
-    client = logged_in(UserFactory(is_superuser=True))
-    page = reverse("admin:documents_embeddingspace_change", args=[wide.pk])
-    client.get(page, {"documents_embeddingspace_reembed": ""})
-    assert not Reembedding.objects.exists()
 
 
 def test_a_space_that_cannot_be_is_refused_in_the_form(settings: Any) -> None:

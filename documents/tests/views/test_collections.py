@@ -87,7 +87,7 @@ def test_a_collection_is_changed_and_says_what_becomes_of_its_documents(
     notes.save()
     form = parse(client.get("/documents/notes/change/")).find(".//form[@class='card narrowcard']")
     assert form.find(".//input[@name='chunker_options']").get("value") == "max_tokens=300"
-    assert form.find(".//option[@selected]").get("value") == "auto"
+    assert form.find(".//select[@name='chunker']").value == "auto"
 
     fields = {"name": "Notes", "language": "de"}
     refused = client.post("/documents/notes/change/", {**fields, "chunker_options": "overlap=900"})
@@ -266,11 +266,20 @@ def test_every_door_has_all_options_of_a_collection() -> None:
     options = option_fields(CollectionOptions).keys()
     assert NewCollectionSerializer().fields.keys() >= options
     assert CollectionChangeSerializer().fields.keys() >= options
-    # Languages choose the model unless somebody chose one, which no page offers.
-    assert CollectionForm.base_fields.keys() >= options - {"automatic_model"}
-    in_admin = CollectionAdmin.form.base_fields.keys()
-    assert {*in_admin, "language"} >= options
-    assert in_admin <= {*CollectionAdmin.fields}
+    assert CollectionForm.base_fields.keys() >= options
+    assert {*CollectionAdmin.fields, "language"} >= options
+
+
+def test_people_choose_whether_languages_choose_the_model(
+    client: Client, notes: Collection
+) -> None:
+    page = f"/documents/{notes.slug}/change/"
+    for chosen, is_automatic in (("", True), ("False", False), ("", False), ("True", True)):
+        assert client.post(page, {"name": "Notes", "automatic_model": chosen}).status_code == 302
+        notes.refresh_from_db()
+        assert notes.automatic_model is is_automatic
+        select = parse(client.get(page)).find(".//select[@name='automatic_model']")
+        assert select.value == str(is_automatic)
 
 
 def paths(letter: Document) -> list[str]:
