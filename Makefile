@@ -10,7 +10,7 @@ templates = $(shell find templates -name '*.html' 2>/dev/null)
 export RAGSITE_CHMOD_PARENTS ?= true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test test-all test-fast coverage check check-types check-style check-django openapi messages lock bench fmt services-stop clean
+.PHONY: help setup setup-dev run test test-all test-fast coverage check check-types check-style check-django openapi schema messages lock bench fmt services-stop clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -22,10 +22,8 @@ setup-dev:  ## make .venv with what tests and checks need too
 	@$(PYTHON) scripts/setup.py --dev
 
 run: setup  ## run the site with a demo login and corpus (PORT=8000 BIND=127.0.0.1)
-	@$(manage) services start
-	@$(manage) migrate --noinput --verbosity 0
-	@$(manage) collectstatic --noinput --verbosity 0
-	@$(manage) demo
+	@$(manage) collectstatic --noinput --verbosity 0 & $(manage) migrate --noinput --skip-checks --verbosity 0 && wait $$!
+	@$(manage) demo --queue
 	@$(manage) up $(if $(PORT),--port $(PORT)) $(if $(BIND),--bind $(BIND))
 
 test: setup-dev  ## run the tests that a change must pass, as CI does (ARGS='-k name' for some)
@@ -39,7 +37,7 @@ test-all: setup-dev  ## run every test, the long ones too
 test-fast: setup-dev  ## run the tests of the apps that need no database, model or browser
 	@$(py) -m pytest -n 2 --dist loadgroup --hypothesis-profile=short --ignore=inference/tests/local \
 		-m "not (nightly or database or model or browser or shared_data)" \
-		$(addsuffix /,common accounts inference reading documents sources memory graph search rag dashboard) $(ARGS)
+		$(addsuffix /,common accounts inference reading documents sources memory graph search rag clients dashboard) $(ARGS)
 
 coverage: setup-dev  ## run every test and print the lines that none of them runs
 	@$(py) -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered $(ARGS)
@@ -61,6 +59,7 @@ check-django: setup-dev
 	$(manage) check --deploy --tag urls --tag admin --tag templates
 	$(manage) makemigrations --check --dry-run
 	$(py) -m scripts.check_migrations
+	$(py) -m scripts.schema --check
 	$(py) -m scripts.messages --check
 	@mkdir -p var
 	$(manage) spectacular --validate --file var/openapi.yaml
@@ -68,6 +67,9 @@ check-django: setup-dev
 
 openapi: setup  ## write docs/openapi.yaml
 	$(manage) spectacular --validate --file docs/openapi.yaml
+
+schema: setup  ## write ragsite/schema.sql, after a migration was added
+	$(py) -m scripts.schema
 
 messages: setup-dev  ## find texts of pages, and compile their translations
 	$(py) -m scripts.messages
@@ -80,7 +82,7 @@ lock: setup-dev  ## compile requirements*.in to requirements*.txt
 	done
 
 bench: setup-dev  ## measure
-	@for name in $(basename $(notdir $(shell grep -l '^if __name__' bench/*.py))); do \
+	@for name in $(filter-out site,$(basename $(notdir $(shell grep -l '^if __name__' bench/*.py)))); do \
 		echo "== bench.$$name"; $(py) -m bench.$$name || exit 1; done
 
 fmt: setup-dev  ## format code and templates

@@ -1,7 +1,6 @@
 """Curation of users, workspaces and memberships."""
 
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +10,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
@@ -37,7 +37,7 @@ from accounts.models import (
 )
 from accounts.second_factors import remove_factor
 from accounts.sign_in import end_sessions
-from common.admin import ConditionFilter, ReadOnlyAdmin, requires
+from common.admin import ReadOnlyAdmin, requires, value_filter
 from common.text import whole_number
 
 admin.site.unregister(Group)
@@ -177,9 +177,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "expires_at",
         "revoked_at",
     ]
-    list_select_related = ["user", "workspace"]
     search_fields = ["name", "prefix", "user__username", "workspace__name"]
-    ordering = ["-id"]
     fields = [*list_display, "created_at"]
     actions = ["revoke"]
     # Users and memberships that have keys could not be deleted otherwise.
@@ -204,10 +202,11 @@ class WorkspaceGroupAdmin(ReadOnlyAdmin):
     """Groups of workspaces, which their owners manage."""
 
     list_display = ["name", "workspace", "external_names", "created_at"]
-    list_select_related = ["workspace"]
     search_fields = ["name", "workspace__name"]
-    ordering = ["-group"]
     fields = list_display
+
+    def page_address(self, row: WorkspaceGroup) -> str:
+        return reverse("group", args=[row.pk])
 
 
 @admin.register(GroupMember)
@@ -217,7 +216,6 @@ class GroupMemberAdmin(ReadOnlyAdmin):
     list_display = ["membership", "group", "source", "created_at"]
     list_select_related = ["membership__user", "membership__workspace", "group"]
     search_fields = ["group__name", "membership__user__username"]
-    ordering = ["-id"]
     fields = list_display
     # Memberships and groups that have some could not be deleted otherwise.
     can_delete = True
@@ -228,9 +226,7 @@ class InvitationAdmin(ReadOnlyAdmin):
     """Invitations, whose links nobody can read."""
 
     list_display = ["id", "workspace", "role", "email", "uses", "max_uses", "expires_at"]
-    list_select_related = ["workspace"]
     search_fields = ["email", "workspace__name"]
-    ordering = ["-id"]
     fields = [*list_display, "groups", "created_by", "created_at", "revoked_at"]
     actions = ["revoke"]
 
@@ -248,19 +244,15 @@ class IdempotencyRecordAdmin(ReadOnlyAdmin):
     """Answers that are stored for a day under an `Idempotency-Key`."""
 
     list_display = ["key", "user", "workspace", "status", "created_at"]
-    list_select_related = ["user", "workspace"]
     list_heavy_fields = ("body",)
     search_fields = ["key"]
-    ordering = ["-id"]
     fields = ["key", "user", "workspace", "created_at", "status", "location", "body"]
 
 
 class PersonalAdmin(ReadOnlyAdmin):
     """How people come in. Nothing is made here, and a deletion is written to the audit log."""
 
-    list_select_related = ["user"]
     search_fields = ["user__username"]
-    ordering = ["-id"]
     can_delete = True
     kind: Kind
 
@@ -321,51 +313,23 @@ class LoginSessionAdmin(PersonalAdmin):
         end_sessions(user=obj.user, number=obj.pk)
 
 
-def enum_conditions(field: str, known: type[Enum]) -> dict[str, tuple[str, Q]]:
-    """A choice for each member; reading distinct values from the table would scan it."""
-    return {
-        each.value: (each.value.replace("_", " ").capitalize(), Q(**{field: each.value}))
-        for each in known
-    }
-
-
-class KindFilter(ConditionFilter):
-    title = gettext_lazy("kind")
-    parameter_name = "kind"
-    conditions = enum_conditions("kind", Kind)
-
-
-class ActionFilter(ConditionFilter):
-    title = gettext_lazy("action")
-    parameter_name = "action"
-    conditions = enum_conditions("action", Action)
-
-
-class ChannelFilter(ConditionFilter):
-    title = gettext_lazy("door")
-    parameter_name = "door"
-    conditions = enum_conditions("door", Channel)
-
-
 @admin.register(Change)
 class ChangeAdmin(ReadOnlyAdmin):
     """The audit log, read only."""
 
     list_display = ["what", "details_text", "user", "door", "workspace", "created_at"]
     list_filter = [
-        KindFilter,
-        ActionFilter,
-        ChannelFilter,
+        value_filter(gettext_lazy("kind"), "kind", Kind),
+        value_filter(gettext_lazy("action"), "action", Action),
+        value_filter(gettext_lazy("door"), "door", Channel),
         ("user", AutocompleteSelectFilter),
         ("workspace", AutocompleteSelectFilter),
         "created_at",
     ]
-    list_select_related = ["user", "workspace"]
     search_fields = ["thing"]
     search_help_text = gettext_lazy(
         "The id of an object, document or collection, or a full user name."
     )
-    ordering = ["-id"]
     sortable_by = ["what"]
     fields = [
         "action",

@@ -37,7 +37,7 @@ for variable in ("DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "EMBEDDERS
 
 from ragsite import bootstrap
 
-bootstrap.prepare(["manage.py", "benchmark"])
+bootstrap.prepare(["manage.py", "evaluate"])
 
 import numpy as np
 import psycopg

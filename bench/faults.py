@@ -68,7 +68,7 @@ def _set_up(var: Path) -> None:
     os.environ.pop("RAGSITE_DATABASE_POOL_SIZE", None)
     from ragsite import bootstrap
 
-    bootstrap.prepare(["manage.py", "benchmark"])
+    bootstrap.prepare(["manage.py", "evaluate"])
 
 
 def _run(var: Path, options: argparse.Namespace) -> bool:

@@ -26,8 +26,7 @@ from django.conf import settings
 
 from documents.tests.fuzzing.door import taken
 from documents.tests.fuzzing.hostile import hostile
-from documents.tests.fuzzing.mutations import mutated
-from documents.tests.fuzzing.seeds import seeds
+from documents.tests.fuzzing.mutations import mutated, seeds
 from reading.parsers import ParseError
 
 #: A small file that takes longer is told, although it is within the limit.

@@ -71,7 +71,7 @@ def set_up(var: Path) -> str:
     os.environ.pop("RAGSITE_DATABASE_POOL_SIZE", None)
     from ragsite import bootstrap
 
-    bootstrap.prepare(["manage.py", "benchmark"])
+    bootstrap.prepare(["manage.py", "evaluate"])
     from django.contrib.auth import get_user_model
     from django.db import connections
 

@@ -24,7 +24,7 @@ for variable in ("EMBEDDER_OPTIONS", "EMBEDDERS"):
 
 from ragsite import bootstrap
 
-bootstrap.prepare(["manage.py", "benchmark"])
+bootstrap.prepare(["manage.py", "evaluate"])
 
 import numpy as np
 from django.contrib.auth import get_user_model

@@ -17,18 +17,12 @@ from time import process_time
 from pypdf import PdfReader
 
 from reading.parsers.pdf import parse_pdf
-from reading.tests.factories_pdf import (
-    columns,
-    finished,
-    known_tables,
-    page,
-    prose,
-    rows_of,
-    table_over_pages,
-)
+from reading.tests.factories_pdf import finished, page, prose, rows_of
+from reading.tests.test_parsers_cases import CASES, expected
 
 ROUNDS = 3
 LEAST_RIGHT = 0.95
+PDFS = CASES / "pdf"
 
 
 def main(paths: list[str]) -> int:
@@ -41,8 +35,10 @@ def main(paths: list[str]) -> int:
 def report_tables() -> float:
     """The share of cells that are right, of all tables."""
     found = total = 0
-    for name, (cells, data) in known_tables().items():
-        rows = list(rows_of(parse_pdf(data, name="table.pdf").text))
+    files = sorted(PDFS.glob("table-*.pdf"))
+    for file in files:
+        cells = list(rows_of(expected(file).read_text()))
+        rows = list(rows_of(parse_pdf(file.read_bytes(), name="table.pdf").text))
         own = sum(
             row < len(rows) and column < len(rows[row]) and rows[row][column] == cell
             for row, line in enumerate(cells)
@@ -50,18 +46,15 @@ def report_tables() -> float:
         )
         count = sum(map(len, cells))
         found, total = found + own, total + count
-        print(f"{name:32}{own:5} of {count} cells")
-    print(f"{f'{len(known_tables())} tables':32}{found:5} of {total} cells: {found / total:.1%}\n")
+        print(f"{file.stem:32}{own:5} of {count} cells")
+    print(f"{f'{len(files)} tables':32}{found:5} of {total} cells: {found / total:.1%}\n")
     return found / total
 
 
 def report_columns() -> int:
     """How many texts in columns have become tables."""
-    texts = [
-        parse_pdf(columns(count, is_justified=is_justified), name="columns.pdf").text
-        for count in (2, 3)
-        for is_justified in (True, False)
-    ]
+    files = PDFS.glob("columns-*.pdf")
+    texts = [parse_pdf(file.read_bytes(), name="columns.pdf").text for file in files]
     wrong = sum("\n| - " in text for text in texts)
     print(f"{'prose in columns':32}{wrong:5} of {len(texts)} taken for a table\n")
     return wrong
@@ -74,9 +67,9 @@ def made() -> dict[str, bytes]:
         prose(dense, 2)
     return {
         "dense prose": finished(dense),
-        "two columns": columns(2),
-        "table over pages": table_over_pages(),
-        "table with lines": known_tables()["grid of many columns"][1],
+        "two columns": (PDFS / "columns-2-justified.pdf").read_bytes(),
+        "table over pages": (PDFS / "table-over-pages.pdf").read_bytes(),
+        "table with lines": (PDFS / "table-grid-of-many-columns.pdf").read_bytes(),
     }
 
 

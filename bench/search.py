@@ -2,7 +2,7 @@
 
     python -m bench.search [CHUNKS ...]
 
-`manage.py benchmark`, on documents that are made here, of Zipf-distributed words with the hashing
+`bench.site speed`, on documents that are made here, of Zipf-distributed words with the hashing
 embedder's vectors, and removed afterwards: so it needs no site and no model. 6,000 and 30,000
 chunks unless others are named.
 """
@@ -19,16 +19,16 @@ for variable in ("EMBEDDER_OPTIONS", "EMBEDDERS"):
 
 from ragsite import bootstrap
 
-bootstrap.prepare(["manage.py", "benchmark"])
+bootstrap.prepare(["manage.py", "evaluate"])
 
 import numpy as np
 from rich.console import Console
 
 from accounts.services import get_or_create_workspace
+from bench.synthetic import growth_sentence, measure_speed, speed_table
 from documents.ingestion.sources import Source, text_source
 from documents.models import Collection, EmbeddingSpace
 from documents.services import add_space, delete_collection, drop_space, ingest_inline
-from search.evaluation.benchmark import growth_sentence, measure_speed, speed_table
 
 SIZES = (6_000, 30_000)
 NAME = "benchmark-documents"

@@ -41,9 +41,10 @@ def main(port: int) -> None:
     site = subprocess.Popen([*MANAGE, "up", f"--port={port}"], stdout=subprocess.PIPE, text=True)
     try:
         assert site.stdout
-        if not any("ragsite is ready" in line for line in site.stdout):
-            sys.exit("the site did not start")
-        print(f"{'ready after':48}{perf_counter() - began:7.2f} s")
+        for state in ("answers", "is ready"):
+            if not any(f"ragsite {state} at" in line for line in site.stdout):
+                sys.exit("the site did not start")
+            print(f"{f'ragsite {state} after':48}{perf_counter() - began:7.2f} s")
         report_requests(port)
         settled = monotonic() + IDLE_SECONDS
         while monotonic() < settled:

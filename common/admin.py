@@ -2,25 +2,32 @@
 them. Begin with `LargeTableAdmin` and `ServiceDeletion`."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.contrib.admin import ShowFacets, SimpleListFilter
+from django import forms
+from django.contrib import messages
+from django.contrib.admin import ShowFacets, SimpleListFilter, action
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.auth import get_permission_codename
 from django.contrib.contenttypes.models import ContentType
 from django.core.paginator import Page, Paginator
 from django.db import connections
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
+
+from common.errors import ExplainedError
 
 #: Rows that are counted one by one; a larger table is estimated, a larger selection cut off.
 COUNTED_ROWS = 10_000
@@ -67,6 +74,7 @@ class LargeTableAdmin(ModelAdmin):
     """
 
     paginator = EstimatedPaginator
+    ordering: Sequence[str] = ["-pk"]
     show_full_result_count = False
     show_facets = ShowFacets.NEVER
     list_per_page = 50
@@ -78,6 +86,12 @@ class LargeTableAdmin(ModelAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         is_row = request.resolver_match is not None and "object_id" in request.resolver_match.kwargs
         return rows.defer(*self.heavy_fields, *(() if is_row else self.list_heavy_fields))
+
+    def get_list_select_related(self, request: HttpRequest) -> Any:
+        """Without a declaration, the rows that the columns name."""
+        related = {field.name for field in self.opts.fields if field.remote_field}
+        columns = (str(column).removesuffix("_link") for column in self.list_display)
+        return self.list_select_related or [name for name in columns if name in related]
 
     def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any] | None:
         """The rows with these words, found by an index; None for Django's search in
@@ -96,11 +110,55 @@ class LargeTableAdmin(ModelAdmin):
         return results
 
 
-class ReadOnlyAdmin(LargeTableAdmin):
-    """Rows that the site writes and nobody edits."""
+class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """Written by a service while it is validated, so that an error of the service appears beside
+    its field and nothing typed is lost. For admins of `WrittenByForm`.
+    """
 
+    #: Fields of the form that the service calls otherwise, by its name of them.
+    service_names: Mapping[str, str] = {}
+
+    def write(self, given: dict[str, Any]) -> Any:
+        """The written row, a new one where `instance` has no key. Raises ExplainedError."""
+        raise NotImplementedError
+
+    def _post_clean(self) -> None:
+        """In place of the checks of the model, which are the service's."""
+        if self.errors:
+            return
+        try:
+            self.instance = self.write(self.cleaned_data)
+        except ExplainedError as error:
+            name = getattr(error, "field", "")
+            name = self.service_names.get(name, name)
+            self.add_error(name if name in self.fields else None, str(error))
+
+
+class WrittenByForm(ModelAdmin):
+    """Admin whose form, a `ServiceForm`, has written the row already."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Nothing is left to save."""
+
+
+class ReadOnlyAdmin(LargeTableAdmin):
+    """Rows that the site writes, or that editors of a workspace change on its pages."""
+
+    change_form_outer_before_template = "admin/edit_on_page.html"
     #: Whether users with the permission may delete rows.
     can_delete = False
+
+    def page_address(self, row: Any) -> str:
+        """The page of the workspace on which its editors change the row; empty for none."""
+        return ""
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, obj: Any = None, **kw: Any
+    ) -> HttpResponse:
+        if obj is not None and (address := self.page_address(obj)):
+            context |= {"page_address": address, "page_workspace": obj.workspace}
+        answer: HttpResponse = super().render_change_form(request, context, *args, obj=obj, **kw)
+        return answer
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -110,6 +168,39 @@ class ReadOnlyAdmin(LargeTableAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.can_delete and bool(super().has_delete_permission(request, obj))
+
+
+class QueueAdmin(ReadOnlyAdmin):
+    """Work with a state and an error, which can be tried again after it was given up."""
+
+    sortable_by = ["state_label"]
+    actions = ["try_again"]
+
+    def retry(self, ids: list[int]) -> int:
+        """Put what was given up of these rows into the queue; how many."""
+        raise NotImplementedError
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        name = get_permission_codename("change", self.opts)
+        return bool(request.user.has_perm(f"{self.opts.app_label}.{name}"))
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        shown: QuerySet[Any] = rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
+        return shown
+
+    @action(description=gettext_lazy("Try again"), permissions=["operate"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        ids = list(queryset.values_list("pk", flat=True))
+        number, of = (
+            number_format(each, force_grouping=True) for each in (self.retry(ids), len(ids))
+        )
+        told = gettext("{number} of {ids} are in the queue again.").format(number=number, ids=of)
+        messages.success(request, told)
+
+    @display(description=gettext_lazy("error"))
+    def problem(self, row: Any) -> SafeString:
+        return excerpt(row.beginning)
 
 
 class LoggedById(ModelAdmin):
@@ -187,10 +278,14 @@ class ConditionFilter(SimpleListFilter):
     Those of "" hold while nothing is chosen; without them everything is listed.
     """
 
-    conditions: Mapping[str, tuple[str, Q]]
+    conditions: Mapping[str, tuple[Any, Q]]  # the label may be lazy
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(value, gettext(label)) for value, (label, _) in self.conditions.items() if value]
+        return [
+            (value, capfirst(gettext(label)))
+            for value, (label, _) in self.conditions.items()
+            if value
+        ]
 
     def choices(self, changelist: Any) -> Any:
         unset, *others = super().choices(changelist)
@@ -203,6 +298,13 @@ class ConditionFilter(SimpleListFilter):
         return queryset.filter(condition)
 
 
+def value_filter(title: Any, field: str, values: Iterable[str]) -> type[ConditionFilter]:
+    """A choice for each value; reading the distinct ones from the table would scan it."""
+    conditions = {value: (value.replace("_", " "), Q(**{field: value})) for value in values}
+    attributes = {"title": title, "parameter_name": field, "conditions": conditions}
+    return type("ValueFilter", (ConditionFilter,), attributes)
+
+
 def bidi_isolated(text: str) -> SafeString:
     """Foreign text in a `<bdi>`, so that its direction marks affect nothing else."""
     return format_html("<bdi>{}</bdi>", text)
@@ -212,13 +314,6 @@ def excerpt(beginning: str) -> SafeString:
     """The first EXCERPT_CHARACTERS of a text on one line."""
     line = " ".join(beginning.split())
     return bidi_isolated(f"{line}…" if len(beginning) >= EXCERPT_CHARACTERS else line)
-
-
-def run_submit_action(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> None:
-    """Run the pressed submit-line button without saving the row."""
-    for button in model_admin.get_actions_submit_line(request, row.pk):
-        if button.action_name in request.POST:
-            button.method(request, row)
 
 
 def link_to(row: Model | None, text: str = "") -> str | SafeString:

@@ -1,16 +1,28 @@
-"""Base serializers for requests, pagination of lists, and faster serialization of answers."""
+"""Base serializers for requests and answers, and pagination of lists."""
 
 import logging
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import date, datetime
 from functools import cache
-from operator import attrgetter
-from typing import Any, ClassVar, Self, TypeVar
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import QueryDict
 from django.utils.translation import gettext
+from pydantic import BaseModel
 from rest_framework import exceptions, pagination, serializers
 from rest_framework.request import Request
 
@@ -155,6 +167,96 @@ class ReadOnlyModelSerializer(serializers.ModelSerializer[M]):
         return {name: {**given.get(name, {}), "read_only": True} for name in self.Meta.fields}
 
 
+_FIELDS: dict[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
+    bool: serializers.BooleanField,
+    int: serializers.IntegerField,
+    float: serializers.FloatField,
+    str: serializers.CharField,
+    date: serializers.DateField,
+    datetime: serializers.DateTimeField,
+}
+
+
+@cache
+def _field_types(result: type[Any]) -> Mapping[str, tuple[Any, dict[str, Any]]]:
+    """Type and arguments of the fields of an answer with this result."""
+    if not issubclass(result, BaseModel):
+        hints = get_type_hints(result, include_extras=True)
+        return {name: (hint, {}) for name, hint in hints.items()}
+    found = {}
+    for name, info in result.model_fields.items():
+        options: dict[str, Any] = {"help_text": info.description} if info.description else {}
+        if isinstance(info.validation_alias, str):
+            options["source"] = "*" if info.validation_alias == "itself" else info.validation_alias
+        if not info.is_required():
+            options["required"] = False
+        found[name] = (info.annotation, options)
+    return found
+
+
+class ResultSerializer(serializers.Serializer[Any]):
+    """An answer with the fields of `result`, a dataclass, named tuple or model of pydantic, behind
+    its own.
+
+    A field of this class takes the place of the one that is its source. Others are described by
+    a text in the annotation: `edges: Annotated[int, "Of these nodes."]`, or by that of a model. A
+    result within a result has its own serializer, if one is defined before.
+    """
+
+    result: ClassVar[Any]
+    #: Fields of the result that are not in the answer.
+    skip: ClassVar[frozenset[str]] = frozenset()
+    _serializers: ClassVar[dict[Any, type["ResultSerializer"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._serializers.setdefault(cls.result, cls)
+
+    def get_fields(self) -> dict[str, Any]:
+        own = super().get_fields()
+        names = {
+            name if field.source in (None, "*") else field.source: name
+            for name, field in own.items()
+        }
+        derived = {}
+        for name, (hint, options) in _field_types(self.result).items():
+            own_name = names.get(name, name)
+            if own_name in own:
+                derived[own_name] = own.pop(own_name)
+            elif name not in self.skip:
+                derived[name] = self._field(hint, **options)
+        return {**own, **derived}
+
+    def _field(self, hint: Any, **options: Any) -> Any:
+        """The field of a value of this type; `options` are arguments of it."""
+        origin, arguments = get_origin(hint), get_args(hint)
+        if origin is Annotated:
+            return self._field(arguments[0], help_text=arguments[1], **options)
+        if origin in (Union, UnionType):
+            return self._field(arguments[0], allow_null=True, **options)
+        made: Any = _FIELDS.get(hint)
+        if origin is Literal:
+            made, options["choices"] = serializers.ChoiceField, arguments
+        elif arguments and issubclass(origin, Mapping):
+            made = serializers.DictField
+            if arguments[1] is not Any:
+                options["child"] = self._field(arguments[1])
+        elif arguments and arguments[0] not in _FIELDS and not get_args(arguments[0]):
+            made, options["many"] = self._serializer(arguments[0]), True
+        elif arguments:
+            made, options["child"] = serializers.ListField, self._field(arguments[0])
+        return (made or self._serializer(hint))(**options)
+
+    def _serializer(self, result: type[Any]) -> Any:
+        if result not in self._serializers:
+            type(
+                f"{result.__name__}Serializer",
+                (ResultSerializer,),
+                {"__doc__": result.__doc__, "result": result},
+            )
+        return self._serializers[result]
+
+
 class QuerySerializer(StrictSerializer):
     """The parameters of a query string; a list is given by repeating its name."""
 
@@ -222,42 +324,3 @@ class MetadataField(serializers.DictField):
                 place = f"At {error.field}: " if error.field else ""
                 raise serializers.ValidationError(f"{place}{error}") from error
         return super().to_internal_value(data)
-
-
-Write = Callable[[Any], Any]
-_SIMPLE_WRITERS: dict[type[Any], Write] = {
-    serializers.CharField: str,
-    serializers.IntegerField: int,
-    serializers.FloatField: float,
-    serializers.BooleanField: bool,
-}
-
-
-def field_writer(field: Any) -> Write:
-    """`field.to_representation` with DRF's repeated lookups done once. For serializers of instances
-    that are not mappings and have all fields.
-    """
-    if isinstance(field, serializers.ListField | serializers.ListSerializer):
-        each = _nullable(field_writer(field.child))
-        return lambda values: [each(value) for value in values]
-    if isinstance(field, serializers.DictField):
-        child = _nullable(field_writer(field.child))
-        return lambda values: {str(key): child(value) for key, value in values.items()}
-    if isinstance(field, serializers.Serializer):
-        fields = [
-            (
-                name,
-                attrgetter(".".join(each.source_attrs)) if each.source_attrs else None,
-                _nullable(field_writer(each)),
-            )
-            for name, each in field.fields.items()
-        ]
-        return lambda instance: {
-            name: write(instance if get is None else get(instance)) for name, get, write in fields
-        }
-    write: Write = _SIMPLE_WRITERS.get(type(field), field.to_representation)
-    return write
-
-
-def _nullable(write: Write) -> Write:
-    return lambda value: None if value is None else write(value)

@@ -74,7 +74,7 @@ class Tool:
         for argument, model in get_type_hints(self.run).items():
             if _is_options(model):
                 names = given.keys() & option_fields(model).keys()
-                given[argument] = model(**{name: _whole(given.pop(name)) for name in names})
+                given[argument] = model.pick({name: _whole(given.pop(name)) for name in names})
         return self.run(scope=scope, **given)
 
 

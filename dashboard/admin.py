@@ -13,6 +13,4 @@ class SampleAdmin(ReadOnlyAdmin):
 
     list_display = ["at", "workspace", "documents", "chunks", "waiting", "failed"]
     list_filter = [("workspace", AutocompleteSelectFilter), "is_estimated", "at"]
-    list_select_related = ["workspace"]
     search_fields = ["workspace__name", "workspace__slug"]
-    ordering = ["-id"]

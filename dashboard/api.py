@@ -4,7 +4,6 @@ from typing import Any
 
 from django.urls import path
 from drf_spectacular.utils import extend_schema
-from drf_spectacular.utils import extend_schema_serializer as named
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -38,8 +37,7 @@ def _values(help_text: str = UNKNOWN_HELP) -> Any:
     return serializers.ListField(child=serializers.FloatField(allow_null=True), help_text=help_text)
 
 
-@named(component_name="DashboardNow")
-class CurrentCountsSerializer(serializers.Serializer[Any]):
+class DashboardNowSerializer(serializers.Serializer[Any]):
     """The counts at this moment."""
 
     documents = serializers.IntegerField()
@@ -48,8 +46,7 @@ class CurrentCountsSerializer(serializers.Serializer[Any]):
     failed = serializers.IntegerField(help_text="Documents.")
 
 
-@named(component_name="DashboardStock")
-class CountsOverTimeSerializer(serializers.Serializer[Any]):
+class DashboardStockSerializer(serializers.Serializer[Any]):
     """Counts at the end of each part."""
 
     documents = _values()
@@ -61,8 +58,7 @@ class CountsOverTimeSerializer(serializers.Serializer[Any]):
     )
 
 
-@named(component_name="DashboardIngested")
-class IngestedSerializer(serializers.Serializer[Any]):
+class DashboardIngestedSerializer(serializers.Serializer[Any]):
     """Ingestion runs that ended in each part."""
 
     ready = _counts("Files.")
@@ -71,16 +67,14 @@ class IngestedSerializer(serializers.Serializer[Any]):
     rate = serializers.FloatField(allow_null=True, help_text="Passages a second while runs worked.")
 
 
-@named(component_name="DashboardDoor")
-class SearchSourceSerializer(serializers.Serializer[Any]):
+class DashboardDoorSerializer(serializers.Serializer[Any]):
     """Searches that came from one source."""
 
     door = serializers.CharField(source="source", help_text="`web`, `api`, `command` or `chat`.")
     count = _counts()
 
 
-@named(component_name="DashboardSearched")
-class SearchedSerializer(serializers.Serializer[Any]):
+class DashboardSearchedSerializer(serializers.Serializer[Any]):
     """Searches in each part of the time range."""
 
     count = _counts()
@@ -91,11 +85,10 @@ class SearchedSerializer(serializers.Serializer[Any]):
     p95_ms = _values("95 % took no longer. " + UNKNOWN_HELP)
     total_p50_ms = serializers.FloatField(allow_null=True, help_text="Of all parts.")
     total_p95_ms = serializers.FloatField(allow_null=True, help_text="Of all parts.")
-    doors = SearchSourceSerializer(many=True)
+    doors = DashboardDoorSerializer(many=True)
 
 
-@named(component_name="DashboardQuality")
-class QualitySerializer(serializers.Serializer[Any]):
+class DashboardQualitySerializer(serializers.Serializer[Any]):
     """Retrieval quality of one collection."""
 
     slug = serializers.CharField()
@@ -105,8 +98,7 @@ class QualitySerializer(serializers.Serializer[Any]):
     questions = serializers.IntegerField(help_text="Judged ones.")
 
 
-@named(component_name="DashboardUnanswered")
-class UnansweredSerializer(serializers.Serializer[Any]):
+class DashboardUnansweredSerializer(serializers.Serializer[Any]):
     """A question that found nothing."""
 
     question = serializers.CharField()
@@ -116,7 +108,6 @@ class UnansweredSerializer(serializers.Serializer[Any]):
     last_at = serializers.DateTimeField()
 
 
-@named(component_name="Dashboard")
 class DashboardSerializer(serializers.Serializer[Any]):
     """All figures; every list has as many numbers as `starts`."""
 
@@ -125,12 +116,12 @@ class DashboardSerializer(serializers.Serializer[Any]):
         child=serializers.DateTimeField(), help_text="When each part begins."
     )
     end = serializers.DateTimeField(help_text="When the last part ends, after now.")
-    now = CurrentCountsSerializer()
-    stock = CountsOverTimeSerializer()
-    ingested = IngestedSerializer()
-    searched = SearchedSerializer()
-    quality = QualitySerializer(many=True, help_text="Of the four largest golden sets.")
-    unanswered = UnansweredSerializer(
+    now = DashboardNowSerializer()
+    stock = DashboardStockSerializer()
+    ingested = DashboardIngestedSerializer()
+    searched = DashboardSearchedSerializer()
+    quality = DashboardQualitySerializer(many=True, help_text="Of the four largest golden sets.")
+    unanswered = DashboardUnansweredSerializer(
         many=True,
         help_text="The 20 most frequent ones: editors see everybody's, others only their own.",
     )

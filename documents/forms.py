@@ -98,6 +98,11 @@ GRAPH_CHOICES = [
     (Collection.Graph.OFF, gettext_lazy("Off: nothing is read, and what was is forgotten")),
 ]
 
+AUTOMATIC_MODEL_CHOICES = [
+    (True, gettext_lazy("Choose by the languages of the documents")),
+    (False, gettext_lazy("Keep the current model")),
+]
+
 
 class FacetsField(WrittenField):
     """Metadata fields as people write them, `author, topic.area`, as a list."""
@@ -109,21 +114,6 @@ class FacetsField(WrittenField):
 
     def write(self, value: list[str]) -> str:
         return ", ".join(value)
-
-
-def fusion_field(**given: Any) -> OptionsField:
-    """FusionOptions as people write them, with the weights by their arms."""
-    return OptionsField(
-        FusionOptions,
-        keys={"vector": "weights", "lexical": "weights"},
-        label=gettext_lazy("Fusion"),
-        max_length=200,
-        help_text=gettext_lazy(
-            "How searches join words and meaning: “method=rrf”, “method=weighted"
-            " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
-        ),
-        **given,
-    )
 
 
 def reranker_choices() -> list[tuple[str, Any]]:
@@ -151,8 +141,18 @@ class CollectionChangeForm(forms.Form):
             "A code such as “de”. Left empty, each document's language is detected."
         ),
     )
+    automatic_model = forms.TypedChoiceField(
+        label=gettext_lazy("Embedding model"),
+        choices=AUTOMATIC_MODEL_CHOICES,
+        coerce=lambda value: value == "True",
+        initial=True,
+        required=False,
+        help_text=gettext_lazy(
+            "Whether a model made for the languages of the documents may replace the current one."
+        ),
+    )
     chunker = forms.ChoiceField(
-        label=gettext_lazy("Cutting"),
+        label=gettext_lazy("Chunking"),
         choices=CHUNKER_CHOICES,
         initial="auto",
         required=False,
@@ -160,10 +160,10 @@ class CollectionChangeForm(forms.Form):
     )
     chunker_options = OptionsField(
         ChunkerOptions,
-        label=gettext_lazy("Options of the cutting"),
+        label=gettext_lazy("Chunker options"),
         max_length=200,
         help_text=gettext_lazy(
-            "Such as “max_tokens=200 overlap=20”. Left empty, its own defaults."
+            "Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults."
         ),
     )
     graph = forms.ChoiceField(
@@ -193,15 +193,24 @@ class CollectionChangeForm(forms.Form):
         help_text=Collection._meta.get_field("reranker").help_text,
     )
     rerank_instruction = form_field(option_fields(CollectionOptions)["rerank_instruction"])
-    fusion = fusion_field()
+    fusion = OptionsField(
+        FusionOptions,
+        keys={"vector": "weights", "lexical": "weights"},
+        label=gettext_lazy("Fusion"),
+        max_length=200,
+        help_text=gettext_lazy(
+            "How searches join words and meaning: “method=rrf”, “method=weighted"
+            " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
+        ),
+    )
 
-    def clean_graph(self) -> str:
-        """Unchanged if not chosen; “rules” for a new collection."""
-        return str(self.cleaned_data["graph"] or self.initial.get("graph", Collection.Graph.RULES))
-
-    def clean_chunker(self) -> str:
-        """Unchanged if not chosen; “auto” for a new collection."""
-        return str(self.cleaned_data["chunker"] or self.initial.get("chunker", "auto"))
+    def clean(self) -> dict[str, Any]:
+        """What was not chosen stays as it is; a new collection gets the defaults."""
+        given: dict[str, Any] = super().clean() or self.cleaned_data
+        for name in ("chunker", "graph", "automatic_model"):
+            if given.get(name) == "":
+                given[name] = self.get_initial_for_field(self.fields[name], name)
+        return given
 
     @classmethod
     def of(cls, collection: Collection, posted: Any = None) -> "CollectionChangeForm":

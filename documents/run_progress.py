@@ -55,7 +55,7 @@ class StageTime:
 STAGES = {
     "parse": gettext_noop("Reading"),
     "ocr": gettext_noop("Reading pictures of pages"),
-    "chunk": gettext_noop("Cutting"),
+    "chunk": gettext_noop("Chunking"),
     "embed": gettext_noop("Embedding"),
     "load": gettext_noop("Loading"),
     "index": gettext_noop("Counting words"),

@@ -50,17 +50,15 @@ class QueueUnavailable(RagsiteError):
     status = 503
 
 
-def enqueue(document_ids: Sequence[int]) -> None:
+def enqueue(document_ids: Sequence[int], *, batch: int = BATCH) -> None:
     """Send documents to the `ingest` queue after the commit. If the broker is down nothing is lost:
     recovery finds the rows."""
-    for part in _batches(document_ids):
+    for part in _batches(document_ids, batch):
         transaction.on_commit(partial(send_or_wait, ingest_documents, part))
 
 
-def _batches(document_ids: Sequence[int]) -> list[list[int]]:
-    return [
-        list(document_ids[start : start + BATCH]) for start in range(0, len(document_ids), BATCH)
-    ]
+def _batches(document_ids: Sequence[int], size: int = BATCH) -> list[list[int]]:
+    return [list(document_ids[start : start + size]) for start in range(0, len(document_ids), size)]
 
 
 @app.task(bind=True, max_retries=None)

@@ -6,17 +6,43 @@ import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.utils.translation import gettext
+from pydantic import Field, with_config
 
 from common import bounded_json
 from common.errors import InvalidInput
 from common.translation import format_number
 from graph.models import MAX_WEIGHT
+from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
+from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
+
+MAX_LABELS = 32
+MAX_LABEL_CHARACTERS = 100
+MAX_NAME_CHARACTERS = 500
+MAX_ALIASES = 100
+
+Label = Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARACTERS)]
+Alias = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+Rel = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_REL_CHARACTERS,
+        description="What its source is or does, such as `WORKS_AT`.",
+    ),
+]
+Props = Annotated[Mapping[str, Any] | None, Field(description="Your own JSON object.")]
 
 
+def _end(description: str) -> Any:
+    return Field(min_length=1, max_length=MAX_ASKED_ID, description=description)
+
+
+# Doors are derived from the annotations of both; they are checked where they are written.
+@with_config(extra="forbid")
 @dataclass(frozen=True, slots=True)
 class NodeInput:
     """A node to write. None leaves a value as it is, or empty for a new node.
@@ -24,28 +50,47 @@ class NodeInput:
     Texts find the node by its name and by `aliases`.
     """
 
-    id: str
-    name: str | None = None
-    labels: Sequence[str] | None = None
-    props: Mapping[str, Any] | None = None
-    aliases: Sequence[str] = ()
+    id: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_ID_CHARACTERS,
+            description="Your own id for it, such as `src:crm:4711` or `ent:person:ada lovelace`.",
+        ),
+    ]
+    name: Annotated[
+        str | None,
+        Field(max_length=MAX_NAME_CHARACTERS, description="Its name for people. Default: its id."),
+    ] = None
+    labels: Annotated[
+        Sequence[Label] | None,
+        Field(max_length=MAX_LABELS, description="What it is, such as `Person`."),
+    ] = None
+    props: Props = None
+    aliases: Annotated[
+        Sequence[Alias],
+        Field(
+            max_length=MAX_ALIASES,
+            description="Other names that texts and questions use for it.",
+        ),
+    ] = ()
 
 
+@with_config(extra="forbid")
 @dataclass(frozen=True, slots=True)
 class EdgeInput:
     """An edge to write. None leaves a value as it is; a new edge has weight 1 and no properties."""
 
-    source: str
-    rel: str
-    target: str
-    weight: float | None = None
-    props: Mapping[str, Any] | None = None
+    source: Annotated[
+        str, _end("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`).")
+    ]
+    rel: Rel
+    target: Annotated[str, _end("Where it leads.")]
+    weight: Annotated[
+        float | None, Field(ge=0, le=MAX_WEIGHT, description="How much it counts: 1.")
+    ] = None
+    props: Props = None
 
-
-MAX_LABELS = 32
-MAX_LABEL_CHARACTERS = 100
-MAX_NAME_CHARACTERS = 500
-MAX_ALIASES = 100
 
 # One for all: to make one costs as much as to use it.
 _encode_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

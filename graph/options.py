@@ -10,6 +10,7 @@ from graph.reading.steps import (
     MAX_DEPTH,
     MAX_HOPS,
     MAX_NAMES,
+    MAX_PAGE,
     MAX_REACHED,
     MAX_VERTICES,
     Direction,
@@ -20,14 +21,9 @@ Relation = Annotated[str, Field(min_length=1, max_length=MAX_REL_CHARACTERS)]
 Steps = Annotated[int, Field(ge=1, le=MAX_DEPTH, description="Steps, at most.")]
 
 
-class WalkOptions(Options):
-    """Which relations are followed, and what mentions are."""
+class StepOptions(Options):
+    """Which way relations are followed, and what mentions are."""
 
-    rel: tuple[Relation, ...] = Field(
-        default=(),
-        max_length=MAX_NAMES,
-        description="Only by these relations; may be repeated. Default: by any.",
-    )
     direction: Direction = Field(
         default="both",
         description="`out` along relations, from their source to their target; `in` against them.",
@@ -36,6 +32,20 @@ class WalkOptions(Options):
         default="document",
         description="Whether what mentions a node is shown as documents or as passages.",
     )
+
+
+class WalkOptions(StepOptions):
+    """Which relations are followed, and how."""
+
+    rel: tuple[Relation, ...] = Field(
+        default=(),
+        max_length=MAX_NAMES,
+        description="Only by these relations; may be repeated. Default: by any.",
+    )
+
+
+class NeighborOptions(WalkOptions):
+    limit: int = Field(default=100, ge=1, le=MAX_PAGE, description="Neighbors a page.")
 
 
 class TraversalOptions(WalkOptions):

@@ -4,13 +4,12 @@ The scope comes from the caller and is no argument of a tool: a model sees what 
 see, and writes only where its user may.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Required
+from typing import Annotated
 
 from django.utils.translation import gettext
-from pydantic import Field, with_config
-from typing_extensions import TypedDict
+from pydantic import Field
 
 from accounts.models import Workspace
 from accounts.services import require_editor
@@ -18,13 +17,14 @@ from common.errors import NotFound
 from common.text import count_heading, json_quoted, truncated
 from common.tools import between, nonempty, tools_by_name
 from graph import services
-from graph.inputs import MAX_NAME_CHARACTERS, EdgeInput, NodeInput
-from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
+from graph.inputs import EdgeInput, NodeInput
+from graph.node_ids import MAX_REL_CHARACTERS
+from graph.options import StepOptions, WalkOptions
 from graph.reading.results import Truncated
-from graph.reading.steps import Direction
 from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_TEXT
 from graph.reading.vertices import Vertex
 from graph.scopes import GraphScope
+from graph.services.json_lines import make_item
 
 MAX_RESULTS = 100
 MAX_STEPS = 20
@@ -51,15 +51,13 @@ def graph_neighbors(
         str,
         nonempty("Only by this relation, such as MENTIONS. Default: any.", most=MAX_REL_CHARACTERS),
     ] = "",
-    direction: Annotated[
-        Direction, Field(description="out: relations that begin at it; in: those that lead to it.")
-    ] = "both",
+    options: StepOptions,
     k: Annotated[int, between(1, MAX_RESULTS, "How many neighbors at most.")] = 20,
 ) -> str:
     """What is related to a node of the knowledge graph, and how: other nodes, and documents that
     mention it."""
     try:
-        page = services.neighbors(scope=scope, id=id, rel=rel, direction=direction, limit=int(k))
+        page = services.neighbors(scope=scope, id=id, rel=rel, limit=int(k), **options.model_dump())
     except NotFound as error:
         raise _not_found([id]) from error
     first = count_heading(page.total, f"neighbour(s) of {_describe(page.vertex)}")
@@ -78,11 +76,17 @@ def graph_path(
     source: Annotated[str, nonempty("Id of a node, document or passage.")],
     target: Annotated[str, nonempty("Id of another one.")],
     max_steps: Annotated[int, between(1, MAX_STEPS, "How many steps at most.")] = 6,
+    options: WalkOptions,
 ) -> str:
     """A shortest way between two nodes of the knowledge graph: how they are connected."""
     try:
         path = services.shortest_path(
-            scope=scope, source=source, target=target, max_depth=int(max_steps)
+            scope=scope,
+            source=source,
+            target=target,
+            max_depth=int(max_steps),
+            rels=options.rel,
+            **options.model_dump(exclude={"rel"}),
         )
     except NotFound as error:
         ends = dict.fromkeys([source, target])
@@ -133,48 +137,18 @@ def _not_found(ids: Sequence[str]) -> NotFound:
 MAX_ITEMS = 100
 
 
-_Props = Annotated[Mapping[str, Any], Field(description="What else is known of it, by name.")]
-
-
-@with_config(extra="forbid")
-class _Node(TypedDict, total=False):
-    id: Required[
-        Annotated[str, nonempty("Its id, such as ent:person:ada lovelace.", most=MAX_ID_CHARACTERS)]
-    ]
-    name: Annotated[
-        str, Field(max_length=MAX_NAME_CHARACTERS, description="Its name as people read it.")
-    ]
-    labels: Annotated[
-        Sequence[Annotated[str, Field(min_length=1)]],
-        Field(description="What it is, such as Person."),
-    ]
-    props: _Props
-
-
-@with_config(extra="forbid")
-class _Edge(TypedDict, total=False):
-    source: Required[Annotated[str, nonempty("Id of the node that it begins at.")]]
-    rel: Required[
-        Annotated[
-            str, nonempty("What that one is or does, such as WORKS_AT.", most=MAX_REL_CHARACTERS)
-        ]
-    ]
-    target: Required[Annotated[str, nonempty("Id of the node that it leads to.")]]
-    props: _Props
-
-
 def graph_upsert(
     *,
     scope: GraphScope,
     nodes: Annotated[
-        Sequence[_Node],
+        Sequence[NodeInput],
         Field(
             max_length=MAX_ITEMS,
             description="Nodes. What is left out of one stays as it is.",
         ),
     ] = (),
     edges: Annotated[
-        Sequence[_Edge],
+        Sequence[EdgeInput],
         Field(
             max_length=MAX_ITEMS,
             description="Relations between nodes that are there, or among these.",
@@ -188,8 +162,8 @@ def graph_upsert(
         require_editor(user=scope.user, workspace=workspace)
     done = services.upsert_many(
         scope=scope,
-        nodes=[NodeInput(**node) for node in nodes],
-        edges=[EdgeInput(**edge) for edge in edges],
+        nodes=[make_item(node, NodeInput) for node in nodes],
+        edges=[make_item(edge, EdgeInput) for edge in edges],
     )
     counts = (
         (done.nodes_created, "node(s) made"),

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from django.conf import settings
@@ -25,15 +26,13 @@ ADDRESS_SETTINGS = {
 ONNX_EMBEDDER = "inference.backends.onnx_local.OnnxEmbedder"
 ONNX_RERANKER = "inference.backends.onnx_local.OnnxReranker"
 ONNX_TOKEN_ENCODER = "inference.backends.onnx_local.OnnxTokenEncoder"  # noqa: S105
-#: Backends that read a model from a folder of this machine.
-LOCAL_BACKENDS = (
-    ONNX_EMBEDDER,
-    ONNX_RERANKER,
-    ONNX_TOKEN_ENCODER,
+TORCH_BACKENDS = (
     "inference.backends.transformers_local.TransformersEmbedder",
     "inference.backends.rerank_cross_encoder.CrossEncoderReranker",
     "inference.backends.rerank_qwen3.Qwen3Reranker",
 )
+#: Backends that read a model from a folder of this machine.
+LOCAL_BACKENDS = (ONNX_EMBEDDER, ONNX_RERANKER, ONNX_TOKEN_ENCODER, *TORCH_BACKENDS)
 #: What they run where OPTIONS name no model; the embedder's depends on what is installed.
 _DEFAULT_ONNX_MODELS = {
     ONNX_EMBEDDER: "",
@@ -108,8 +107,8 @@ def _check_entry(where: str, entry: Any, kind: str) -> Iterator[CheckMessage]:
 
 @register(SETTINGS)
 def check_model_folders(**kwargs: object) -> list[CheckMessage]:
-    """W002: a local model that is missing here. Its weights may be on a worker's machine, so it is
-    no error. Reads files only.
+    """W002: a local model that is missing here, or torch for it. They may be on a worker's machine,
+    so it is no error. Reads files only.
     """
     configured = settings.INFERENCE if isinstance(settings.INFERENCE, dict) else {}
     return [
@@ -117,8 +116,17 @@ def check_model_folders(**kwargs: object) -> list[CheckMessage]:
         for kind, hint in FOLDER_HINTS.items()
         for alias, entry in (configured.get(kind) or {}).items()
         if isinstance(entry, dict) and entry.get("BACKEND") in LOCAL_BACKENDS
-        if (missing := _missing_folder(entry["BACKEND"], entry.get("OPTIONS") or {}))
+        if (
+            missing := _missing_packages(entry["BACKEND"])
+            or _missing_folder(entry["BACKEND"], entry.get("OPTIONS") or {})
+        )
     ]
+
+
+def _missing_packages(backend: str) -> str:
+    if backend not in TORCH_BACKENDS or (find_spec("torch") and find_spec("transformers")):
+        return ""
+    return "it needs torch and transformers: `pip install -r requirements-torch.txt`."
 
 
 def _missing_folder(backend: str, options: Mapping[str, Any]) -> str:

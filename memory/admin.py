@@ -4,26 +4,25 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
-from django.utils.formats import localize, number_format
-from django.utils.functional import lazy
+from django.urls import reverse
+from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.models import Workspace
 from common.admin import (
     EXCERPT_CHARACTERS,
     ConditionFilter,
+    QueueAdmin,
     ReadOnlyAdmin,
     ServiceDeletion,
     bidi_isolated,
@@ -34,10 +33,9 @@ from common.admin import (
     link_to_list,
     requires,
 )
-from common.errors import RagsiteError
-from memory import services, store
+from memory import services
 from memory.models import Context, ExtractionItem, Fact, Pruning
-from memory.scopes import UserScope
+from memory.scopes import ACCOUNT_PREFIX, UserScope
 from memory.services.memories import retry_extractions
 
 
@@ -55,7 +53,6 @@ class UserRowAdmin(ReadOnlyAdmin):
 
     search_fields = ["user_id"]
     search_help_text = gettext_lazy("The full id of a user.")
-    list_select_related: Any = ["workspace"]
 
     def search_rows(self, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         # With the workspaces named, an index finds the user.
@@ -109,7 +106,6 @@ class ContextAdmin(ServiceDeletion, UserRowAdmin):
     ]
     heavy_fields = ("embedding", "search_vector")
     list_heavy_fields = ("user_message", "assistant_response")
-    ordering = ["-id"]
     sortable_by = ["beginning"]
     fields = [
         "user_link",
@@ -178,54 +174,20 @@ class CurrentFilter(ConditionFilter):
     }
 
 
-class CorrectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """A new value that supersedes the current one."""
-
-    correction = forms.CharField(
-        label=gettext_lazy("New value"),
-        required=False,
-        strip=True,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text=gettext_lazy("Applies from now on. The previous value stays in the history."),
-    )
-
-    class Meta:
-        model = Fact
-        fields: list[str] = []
-
-    def clean_correction(self) -> str:
-        """Checks what the service checks, so that saving cannot fail."""
-        value: str = self.cleaned_data["correction"]
-        used = services.usage(scope=scope_of_row(self.instance))
-        if value and used.max_facts is not None and used.facts >= used.max_facts:
-            raise forms.ValidationError(
-                gettext("This user has {facts} facts, which is the limit.").format(
-                    facts=number_format(used.facts, force_grouping=True)
-                )
-            )
-        try:
-            return store.storable_text(value, field="correction")
-        except RagsiteError as error:
-            raise forms.ValidationError(str(error)) from error
-
-
 @admin.register(Fact)
 class FactAdmin(ServiceDeletion, UserRowAdmin):
-    """Values are not edited: a correction supersedes the value, as when the user says something
-    else.
-    """
+    """Facts with their history, to end and to delete; they are corrected on the pages of memory."""
 
-    form = CorrectionForm
     can_delete = True
     list_display = ["name", "value_text", "user", "workspace", "origin", "valid_from", "valid_to"]
     list_filter = [("workspace", AutocompleteSelectFilter), CurrentFilter, "origin", "valid_from"]
     heavy_fields = ("embedding", "search_vector")
     list_heavy_fields = ("value",)
-    ordering = ["-id"]
     sortable_by = ["name"]
     actions = ["clear"]
     params_for_all_rows = {"held": "all"}
-    shown_fields = [
+    has_end_permission = requires("memory.change_fact")
+    fields = [
         "user_link",
         "workspace",
         "name",
@@ -240,20 +202,16 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
         "space",
         "embed_attempts",
     ]
-    readonly_fields = shown_fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fact]:
         rows: QuerySet[Fact] = super().get_queryset(request)
         return rows.annotate(beginning=Left("value", EXCERPT_CHARACTERS))
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Only the current value can be changed."""
-        may = request.user.has_perm("memory.change_fact")
-        return bool(may and (obj is None or obj.valid_to is None))
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        correctable = self.has_change_permission(request, obj)
-        return [*(["correction"] if correctable else []), *self.shown_fields]
+    def page_address(self, row: Fact) -> str:
+        """Only the users of programs: accounts correct their memory themselves."""
+        if row.user_id.startswith(ACCOUNT_PREFIX):
+            return ""
+        return reverse("memory_fact", args=[row.key], query={"user_id": row.user_id})
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         actions: dict[str, Any] = super().get_actions(request)
@@ -262,16 +220,7 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
             actions["delete_selected"] = (act, name, gettext("Delete with all history"))
         return actions
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        value = form.cleaned_data["correction"]
-        if not value:
-            return
-        made = services.set_fact(scope=scope_of_row(obj), key=obj.key, value=value)
-        if made is not None:
-            # The page continues with the new current value.
-            obj.__dict__.update(made.fact.__dict__)
-
-    @admin.action(description=gettext_lazy("End: no longer true"), permissions=["change"])
+    @admin.action(description=gettext_lazy("End: no longer true"), permissions=["end"])
     def clear(self, request: HttpRequest, queryset: QuerySet[Fact]) -> None:
         current = queryset.filter(valid_to=None)
         ended = [
@@ -330,13 +279,6 @@ _STATE_COLOURS = {_State.WAITING: "info", _State.RUNNING: "info", _State.DEAD: "
 MAX_MESSAGE_CHARACTERS = 2000
 
 
-def _capital(label: Any) -> str:
-    return str(label).capitalize()
-
-
-_capitalized: Any = lazy(_capital, str)
-
-
 class StateFilter(ConditionFilter):
     title = gettext_lazy("state")
     parameter_name = "state"
@@ -345,17 +287,13 @@ class StateFilter(ConditionFilter):
             gettext_noop("Any pending state"),
             Q(state__in=[_State.DEAD, _State.WAITING, _State.RUNNING]),
         ),
-        **{
-            # In the language of the page, and not of whoever imports this first.
-            str(value): (_capitalized(label), Q(state=value))
-            for value, label in _State.choices
-        },
+        **{str(value): (label, Q(state=value)) for value, label in _State.choices},
         "all": (gettext_noop("All"), Q()),
     }
 
 
 @admin.register(ExtractionItem)
-class ExtractionItemAdmin(UserRowAdmin):
+class ExtractionItemAdmin(QueueAdmin, UserRowAdmin):
     """The extraction queue, read only. Dead items come first and can be retried."""
 
     list_display = [
@@ -374,11 +312,8 @@ class ExtractionItemAdmin(UserRowAdmin):
     heavy_fields = ("taken",)
     # By the alphabet, “dead” comes before all others.
     ordering = ["state", "due_at"]
-    sortable_by = ["state_label"]
     params_for_all_rows = {"state": "all"}
-    actions = ["try_again"]
     state_label = choice_column("state", _STATE_COLOURS)
-    has_operate_permission = requires("memory.change_extractionitem")
     fields = [
         "user_link",
         "workspace",
@@ -398,29 +333,12 @@ class ExtractionItemAdmin(UserRowAdmin):
         "contexts",
     ]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ExtractionItem]:
-        rows: QuerySet[ExtractionItem] = super().get_queryset(request)
-        return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
-
-    @admin.action(description=gettext_lazy("Try again"), permissions=["operate"])
-    def try_again(self, request: HttpRequest, queryset: QuerySet[ExtractionItem]) -> None:
-        ids = list(queryset.values_list("pk", flat=True))
-        number = retry_extractions(item_ids=ids)
-        messages.success(
-            request,
-            gettext("{number} of {ids} are in the queue again.").format(
-                number=number_format(number, force_grouping=True),
-                ids=number_format(len(ids), force_grouping=True),
-            ),
-        )
+    def retry(self, ids: list[int]) -> int:
+        return retry_extractions(item_ids=ids)
 
     @display(description=gettext_lazy("conversation"), ordering="id")
     def name(self, row: ExtractionItem) -> SafeString:
         return bidi_isolated(row.key)
-
-    @display(description=gettext_lazy("error"))
-    def problem(self, row: Any) -> SafeString:
-        return excerpt(row.beginning)
 
     @display(description=gettext_lazy("messages that wait"))
     def waiting(self, row: ExtractionItem) -> str:
@@ -438,7 +356,6 @@ class PruningAdmin(UserRowAdmin):
 
     list_display = ["user", "workspace", "reason", "rows", "size", "until", "created_at"]
     list_filter = [("workspace", AutocompleteSelectFilter), "reason", "created_at"]
-    ordering = ["-id"]
     sortable_by = ["user"]
     fields = ["user_link", "workspace", "reason", "rows", "size", "until", "created_at"]
 

@@ -34,13 +34,9 @@ Threshold = Annotated[
 ]
 
 
-class MemoryQuery(Options):
-    """A question to a user's memory."""
+class RecallOptions(Options):
+    """How a user's memory is searched."""
 
-    q: Annotated[str, BeforeValidator(_question)] = Field(
-        max_length=MAX_QUERY_CHARACTERS, description="Words or a question."
-    )
-    k: int = Field(default=5, ge=1, le=MAX_RESULTS, description="Hits, at most.")
     threshold: Threshold = None
     recency: float | None = Field(
         default=None,
@@ -52,6 +48,15 @@ class MemoryQuery(Options):
         default="hybrid",
         description="`lexical` finds by words, `vector` by meaning, `hybrid` by both.",
     )
+
+
+class MemoryQuery(RecallOptions):
+    """A question to a user's memory."""
+
+    q: Annotated[str, BeforeValidator(_question)] = Field(
+        max_length=MAX_QUERY_CHARACTERS, description="Words or a question."
+    )
+    k: int = Field(default=5, ge=1, le=MAX_RESULTS, description="Hits, at most.")
 
 
 class InjectionOptions(Options):

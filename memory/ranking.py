@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from statistics import fmean
+from typing import Annotated
 
 import numpy as np
 
@@ -203,18 +204,19 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Scores of a row; all 0..1.
-
-    `score` orders: strength relative to the strongest, times `recency`. `relevance` is comparable
-    between questions, independent of age; thresholds apply to it. `parts` are the contributions to
-    the strength.
-    """
+    """Scores of a row; all 0..1."""
 
     id: int
-    score: float
-    relevance: float
-    recency: float
-    parts: Mapping[str, float] = field(default_factory=dict)
+    score: Annotated[float, "Orders the hits: how strong it is beside the strongest, × `recency`."]
+    relevance: Annotated[
+        float,
+        "Relevance for the question, comparable between questions and independent of age."
+        " `threshold` applies to it.",
+    ]
+    recency: Annotated[float, "How fresh it is."]
+    parts: Annotated[Mapping[str, float], "The contribution of each kind of evidence."] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from common.tools import between, nonempty, tools_by_name
 from memory import services
 from memory.fact_keys import fact_key
 from memory.models import Fact
-from memory.options import MAX_QUERY_CHARACTERS
+from memory.options import MAX_QUERY_CHARACTERS, RecallOptions
 from memory.scopes import UserScope
 
 FactKey = Annotated[
@@ -77,10 +77,11 @@ def memory_search(
     scope: UserScope | None,
     query: Annotated[str, nonempty("A question or some words.", most=MAX_QUERY_CHARACTERS)],
     k: Annotated[int, between(1, MAX_TOOL_RESULTS, "How many conversations at most.")] = 5,
+    options: RecallOptions,
 ) -> str:
     """Search what this user said in earlier conversations, by words and by meaning. Use it when
     the user refers to something that is not in this conversation."""
-    result = services.search_memory(scope=scope, query=query, k=int(k))
+    result = services.search_memory(scope=scope, query=query, k=int(k), **options.given())
     entries = [
         f"{place}. said {format_time(hit.context.created_at)}, relevance"
         f" {hit.ranked.relevance:.2f}\n"

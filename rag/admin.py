@@ -2,8 +2,6 @@
 
 from django.contrib import admin
 from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -18,9 +16,7 @@ class ConversationAdmin(ReadOnlyAdmin):
 
     list_display = ["number", "user", "workspace", "pipeline", "created_at", "updated_at"]
     list_filter = [("workspace", AutocompleteSelectFilter), "updated_at"]
-    list_select_related = ["workspace", "user"]
     search_fields = ["user__username"]
-    ordering = ["-id"]
     sortable_by = ["created_at"]
     fields = list_display
 
@@ -47,9 +43,7 @@ class MessageAdmin(ReadOnlyAdmin):
         "created_at",
     ]
     list_filter = [("workspace", AutocompleteSelectFilter), "role", "state", "created_at"]
-    list_select_related = ["workspace", "conversation"]
     search_fields = ["model"]
-    ordering = ["-id"]
     sortable_by = ["created_at"]
     fields = [*list_display, "generator", "pipeline", "degraded", "first_token_ms"]
 
@@ -70,8 +64,6 @@ class SpanAdmin(ReadOnlyAdmin):
         "output_tokens",
     ]
     list_filter = [("workspace", AutocompleteSelectFilter), "kind", "state", "started_at"]
-    list_select_related = ["workspace", "trace"]
-    ordering = ["-id"]
     sortable_by = ["started_at"]
     fields = [*list_display, "iteration"]
 
@@ -86,8 +78,8 @@ class PipelineAdmin(ReadOnlyAdmin):
 
     list_display = ["name", "slug", "workspace", "version", "changed_by", "updated_at"]
     list_filter = [("workspace", AutocompleteSelectFilter)]
-    list_select_related = ["workspace", "changed_by"]
     search_fields = ["name", "slug"]
+    ordering = ["slug"]
     fields = [
         "name",
         "slug",
@@ -98,12 +90,10 @@ class PipelineAdmin(ReadOnlyAdmin):
         "changed_by",
         "created_at",
         "updated_at",
-        "page",
     ]
 
-    @display(description=gettext_lazy("its page"))
-    def page(self, row: Pipeline) -> SafeString:
-        return format_html('<a href="{}">{}</a>', reverse("pipeline", args=[row.slug]), row.slug)
+    def page_address(self, row: Pipeline) -> str:
+        return reverse("pipeline_edit", args=[row.slug])
 
 
 @admin.register(Trace)
@@ -122,9 +112,7 @@ class TraceAdmin(ReadOnlyAdmin):
         "error_code",
     ]
     list_filter = [("workspace", AutocompleteSelectFilter), "state", "started_at"]
-    list_select_related = ["workspace", "user"]
     search_fields = ["pipeline"]
-    ordering = ["-id"]
     sortable_by = ["started_at"]
     fields = ["version", *list_display, "removed_at"]
 
@@ -141,8 +129,6 @@ class SummaryAdmin(ReadOnlyAdmin):
 
     list_display = ["id", "workspace", "kind", "model", "state", "passage_count", "created_at"]
     list_filter = [("workspace", AutocompleteSelectFilter), "kind", "state", "created_at"]
-    list_select_related = ["workspace"]
     search_fields = ["model"]
-    ordering = ["-id"]
     sortable_by = ["created_at"]
     fields = [*list_display[1:], "calls_done", "calls_total", "error_code"]

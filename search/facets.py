@@ -29,9 +29,9 @@ from search.filters import (
 from search.filters import sql as filters_sql
 from search.filters.sql import DATE_KEYS, elements_path
 from search.filters.tree import METADATA, Field, Operator, parse_field
-from search.query_options import MAX_FACETS, SearchQuery
+from search.query_options import MAX_FACETS, FacetOptions, SearchQuery
 from search.ranked_results import RankedResults, rank_results
-from search.results import Facet, Mode, Scope
+from search.results import Facet, Scope
 from search.retrieval.scope_facts import ScopeFacts, read_scope_facts
 from search.retrieval.statements import scope_conditions
 
@@ -270,58 +270,42 @@ def _metadata_facets(results: RankedResults) -> list[Field]:
     return sorted({*auto_facets, *picked}, key=str)
 
 
-MAX_LISTED_VALUES = 100
 #: Passages in scope sampled for values that no hit has, and most distinct values of these.
 MAX_SAMPLED_PASSAGES = 20_000
 MAX_DISTINCT_VALUES = 5_000
 
 
 @reads_from_replica
-def facet_values(
-    query: str,
-    *,
-    scope: Scope,
-    facet: str,
-    prefix: str = "",
-    mode: Mode = "hybrid",
-    group: bool = False,
-    limit: int = 20,
-) -> tuple[Facet, ...]:
-    """Values of `facet` in which a word begins with `prefix`, ignoring case and accents; most
-    frequent first.
+def facet_values(query: str, *, scope: Scope, **options: Any) -> tuple[Facet, ...]:
+    """Values of a facet in which a word begins with `prefix`, ignoring case and accents; most
+    frequent first. `options` are others of FacetOptions.
 
     `count` is the number of hits of `query` with the value, whatever is chosen in this facet;
     then values of other passages in scope, with 0. Without a query, documents are counted.
     Raises InvalidInput.
     """
-    if not 1 <= limit <= MAX_LISTED_VALUES:
-        raise InvalidInput(
-            gettext("{name} must be a whole number from {least} to {most}.").format(
-                name="limit", least=1, most=MAX_LISTED_VALUES
-            ),
-            field="limit",
-        )
-    field = facet_field(facet)
+    asked = FacetOptions(q=query, **options)
+    field = facet_field(asked.facet)
     wider = without_choice(scope, field) or scope
     counts: Counts = Counter()
     facts = read_scope_facts(wider)
     if query.strip():
-        asked = SearchQuery(q=query, mode=mode, group=group)
-        listing = count_hits(asked, scope=wider, facts=facts)
+        hits_of = SearchQuery(q=query, mode=asked.mode, group=asked.group)
+        listing = count_hits(hits_of, scope=wider, facts=facts)
         facts = listing.retrieved.facts
         counts = count_values(field, listing)
     # Pattern that matches the prefix at the start of a word.
-    begins = re.compile(rf"(?<!\w){re.escape(fold(prefix.strip()))}")
+    begins = re.compile(rf"(?<!\w){re.escape(fold(asked.prefix.strip()))}")
     facets = make_facets(field, counts, scope=scope, facts=facts)
     listed = [each for each in facets if begins.search(fold(each.label))]
-    if len(listed) < limit:
+    if len(listed) < asked.limit:
         others = _scope_counts(field, wider, facts)
         unseen = Counter(
             {key: 0 if counts else n for key, n in others.items() if key not in counts}
         )
         facets = make_facets(field, unseen, scope=scope, facts=facts)
         listed += [each for each in facets if begins.search(fold(each.label))]
-    return tuple(listed[:limit])
+    return tuple(listed[: asked.limit])
 
 
 def fold(text: str) -> str:

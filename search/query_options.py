@@ -248,6 +248,43 @@ class PageOptions(Options):
     )
 
 
+class SimilarOptions(Options):
+    """How many similar documents or passages are listed."""
+
+    k: int = Field(default=10, ge=1, le=50, description="As many, at most.")
+
+
+class FacetOptions(Options):
+    """Which values of a facet are listed, and counted in which hits."""
+
+    facet: str = Field(
+        max_length=MAX_PATH_CHARACTERS,
+        description="`collection`, `media_type`, `language`, `origin`, `dated`, or any field of the"
+        " metadata.",
+    )
+    prefix: str = Field(
+        default="",
+        max_length=100,
+        description="How a word of the value begins, whatever the case and the accents.",
+    )
+    q: str = Field(
+        default="",
+        max_length=MAX_QUERY_CHARACTERS,
+        description="The question whose hits are counted. Without one, documents are.",
+    )
+    mode: Mode = Field(default="hybrid", description="How the question is searched.")
+    group: bool = Field(default=False, description="Count documents instead of passages.")
+    limit: int = Field(default=20, ge=1, le=100, description="Values, at most.")
+
+
+class SimilarRequest(ScopeOptions, SimilarOptions):
+    """All options of a request for what is similar."""
+
+
+class FacetRequest(ScopeOptions, FacetOptions):
+    """All options of a request for values of a facet."""
+
+
 class SearchRequest(PageOptions, ScopeOptions, SearchQuery):
     """All options of a request for hits."""
 

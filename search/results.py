@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from common.fusion_options import Method
 from common.replicas import read_connection
@@ -15,7 +15,7 @@ from common.sql import bigint_array, fetch_rows
 from documents.models.chunk import embedding_text
 from graph.retrieval import NamedStop
 from reading.location import PAGE_LABEL, location
-from search.filters import ALL, Node
+from search.filters import ALL, Node, to_json
 from search.filters.sql import CREATED_DAY_SQL, DATE_KEYS, DOCUMENT_DATE_SQL, ORIGIN_SQL
 
 Mode = Literal["hybrid", "lexical", "vector", "graph"]
@@ -57,23 +57,22 @@ class Scope:
 class Snippet:
     """The part of a chunk's text that is displayed.
 
-    `start` is its offset in the chunk's text; `highlights` are (start, end) offsets into
-    `text`, ascending and disjoint. `cut_before`/`cut_after`: text was left out there.
+    `highlights` are (start, end) offsets into `text`, ascending and disjoint.
     """
 
     text: str
-    start: int
+    start: Annotated[int, "Its offset in the hit's `text`."]
     highlights: tuple[tuple[int, int], ...] = ()
-    cut_before: bool = False
-    cut_after: bool = False
+    cut_before: Annotated[bool, "Whether text was left out before it."] = False
+    cut_after: Annotated[bool, "Whether text was left out behind it."] = False
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A hit with the text around it; offsets are the document's."""
+    """A hit with the text around it."""
 
     text: str
-    start: int
+    start: Annotated[int, "Its offset in the document's text."]
     end: int
 
 
@@ -119,6 +118,11 @@ class Passage:
     def pk(self) -> int:
         """The chunk's primary key, named as on `Chunk`."""
         return self.chunk_id
+
+    @property
+    def itself(self) -> Self:
+        """For parts of an answer that group some of the fields."""
+        return self
 
     @property
     def embedded_text(self) -> str:
@@ -204,30 +208,31 @@ class Hit(Passage):
 
 @dataclass(frozen=True, slots=True)
 class ArmReport:
-    """How one arm ran; `candidates` is the number it listed.
+    """How one arm ran."""
 
-    `method`: bm25, or trigram if the suggested spelling was searched; exact or ann
-    (approximate) for vectors; paths for the graph.
-    """
-
-    name: str
-    method: str
-    candidates: int
-    weight: float = 1.0
+    name: Annotated[str, "`lexical`, `vector` or `graph`."]
+    method: Annotated[
+        str,
+        "`bm25`, or `trigram` where words like those of the question were searched for; of vectors"
+        " `exact` or `ann` (approximate); of the graph `paths`.",
+    ]
+    candidates: Annotated[int, "How many passages it listed."]
+    weight: Annotated[float, "Its share in the fusion."] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A facet value and its number of hits, counted without the choices in the same facet.
+    """A facet value with its number of hits."""
 
-    `filter` is its condition in text form; empty where the search has a parameter of its own.
-    """
-
-    value: str
-    label: str
-    count: int
-    selected: bool = False
-    filter: str = ""
+    value: Annotated[str, "What to filter by."]
+    label: Annotated[str, "What to show."]
+    count: Annotated[int, "How many hits have it, whatever else was picked in the same facet."]
+    selected: Annotated[bool, "Whether the search asked for it."] = False
+    filter: Annotated[
+        str,
+        "The filter, as text, that keeps only these; empty where the search has a parameter of its"
+        " own.",
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +266,17 @@ class SearchResult:
     can_rerank: bool = False
     fusion: Method = "score"
     is_cut: bool = False
+
+    @property
+    def next_offset(self) -> int | None:
+        """The offset of the next page; None on the last."""
+        behind = self.offset + len(self.hits)
+        return behind if self.hits and behind < self.total else None
+
+    @property
+    def filter_json(self) -> dict[str, Any]:
+        """The filter in JSON form."""
+        return to_json(self.filter)
 
     @property
     def is_corrected(self) -> bool:

@@ -8,16 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 from django.db.models import Q
-from django.utils.translation import gettext
 from numpy.typing import NDArray
 
-from common.errors import InvalidInput
 from common.replicas import read_connection, reads_from_replica
 from documents.embedders import embed_question
 from documents.models import Chunk, Document
 from inference.interfaces import InferenceError
 from search.hits import group_by_document, make_hit
 from search.query import Query
+from search.query_options import SimilarOptions
 from search.ranking import RankingOptions, fused_hits
 from search.results import Hit, Mode, Scope, Snippet, read_passages
 from search.retrieval.arms import Candidate, retrieve
@@ -94,7 +93,6 @@ def top_keywords(document_id: int, *, chunk_id: int | None = None) -> list[str]:
         return [word for (word,) in cursor.fetchall()]
 
 
-MAX_SIMILAR = 50
 #: Candidates per arm.
 DEPTH = 200
 #: Arm weights: of the many words of a passage, few are its subject.
@@ -168,8 +166,7 @@ def _similar(
     """What is similar to the subject, given its vectors by space id, keywords, and opening text.
     Each text once, and not the subject's.
     """
-    if not 1 <= k <= MAX_SIMILAR:
-        raise InvalidInput(gettext("k may be 1 to {limit}.").format(limit=MAX_SIMILAR), field="k")
+    k = SimilarOptions(k=k).k
     document = subject if isinstance(subject, Document) else subject.document
     scope = replace(scope, excluded_document_ids=_same_documents(document))
     listed = _ranked(vectors, words, opening, scope=scope) if opening else []

@@ -10,13 +10,15 @@ from typing import Any, Self
 import numpy as np
 from django.db import transaction
 from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
 
 from accounts.services import current_workspace, require_editor
 from common.errors import InvalidInput, NotFound, RagsiteError
 from common.fusion_options import Method
+from common.options import Options
 from common.replicas import read_alias, read_connection, reads_from_replica
 from common.stored_messages import translated_message
-from common.translation import format_number, gettext
+from common.translation import gettext
 from documents import services as documents
 from documents.embedders import embed_question
 from documents.ingestion.items import Item, check_vector
@@ -25,7 +27,8 @@ from documents.models import Collection, EmbeddingSpace
 from documents.services import StoredItem, StoreResult
 from documents.spaces import BINARY_OVERSAMPLING, MIN_BINARY_CANDIDATES, resolve_metric
 from inference.interfaces import InferenceError
-from search.query_options import SearchQuery, scope_for
+from search.query import MAX_QUERY_CHARACTERS
+from search.query_options import RetrievalOptions, SearchQuery, scope_for
 from search.results import Mode, Scope, SearchResult
 from search.retrieval.statements import (
     MAX_EF_SEARCH,
@@ -229,8 +232,45 @@ Filter = Mapping[str, Any] | str | None
 
 #: Default weights of `hybrid`.
 WEIGHTS: Mapping[str, float] = {"lexical": 0.4, "vector": 0.6}
-#: How many matches a similarity search may be asked for.
-MAX_NEAREST = 1000
+
+
+class NearestOptions(Options):
+    """How many items a search of a store lists."""
+
+    k: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="Matches, at most: 100, or 1,000 in mode `vector` with a vector.",
+    )
+
+
+class StoreWeights(Options):
+    """Fusion weight of each arm."""
+
+    lexical: float = Field(default=0.0, ge=0)
+    vector: float = Field(default=0.0, ge=0)
+
+
+class StoreQuery(NearestOptions, RetrievalOptions):
+    """A query, a vector, or both, with the options of a search."""
+
+    query: str | None = Field(
+        default=None,
+        max_length=MAX_QUERY_CHARACTERS,
+        description="Words or a question, with the operators of a search.",
+    )
+    text: str | None = Field(
+        default=None,
+        max_length=MAX_QUERY_CHARACTERS,
+        description="Of mode `hybrid`: its meaning is looked for, and the words of `query`.",
+    )
+    mode: Mode | None = Field(
+        default=None, description="Default: `hybrid` with a query, `vector` without."
+    )
+    snippets: bool = Field(
+        default=True, description="Return a snippet of each text, where there is a query."
+    )
 
 
 class EmbeddingUnavailable(RagsiteError):
@@ -359,13 +399,7 @@ class Store:
         """
         space = self.space()
         metric = resolve_metric(metric) if metric else space.metric
-        if not 1 <= k <= MAX_NEAREST:
-            raise InvalidInput(
-                gettext("{name} must be a whole number from {least} to {most}.").format(
-                    name="k", least=1, most=format_number(MAX_NEAREST)
-                ),
-                field="k",
-            )
+        k = NearestOptions(k=k).k
         asked = check_vector(vector, space)
         return Matches(
             nearest_items(asked, space=space, scope=self._scope(filter), k=k, metric=metric)

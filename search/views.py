@@ -22,7 +22,7 @@ from common.errors import NotFound, RagsiteError
 from common.fields import RowCount
 from common.sql import CompiledQuery, fetch_prepared
 from common.web import errors_as_messages, login_required_page
-from documents.models import Chunk, Collection, Document
+from documents.models import Chunk, Collection, Document, IngestionRun
 from search import presentation
 from search.export import download, export_hits
 from search.facets import AUTO_FACETS, facet_values
@@ -113,10 +113,12 @@ def judge_hit(request: HttpRequest) -> HttpResponse:
 
 
 RECENT_DOCUMENTS = 5
+SHOWN_RUNS = 3
 
 
 def start_context(request: HttpRequest, workspace: Workspace) -> dict[str, Any]:
-    """Template context of the start page: collections, newest documents, example questions."""
+    """Template context of the start page: collections, newest documents, example questions, and
+    what is being read."""
     documents = (
         Document.objects.visible_to(request.user)
         .filter(workspace=workspace, status=Document.Status.READY)
@@ -132,6 +134,11 @@ def start_context(request: HttpRequest, workspace: Workspace) -> dict[str, Any]:
         .annotate(document_count=RowCount(current)),
         "recent": recent,
         "examples": example_questions(documents),
+        "reading": list(
+            IngestionRun.objects.visible_to(request.user)
+            .filter(workspace=workspace, finished_at=None)
+            .order_by("pk")[:SHOWN_RUNS]
+        ),
     }
 
 
@@ -142,7 +149,7 @@ _SAVED_QUERY = CompiledQuery(lambda: SavedSearch.objects.visible_to(User(pk=0)).
 @require_safe
 @login_required_page
 def search_page(request: HttpRequest) -> HttpResponse:
-    """Results of `?q=`; without a question, the start page."""
+    """Results of `?q=`; without a question, the start page, or to htmx its changing part."""
     workspace = request_workspace(request)
     state = SearchState.read(request.GET)
     names: dict[str, str] = {}
@@ -161,7 +168,10 @@ def search_page(request: HttpRequest) -> HttpResponse:
         "kept": {"rows": saved, "this": this},
     }
     if not state.q:
-        return render(request, "search/start.html", context | start_context(request, workspace))
+        # While documents are being read, htmx asks for the part that they change.
+        part = "#present" if request.htmx else ""  # type: ignore[attr-defined]
+        context |= start_context(request, workspace)
+        return render(request, f"search/start.html{part}", context)
     status = 200
     try:
         context |= _results(request, workspace, state)

@@ -1,6 +1,7 @@
 """Sources and their runs; names of files are on the pages of those who may see the documents."""
 
 from django.contrib import admin
+from django.urls import reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from common.admin import ReadOnlyAdmin
@@ -22,13 +23,16 @@ class DataSourceAdmin(ReadOnlyAdmin):
         "due_at",
     ]
     list_filter = [("workspace", AutocompleteSelectFilter), "connector", "state", "problem"]
-    list_select_related = ["workspace", "collection"]
     search_fields = ["name"]
+    ordering = ["name", "id"]
     sortable_by = ["due_at"]
     fields = [
         *list_display,
         *("schedule", "delete_missing", "max_deletions", "problem_since", "error"),
     ]
+
+    def page_address(self, row: DataSource) -> str:
+        return reverse("source_change", args=[row.pk])
 
 
 @admin.register(DataSourceItem)
@@ -37,9 +41,7 @@ class DataSourceItemAdmin(ReadOnlyAdmin):
 
     list_display = ["id", "source", "workspace", "size", "failures", "modified_at"]
     list_filter = [("workspace", AutocompleteSelectFilter), "failures"]
-    list_select_related = ["workspace", "source"]
     search_fields = ["source__name"]
-    ordering = ["-id"]
     sortable_by = ["modified_at"]
     fields = list_display[1:]
 
@@ -60,9 +62,7 @@ class DataSourceRunAdmin(ReadOnlyAdmin):
         "started_at",
     ]
     list_filter = [("workspace", AutocompleteSelectFilter), "state", "started_at"]
-    list_select_related = ["workspace", "source"]
     search_fields = ["source__name"]
-    ordering = ["-id"]
     sortable_by = ["started_at"]
     fields = [*list_display, "listed", "fetched", "renamed", "bytes", "error", "finished_at"]
 
@@ -73,8 +73,6 @@ class DataSourceNoticeAdmin(ReadOnlyAdmin):
 
     list_display = ["source", "workspace", "user", "problem", "is_over", "state", "due_at"]
     list_filter = [("workspace", AutocompleteSelectFilter), "state", "problem"]
-    list_select_related = ["workspace", "source", "user"]
     search_fields = ["source__name"]
-    ordering = ["-id"]
     sortable_by = ["due_at"]
     fields = [*list_display, "since", "attempts", "outages", "error", "created_at"]

@@ -8,7 +8,6 @@ its claim writes nothing more. Nothing is deleted on the word of a listing alone
 
 import hashlib
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,12 +21,12 @@ from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext
 
 from common.translation import format_number
-from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source, read_content
+from documents.ingestion.sources import MAX_KEY_CHARACTERS, Source
 from documents.models import Document
-from documents.services.deletion import delete_documents
+from documents.services.deletion import delete_documents, deletion_doubt
 from documents.services.document_update import update_document
 from documents.services.documents import ingest_sources
-from documents.services.renames import file_suffix, rename_container
+from documents.services.renames import LeavingDocuments, rename_container
 from sources.connectors import connector_class
 from sources.connectors.base import Connector, Item, ItemError, ItemGone, Unfinished
 from sources.models import DataSource, DataSourceItem, DataSourceRun
@@ -41,17 +40,12 @@ FETCHED_ITEMS = 50
 FETCHED_BYTES = 32 * 1024 * 1024
 #: Tries of one version of an item; then it waits until it changes or somebody retries it.
 MAX_ITEM_FAILURES = 3
-#: As many may go without being asked for, whatever the share.
-FREE_DELETIONS = 10
 #: Names that a comparison keeps of each sort, to be shown.
 SHOWN_NAMES = 1_000
 #: Keys of documents have the source's prefix before them.
 MAX_ITEM_KEY_CHARACTERS = MAX_KEY_CHARACTERS - 40
 
 T = TypeVar("T")
-#: Of a document that was only renamed: hash of its bytes, suffix, and who may see it. Where the
-#: folder that it is now in has another access list, it is another document.
-Identity = tuple[str, str, tuple[str, ...] | None]
 
 
 class ClaimLost(Exception):
@@ -164,14 +158,20 @@ def _row(source: DataSource, item: Item) -> DataSourceItem:
 def doubt(source: DataSource, comparison: Comparison) -> str:
     """The reason to ask before applying the listing; empty if there is none."""
     gone, known = len(comparison.gone), comparison.known
-    if not comparison.listed and gone:
+    found = deletion_doubt(
+        gone=gone,
+        known=known,
+        listed=comparison.listed,
+        percent=source.max_deletions,
+        allow_deletions=not source.delete_missing,
+    )
+    if found == "empty":
         return gettext(
             "The source lists no files, but {known} documents came from it. Nothing was changed."
             " Check the path, and that the volume is mounted. If the source is meant to be empty,"
             " confirm the deletions."
         ).format(known=format_number(known))
-    share = known * source.max_deletions / 100
-    if source.delete_missing and gone > FREE_DELETIONS and gone > share:
+    if found == "many":
         return gettext(
             "The run would delete {gone} of {known} documents, more than {limit} %. Nothing was"
             " changed. If this is intended, confirm the deletions."
@@ -290,12 +290,13 @@ class Synchronisation:
         if not ready:
             return
         renamed, entries = 0, []
-        leaving = self._leaving_documents()
+        keys = self.source.items.filter(pk__in=self.run.gone).values_list("key", flat=True)
+        leaving = LeavingDocuments(self._documents(keys), match_access=True)
         with transaction.atomic():
             self._hold_claim()
             for row, declared, file in ready:
                 entry = self._entry(row, declared, file)
-                before = _same_document(leaving, entry) if leaving else None
+                before = leaving.take(entry)
                 if before is not None and rename_container(self.source.collection, before, entry):
                     key = before.key.removeprefix(self.source.key_prefix)
                     self.source.items.filter(key=key).delete()
@@ -335,21 +336,13 @@ class Synchronisation:
             access=None if access is None else tuple(access),
         )
 
-    def _leaving_documents(self) -> dict[Identity, list[Document]]:
-        """Documents of items that the listing did not name."""
-        if not self.run.gone:
-            return {}
-        keys = self.source.items.filter(pk__in=self.run.gone).values_list("key", flat=True)
-        found: dict[Identity, list[Document]] = defaultdict(list)
-        for document in Document.objects.filter(
+    def _documents(self, keys: Iterable[str]) -> QuerySet[Document]:
+        """The documents of items with these keys."""
+        return Document.objects.filter(
             collection=self.source.collection,
             key__in=[self.source.key_prefix + key for key in keys],
             is_current=True,
-            status=Document.Status.READY,
-        ):
-            access = None if document.access is None else tuple(document.access)
-            found[document.source_sha256, file_suffix(document.source), access].append(document)
-        return found
+        )
 
     # --- access ----------------------------------------------------------------------------------
 
@@ -368,10 +361,7 @@ class Synchronisation:
                 self.source.key_prefix + row.key: self._access_of.item(row.name, row.readers)
                 for row in rows
             }
-            documents = Document.objects.filter(
-                collection=self.source.collection, key__in=wanted, is_current=True
-            )
-            for document in documents:
+            for document in self._documents(row.key for row in rows):
                 self._check()
                 if document.access != wanted[document.key]:
                     update_document(document=document, access=wanted[document.key])
@@ -395,12 +385,7 @@ class Synchronisation:
                     sure.append(row)
             with transaction.atomic():
                 self._hold_claim()
-                documents = Document.objects.filter(
-                    collection=self.source.collection,
-                    key__in=[self.source.key_prefix + row.key for row in sure],
-                    is_current=True,
-                )
-                delete_documents(documents=list(documents))
+                delete_documents(documents=list(self._documents(row.key for row in sure)))
                 self.source.items.filter(pk__in=[row.pk for row in sure]).delete()
                 self._set(deleted=self.run.deleted + len(sure))
 
@@ -426,13 +411,6 @@ class Synchronisation:
             setattr(self.run, name, value)
         self.run.save(update_fields=list(values))
         self._on_progress(self.run)
-
-
-def _same_document(leaving: dict[Identity, list[Document]], entry: Source) -> Document | None:
-    """The document that these bytes were in before, under another name; it is taken once."""
-    digest = read_content(entry, max_bytes=settings.MAX_UPLOAD_BYTES).sha256
-    same = leaving.get((digest, file_suffix(entry.name), entry.access))
-    return same.pop() if same else None
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -4,23 +4,25 @@ import html
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import Any
+from typing import Any, cast
 
 from django.contrib.admin.models import LogEntry
+from django.core.files.base import ContentFile
 from django.db import connection, models
 from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
 from documents.ingestion import pipeline
-from documents.models import Document
+from documents.models import Collection, Document, IngestionRun
+from documents.services import Upload, ingest_uploads
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable
 
 
-def client_of(who: Any) -> APIClient:
+def client_of(who: Any, **options: Any) -> APIClient:
     """A client of the API, logged in as a user or as the user of a membership or context."""
-    client = APIClient()
+    client = APIClient(**options)
     client.force_login(getattr(who, "user", who))
     return client
 
@@ -63,6 +65,29 @@ def process_documents() -> None:
     """Parse and embed what is not ready, as the workers do."""
     ids = list(Document.objects.exclude(status="ready").values_list("pk", flat=True))
     pipeline.embed_documents(pipeline.parse_documents(ids))
+
+
+def queue_file(collection: Collection, name: str, content: bytes, **options: Any) -> Document:
+    """Upload it, without any worker; the row that its text goes into."""
+    upload = Upload(name=name, file=ContentFile(content, name=name))
+    run = ingest_uploads(collection=collection, uploads=[upload], **options)
+    return cast("Document", run.items.get().document)
+
+
+def work_on(*documents: Document) -> None:
+    """What the two queues do with them."""
+    pipeline.embed_documents(pipeline.parse_documents([each.pk for each in documents]))
+    for document in documents:
+        document.refresh_from_db()
+
+
+def half_done_run(collection: Collection) -> IngestionRun:
+    """One file is ready, one has failed, one waits."""
+    names = {"ready.txt": b"Some words.", "empty.txt": b"", "waiting.txt": b"More words."}
+    uploads = [Upload(name=name, file=ContentFile(data)) for name, data in names.items()]
+    run = ingest_uploads(collection=collection, uploads=uploads)
+    work_on(*Document.objects.filter(collection=collection).exclude(key="waiting.txt"))
+    return run
 
 
 def at_once(*works: Callable[[], Any]) -> list[Any]:

@@ -42,8 +42,8 @@ _SAME_SITE = (
     "rag/tests/test_openai_client.py",
     "rag/tests/test_mcp_http.py",
     "rag/tests/test_mcp_stdio.py",
-    "rag/tests/test_remote_retriever.py",
-    "rag/tests/test_langchain.py",
+    "clients/tests/test_remote_retriever.py",
+    "clients/tests/test_langchain.py",
 )
 #: Modules with tests of half a minute and more, longest first: the others fill what is left of each
 #: process's time, while a long test that begins last would be waited for alone.
@@ -59,7 +59,6 @@ _LONGEST = (
     "tests/test_embedded_services.py",
     "tests/test_api_hostile.py",
     "tests/test_service_faults.py",
-    "graph/tests/test_reading_bounds.py",
     "tests/test_backup.py",
     "rag/tests/test_sql_spider.py",
     "documents/tests/test_worker_faults.py",

@@ -7,17 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from django.conf import settings
+from django.contrib import admin
+from django.db import connection
+from django.template.base import Template
 from django.test import override_settings
+from django.utils import translation
 
 from accounts.groups import set_groups
 from accounts.members import remove_member
 from accounts.models import Membership
+from ragsite import handbook
 from tests.access import inventory
 from tests.access.policy import ACTORS, Actor, Door, Who, is_let_in
 from tests.access.report import DOORS, GROUPS, write
@@ -49,6 +56,8 @@ NARROW = {"key:memory", "key:chat", "key:admin"}
 EXPIRED = "key:expired"
 FIRST_OF_GROUPS = {doors[0].name for doors in GROUPS.values()}
 LISTED = (Who.READER, Who.CORRECTOR)
+#: Of the documentation: its index, the page that a door leads to, and its neighbors.
+PAGES = handbook.contents()[:3]
 ADMIN = {door.path for door in DOORS if door.path.startswith("/admin/")}
 
 
@@ -70,6 +79,19 @@ def no_log() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
+@contextmanager
+def warm_connections() -> Iterator[None]:
+    """Threads pass connections on, as in gunicorn, and nothing is prepared that the next rollback
+    would throw away."""
+    connection.close()
+    with patch.dict(connection.settings_dict["OPTIONS"], pool=8, prepare_threshold=None):
+        try:
+            yield
+        finally:
+            connection.close()
+            connection.close_pool()  # type: ignore[attr-defined]  # not in the stubs
+
+
 def _empty(media: Path) -> Path:
     folder = media / "empty"
     folder.mkdir()
@@ -89,6 +111,14 @@ def walked(
         committed_rows(django_db_blocker),
         override_settings(**changed),
         no_log(),
+        warm_connections(),
+        # Nothing asserts which templates were used, and a search need not render all of docs/.
+        patch.object(Template, "_render", lambda page, context: page.nodelist.render(context)),
+        patch("ragsite.handbook.contents", lambda: PAGES),
+        # The menu is the same on all pages of the admin: tests/test_curation.py.
+        patch.object(admin.site, "get_sidebar_list", lambda *asked: []),
+        # Texts are written in English.
+        patch.object(translation._trans, "gettext", str),
         # A walk takes longer than a session may go without being noted as seen.
         patch("accounts.sign_in.SEEN_INTERVAL_SECONDS", 86_400),
     ):
@@ -103,13 +133,13 @@ def _walk(world: World) -> Walked:
                 f"Nothing of {model._meta.label} is made in tests/access/filling.py"
             )
     walker = Walker(world)
-    for case in cases(world):
-        answer, faults = walker.walk(case)
-        walked.wrong += faults
-        if not case.note:
-            told = "e" if answer.is_error else str(answer.status)
-            told += " ✓" if is_let_in(case.door, case.actor) else ""
-            walked.statuses[case.door.name, case.actor.name] = told
+    for _, at_door in groupby(cases(world), attrgetter("door")):
+        for case, answer, faults in walker.walk_together(list(at_door)):
+            walked.wrong += faults
+            if not case.note:
+                told = "e" if answer.is_error else str(answer.status)
+                told += " ✓" if is_let_in(case.door, case.actor) else ""
+                walked.statuses[case.door.name, case.actor.name] = told
     walked.wrong += _leave(world, walker)
     return walked
 
@@ -132,13 +162,15 @@ def _leave(world: World, walker: Walker) -> list[str]:
                 continue
             if door.path.endswith("/open.md/"):
                 continue  # A tool that was walked through before has removed that item.
+            at_door = []
             for actor in people:
                 if door.is_form and actor.is_key:
                     continue
                 now = replace(actor, is_listed=False)
                 if gone:
                     now = replace(now, role="", is_known=not actor.is_key)
-                wrong += walker.walk(Case(door, now, world.ids, note=note))[1]
+                at_door.append(Case(door, now, world.ids, note=note))
+            wrong += [fault for *_, found in walker.walk_together(at_door) for fault in found]
     return wrong
 
 

@@ -11,14 +11,13 @@ from django.conf import settings
 from django.contrib import admin
 from django.db import connection, models
 from django.test.utils import CaptureQueriesContext
-from django.urls import reverse
 
 from accounts.audit import Action, Channel, Kind, acting, record_change
 from documents.models import Chunk, Collection, Document, LexicalSegment
 from documents.tests.factories import DocumentFactory, RunFactory, UserFactory
 from search.models import SearchLog
 from tests.access.world import LISTED, MEMORY, OWN, SHARED, World, make_world
-from tests.kit import logged_in
+from tests.kit import logged_in, page_of
 
 pytestmark = pytest.mark.django_db
 OUR_APPS = ("accounts", "documents", "sources", "memory", "graph", "search", "rag", "dashboard")
@@ -84,10 +83,6 @@ def our_models() -> Iterator[type[models.Model]]:
                 yield model
 
 
-def page_of(model: type[models.Model], page: str = "changelist", *args: object) -> str:
-    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
-
-
 @pytest.fixture
 def world(media_root: Path, tmp_path: Path) -> World:
     """With a document and a run that failed, and a change with values."""
@@ -127,7 +122,7 @@ def test_every_list_and_row_has_a_page_that_is_searched_narrowed_and_read_lightl
         assert listed.status_code == 200, name
         missing += [(name, words) for words in TOLD[name] if words not in listed.content.decode()]
         row = model._base_manager.get(pk=world.ids[model._meta.label_lower])
-        shown = client.get(page_of(model, "change", row.pk))
+        shown = client.get(page_of(row, "change"))
         assert shown.status_code == 200, name
         assert str(row) in html.unescape(shown.content.decode()), name
         for page in (listed, shown):

@@ -1,10 +1,11 @@
 """The site in a real Chromium: with real servers, a real worker and real files."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from accounts.models import Membership
 from documents.models import Collection
@@ -15,6 +16,7 @@ from documents.tests.factories import (
     MembershipFactory,
     UserFactory,
 )
+from rag.tests.asking import document
 from tests.browser import Visit
 
 pytestmark = [
@@ -52,16 +54,17 @@ def alice() -> Membership:
 
 
 @pytest.mark.usefixtures("celery_worker_process")
-def test_from_a_file_to_its_passage(visit: Visit, tmp_path: Path) -> None:
-    guide, broken = tmp_path / "birds.md", tmp_path / "broken.pdf"
-    guide.write_text(GUIDE)
-    broken.write_bytes(b"%PDF-1.7\nnothing more")
+def test_from_a_folder_to_its_passage(visit: Visit, tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    (folder / "old").mkdir(parents=True)
+    (folder / "old" / "birds.md").write_text(GUIDE)
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing more")
     page = visit.page
 
     page.get_by_role("link", name="Documents").first.click()
     page.get_by_label("Name").fill("Harbour log")
     page.get_by_role("button", name="Create the collection").click()
-    page.locator("#id_files").set_input_files([guide, broken])
+    page.get_by_label("Choose a folder").set_input_files(folder)
     expect(page.locator("[data-files] li")).to_have_count(2)
     page.get_by_role("button", name="Upload 2 files").click()
 
@@ -117,15 +120,6 @@ def test_without_javascript_files_go_in_and_are_found(
     page.get_by_role("button", name="Search").click()
     page.locator("[data-hit] h2 a").first.click()
     expect(page.locator("#passage")).to_be_in_viewport()
-    visit.close()
-
-
-def test_a_stranger_sees_the_login(browser: Browser, live_server: Any) -> None:
-    visit = Visit(browser, live_server.url)
-    visit.page.goto("/runs/")
-
-    expect(visit.page.get_by_role("heading", name="Log in")).to_be_visible()
-    expect(visit.page.get_by_label("Username")).to_be_focused()
     visit.close()
 
 
@@ -232,3 +226,71 @@ def test_the_page_to_try_the_api_works_under_its_policy(visit: Visit) -> None:
     operation.get_by_role("button", name="Try it out").click()
     operation.get_by_role("button", name="Execute").click()
     expect(operation.locator(".live-responses-table")).to_contain_text("200")
+
+
+# --- judging -------------------------------------------------------------------------------------
+
+LOGS = {
+    "Birds of the harbour": "Gulls, mostly. The lighthouse keeper counted seventeen cormorants.",
+    "Boats of the harbour": "The lighthouse keeper noted nine trawlers at the pier.",
+    "Vögel am Hafen": "Der Leuchtturm stand im Nebel, und man sah drei Kormorane.",
+    "Schiffe am Hafen": "Am Leuchtturm lagen zwei Kutter, und Kormorane sah man nie.",
+}
+
+
+@pytest.fixture
+def harbour(alice: Membership) -> Collection:
+    """Log books in two languages."""
+    collection: Collection = CollectionFactory(
+        workspace=alice.workspace, slug="harbour", name="Harbour"
+    )
+    for title, text in LOGS.items():
+        document(collection, f"{title}.md", f"# {title}\n\n{text}")
+    return collection
+
+
+def search(page: Page, words: str) -> None:
+    """Ask from the box that is on every page."""
+    box = page.get_by_role("searchbox", name="Search").first
+    box.fill(words)
+    box.press("Enter")
+    expect(page.get_by_role("heading", name=f"Results for “{words}”")).to_be_attached()
+
+
+@pytest.mark.usefixtures("celery_worker_process")
+def test_judged_hits_change_the_evaluation(visit: Visit, harbour: Collection) -> None:
+    page, question = visit.page, "lighthouse keeper"
+    search(page, question)
+    judge(page, "Birds of the harbour", "Good")
+    before = measured(page, "1 judgement")
+
+    search(page, question)
+    judge(page, "Birds of the harbour", "Bad")
+    judge(page, "Schiffe am Hafen", "Good")
+    after = measured(page, "2 judgements", other_than=before)
+
+    assert float(after) < float(before)
+    if not page.url.endswith("/quality/harbour/"):  # where “Measure now” leads
+        page.get_by_role("link", name="Harbour").first.click()
+    expect(page.get_by_role("region", name="Question by question")).to_contain_text(question)
+
+
+def judge(page: Page, title: str, grade: str) -> None:
+    hit = page.locator("[data-hit]", has=page.get_by_role("link", name=title, exact=True))
+    button = hit.get_by_role("button", name=grade, exact=True)
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+
+
+def measured(page: Page, judgements: str, *, other_than: str = "") -> str:
+    """nDCG@10 on the page of quality, as soon as it is there: the page shows it by itself."""
+    page.get_by_role("link", name=re.compile("how good")).click()
+    expect(page.get_by_role("main")).to_contain_text(judgements)
+    measuring = page.get_by_role("button", name="Measure now")
+    figure = page.locator(".measures strong").first
+    if measuring.is_visible():
+        measuring.click()
+    if other_than:
+        expect(figure).not_to_have_text(other_than, timeout=60_000)
+    expect(figure).to_be_visible(timeout=60_000)
+    return figure.inner_text()

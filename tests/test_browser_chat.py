@@ -22,7 +22,11 @@ from rag.services.chat import chat
 from rag.tests.asking import OFFICE, TRAVEL, chat_server, document
 from tests.browser import Visit
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("office"),
+]
 
 MOVE = "When does the firm leave Mill Street?"
 NOWHERE = "Who won the chess championship of Reykjavik in 1972?"
@@ -46,14 +50,6 @@ def office(alice: Membership) -> Collection:
 @pytest.fixture
 def context(alice: Membership, office: Collection) -> RagContext:
     return RagContext(user=alice.user, workspace=alice.workspace)
-
-
-@pytest.fixture
-def visit(browser: Browser, live_server: Any, alice: Membership, office: Any) -> Iterator[Visit]:
-    visit = Visit(browser, live_server.url)
-    visit.log_in("alice")
-    yield visit
-    visit.close()
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """The page of API keys in a real Chromium: made, copied, tried, revoked."""
 
+import shlex
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,6 +54,10 @@ def test_a_key_is_found_made_copied_and_revoked(visit: Visit, alice: Membership)
     expect(page.get_by_role("button", name="Copied the command")).to_be_visible()
     command = page.evaluate("navigator.clipboard.readText()")
     assert command.startswith(f"curl -H 'Authorization: Bearer {secret}' '{visit.site}/api/v1/")
+    said = subprocess.run(
+        shlex.split(command), capture_output=True, text=True, check=True, timeout=60
+    )
+    assert '"query"' in said.stdout
 
     page.get_by_role("link", name="Revoke nightly import").click()
     page.get_by_role("button", name="Revoke").click()

@@ -24,8 +24,8 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("media_root"),
 ]
-#: States of each area that are looked at with every change.
-FIRST = 3
+#: States of each area that are looked at with every change: one for each look.
+FIRST = len(AXE_LOOKS)
 MACHINERY = {"states", "looking"}
 AREAS = sorted({each.name for each in pkgutil.iter_modules(matrix.__path__)} - MACHINERY)
 

@@ -1,16 +1,16 @@
 """The real page of a document in a real Chromium: turned by key, marked, and on a phone."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+from accounts.models import Membership
 from documents.ingestion.sources import Source
 from documents.models import Document
 from documents.services import ingest_inline
-from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
+from documents.tests.factories import CollectionFactory
 from reading.tests.factories_pdf import finished, page, prose
 from tests.browser import Visit
 
@@ -18,15 +18,14 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.nightly,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("media_root"),
+    pytest.mark.usefixtures("media_root", "report"),
 ]
 
 
 @pytest.fixture
-def report(settings: Any, tmp_path: Path) -> Document:
+def report(alice: Membership, settings: Any, tmp_path: Path) -> Document:
     """Two pages of Alice's; on the second, the last line is on the dues."""
     settings.PAGE_CACHE_DIR = tmp_path / "pages"
-    alice = MembershipFactory(user=UserFactory(username="alice"))
     collection = CollectionFactory(workspace=alice.workspace, slug="papers", name="Papers")
     pdf = page()
     prose(pdf, 6)
@@ -37,14 +36,6 @@ def report(settings: Any, tmp_path: Path) -> Document:
     source = Source(key="report.pdf", name="report.pdf", size=len(data), read=lambda: data)
     ingest_inline(collection=collection, sources=[source])
     return Document.objects.get()
-
-
-@pytest.fixture
-def visit(browser: Browser, live_server: Any, report: Document) -> Iterator[Visit]:
-    visit = Visit(browser, live_server.url)
-    visit.log_in("alice")
-    yield visit
-    visit.close()
 
 
 def test_a_hit_opens_the_page_with_its_words_marked_and_keys_turn_it(visit: Visit) -> None:

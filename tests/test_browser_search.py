@@ -1,6 +1,5 @@
 """Searching in a real Chromium: without page loads, by keyboard, and without JavaScript."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,14 +9,14 @@ from accounts.models import Membership
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
-from documents.tests.factories import ChunkFactory, CollectionFactory
+from documents.tests.factories import PASSWORD, ChunkFactory, CollectionFactory
 from search.models import Judgement, SavedSearch
 from tests.browser import Visit
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("media_root"),
+    pytest.mark.usefixtures("media_root", "papers"),
 ]
 
 
@@ -49,14 +48,6 @@ def papers(alice: Membership) -> Collection:
         heading_path=["Results"],
     )
     return collection
-
-
-@pytest.fixture
-def visit(browser: Browser, live_server: Any, alice: Membership, papers: Any) -> Iterator[Visit]:
-    visit = Visit(browser, live_server.url)
-    visit.log_in("alice")
-    yield visit
-    visit.close()
 
 
 def asked(page: Page, question: str = "otters") -> None:
@@ -235,7 +226,7 @@ def test_without_javascript_everything_leads_on(
         java_script_enabled=False,
         viewport={"width": 390, "height": 844},
     )
-    visit.log_in("alice")
+    visit.fill_login("alice", PASSWORD)
     page = visit.page
     page.get_by_role("searchbox").fill("otters")
     page.get_by_role("button", name="Search").click()

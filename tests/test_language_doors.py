@@ -9,7 +9,6 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from accounts.models import Membership
 from documents import services
@@ -97,13 +96,9 @@ def by_page(collection: Collection, alice: Membership, folder: Path) -> None:
     process_documents()
 
 
-def api_client(alice: Membership) -> APIClient:
-    return client_of(alice)
-
-
 def by_api(collection: Collection, alice: Membership, folder: Path) -> None:
     given = {"collection": collection.slug, "files": uploads()}
-    answer = api_client(alice).post("/api/v1/documents/", given, format="multipart")
+    answer = client_of(alice).post("/api/v1/documents/", given, format="multipart")
     assert answer.status_code == 202, answer.json()
     process_documents()
 
@@ -111,7 +106,7 @@ def by_api(collection: Collection, alice: Membership, folder: Path) -> None:
 def by_items_of_the_api(collection: Collection, alice: Membership, folder: Path) -> None:
     address = reverse("api:store-items", args=[collection.slug])
     items = [{"id": name, "text": text} for name, text in TEXTS.items()]
-    answer = api_client(alice).post(address, {"items": items}, format="json")
+    answer = client_of(alice).post(address, {"items": items}, format="json")
     assert answer.status_code in (200, 201), answer.json()
 
 

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -70,7 +70,6 @@ class OwnerViewSet(WorkspaceViewSet):
         require_owner(user=request.user, workspace=self.workspace)
 
 
-@extend_schema_serializer(component_name="Member")
 class MemberSerializer(ReadOnlyModelSerializer[Membership]):
     """A user's role and groups in the workspace."""
 
@@ -145,7 +144,6 @@ class MemberViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
         return Response(status=204)
 
 
-@extend_schema_serializer(component_name="Group")
 class GroupSerializer(ReadOnlyModelSerializer[WorkspaceGroup]):
     """Some members of the workspace, named together in access lists."""
 
@@ -224,7 +222,6 @@ class GroupViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
         return Response(status=204)
 
 
-@extend_schema_serializer(component_name="Invitation")
 class InvitationSerializer(ReadOnlyModelSerializer[Invitation]):
     """A link that makes who opens it a member, without the link."""
 
@@ -243,8 +240,7 @@ class InvitationSerializer(ReadOnlyModelSerializer[Invitation]):
         ]
 
 
-@extend_schema_serializer(component_name="InvitationWithLink")
-class LinkSerializer(InvitationSerializer):
+class InvitationWithLinkSerializer(InvitationSerializer):
     """A new invitation with its link."""
 
     url = serializers.URLField(help_text="The link. It is shown only once and stored nowhere.")
@@ -253,8 +249,7 @@ class LinkSerializer(InvitationSerializer):
         fields = [*InvitationSerializer.Meta.fields, "url"]
 
 
-@extend_schema_serializer(component_name="NewInvitation")
-class InvitationInput(StrictSerializer):
+class NewInvitationSerializer(StrictSerializer):
     """What who accepts it becomes, and how long and often it works."""
 
     role = serializers.ChoiceField(choices=Role.choices, default=Role.VIEWER, help_text=ROLES)
@@ -292,12 +287,12 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
     @extend_schema(
         summary="Invite people",
         description="People who open the link join with their account, or create one there.",
-        request=InvitationInput,
-        responses={201: LinkSerializer, 409: ErrorSerializer},
+        request=NewInvitationSerializer,
+        responses={201: InvitationWithLinkSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_INVITATION],
     )
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(InvitationInput)
+        values = self.validated(NewInvitationSerializer)
         if values.get("email") and not mail_is_sent():
             raise Conflict(
                 gettext("This site does not send mail. Leave `email` out and pass on the link.")

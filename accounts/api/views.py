@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -27,8 +27,7 @@ SCOPES = (
 )
 
 
-@extend_schema_serializer(component_name="NewApiKey")
-class NewKeyInput(StrictSerializer):
+class NewApiKeySerializer(StrictSerializer):
     """Name, scopes and expiry of a new key."""
 
     name = serializers.CharField(
@@ -47,8 +46,7 @@ class NewKeyInput(StrictSerializer):
     )
 
 
-@extend_schema_serializer(component_name="ApiKey")
-class KeySerializer(ReadOnlyModelSerializer[ApiKey]):
+class ApiKeySerializer(ReadOnlyModelSerializer[ApiKey]):
     """An API key without its secret."""
 
     user = serializers.CharField(source="user.username", help_text="Whose rights it has.")
@@ -80,14 +78,13 @@ class KeySerializer(ReadOnlyModelSerializer[ApiKey]):
         ]
 
 
-@extend_schema_serializer(component_name="ApiKeyWithSecret")
-class SecretSerializer(KeySerializer):
+class ApiKeyWithSecretSerializer(ApiKeySerializer):
     """A newly created key with its secret."""
 
     secret = serializers.CharField(help_text="`rs_…`. It is shown only once and stored nowhere.")
 
-    class Meta(KeySerializer.Meta):
-        fields = [*KeySerializer.Meta.fields, "secret"]
+    class Meta(ApiKeySerializer.Meta):
+        fields = [*ApiKeySerializer.Meta.fields, "secret"]
 
 
 @extend_schema(tags=["keys"])
@@ -98,7 +95,7 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         "list": "List API keys, newest first",
         "retrieve": "Read an API key, without its secret",
     }
-    serializer_class = KeySerializer
+    serializer_class = ApiKeySerializer
     lookup_value_converter = "int"
     required_scope = Scope.ADMIN
 
@@ -113,12 +110,12 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         " no more rights than its own. With `collections` it cannot access"
         " anything else: no memory, conversations and members, and nothing that"
         " people added to the graph by hand.",
-        request=NewKeyInput,
-        responses={201: SecretSerializer, 409: ErrorSerializer},
+        request=NewApiKeySerializer,
+        responses={201: ApiKeyWithSecretSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_KEY],
     )
     def create(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(NewKeyInput)
+        values = self.validated(NewApiKeySerializer)
         slugs = set(values.pop("collections", ()))
         rows = self.workspace.collections.using(self.workspace.alias).filter(slug__in=slugs)
         known = dict(rows.values_list("slug", "pk"))
@@ -133,7 +130,7 @@ class ApiKeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
             collections=known.values(),
             **values,
         )
-        shown = KeySerializer(key, context=self.get_serializer_context()).data
+        shown = ApiKeySerializer(key, context=self.get_serializer_context()).data
         return Response(
             {**shown, "secret": secret}, status=201, headers={"Cache-Control": "no-store"}
         )
@@ -175,8 +172,7 @@ class ChangeFilter(ListParameters):
     )
 
 
-@extend_schema_serializer(component_name="ChangeDetails")
-class DetailsSerializer(serializers.Serializer[Any]):
+class ChangeDetailsSerializer(serializers.Serializer[Any]):
     """Further details of a change. Empty ones are left out."""
 
     fields = serializers.ListField(  # type: ignore[assignment]  # DRF's metaclass takes it out
@@ -200,7 +196,6 @@ class SummaryField(serializers.CharField):
         return summarize(instance)
 
 
-@extend_schema_serializer(component_name="Change")
 class ChangeSerializer(ReadOnlyModelSerializer[Change]):
     """That somebody changed something. No text of the object is stored."""
 
@@ -220,7 +215,7 @@ class ChangeSerializer(ReadOnlyModelSerializer[Change]):
     )
     action = serializers.ChoiceField(choices=_enum_values(Action), help_text="What was done.")
     kind = serializers.ChoiceField(choices=_enum_values(Kind), help_text="To what kind of thing.")
-    details = DetailsSerializer(help_text="More about it.")
+    details = ChangeDetailsSerializer(help_text="More about it.")
     summary = SummaryField(help_text="The same in words.")
 
     class Meta:

@@ -6,12 +6,9 @@ import pytest
 from django.db.models import F
 
 from accounts import idempotency
-from accounts.idempotency import KeyInUse, KeyReused
 from accounts.models import IdempotencyRecord, Membership
 from accounts.tasks import prune_idempotency_records
-from common.errors import InvalidInput
 from documents.tests.factories import MembershipFactory
-from tests.kit import at_once
 
 pytestmark = pytest.mark.django_db
 DONE = {"status": 201, "body": '{"slug": "notes"}', "location": "/notes/"}
@@ -39,34 +36,12 @@ def pass_by(**delta: float) -> None:
     )
 
 
-def test_the_first_answer_comes_again(alice: Membership) -> None:
-    finish(alice)
-    assert is_done(begin(alice))
-    assert is_done(begin(alice))
-
-
 def test_a_key_belongs_to_its_user_and_workspace(alice: Membership) -> None:
     finish(alice)
     elsewhere = MembershipFactory(user=alice.user)
     bob = MembershipFactory(workspace=alice.workspace)
     assert begin(elsewhere).status is None
     assert begin(bob).status is None
-
-
-def test_another_request_may_not_have_the_key(alice: Membership) -> None:
-    turn = begin(alice)
-    with pytest.raises(KeyReused):
-        begin(alice, fingerprint="another")
-    idempotency.claimed(turn).update(**DONE)
-    with pytest.raises(KeyReused):
-        begin(alice, fingerprint="another")
-
-
-def test_while_it_is_worked_on_nobody_else_works_on_it(alice: Membership) -> None:
-    begin(alice)
-    with pytest.raises(KeyInUse) as refused:
-        begin(alice)
-    assert refused.value.retry_after
 
 
 def test_what_was_given_up_may_be_done_anew(alice: Membership) -> None:
@@ -102,27 +77,6 @@ def test_old_and_dead_records_are_pruned_and_no_others(alice: Membership) -> Non
     assert set(left) == {"young", "working"}
 
 
-@pytest.mark.parametrize("key", ["", "k" * 256, "schlüssel", "a\tb", "a\nb"])
-def test_what_is_no_key_is_refused(key: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        idempotency.check_key(key)
-    assert refused.value.field == "Idempotency-Key"
-
-
 @pytest.mark.parametrize("key", ["k", "k" * 255, "c709fc04-73f9-427a", '"quoted, with spaces"'])
 def test_any_printable_ascii_is_a_key(key: str) -> None:
     idempotency.check_key(key)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_many_at_once_one_gets_the_turn() -> None:
-    alice = MembershipFactory()
-
-    def ask() -> object:
-        try:
-            return begin(alice)
-        except KeyInUse as error:
-            return error
-
-    got = at_once(*[ask] * 8)
-    assert sorted(type(each).__name__ for each in got) == ["IdempotencyRecord"] + ["KeyInUse"] * 7

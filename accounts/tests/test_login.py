@@ -1,9 +1,10 @@
-"""Logging in and out in the browser."""
+"""Logging in and out in the browser, and choosing a workspace."""
 
 import pytest
 from django.test import Client
 
-from accounts.models import Membership, User, Workspace
+from accounts.models import Membership, Role, User, Workspace
+from documents.tests.factories import CollectionFactory, MembershipFactory, WorkspaceFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quick_passwords")]
 PASSWORD = "correct horse battery staple"
@@ -77,16 +78,6 @@ def test_logging_out_takes_a_form_and_ends_the_session(client: Client, alice: Us
     assert client.get("/").status_code == 302
 
 
-def test_who_belongs_to_no_workspace_is_told_what_to_do(client: Client, user: User) -> None:
-    client.force_login(user)
-
-    answer = client.get("/")
-
-    assert answer.status_code == 404
-    assert "You are not in a workspace yet" in answer.text
-    assert "Ask the operator of this site to add" in answer.text
-
-
 def test_the_admin_is_offered_to_staff_only(client: Client, alice: User) -> None:
     client.force_login(alice)
     assert "/admin/" not in client.get("/").text
@@ -95,8 +86,74 @@ def test_the_admin_is_offered_to_staff_only(client: Client, alice: User) -> None
     assert "/admin/" in client.get("/").text
 
 
-def test_a_form_without_its_token_is_refused_in_words() -> None:
-    answer = log_in(Client(enforce_csrf_checks=True), "alice")
+CHOOSE = "/workspaces/choose/"
 
-    assert answer.status_code == 403
-    assert "reload the page" in answer.text
+
+@pytest.fixture
+def lab() -> Membership:
+    return MembershipFactory(workspace__slug="lab", workspace__name="The lab")
+
+
+@pytest.fixture
+def harbour(lab: Membership) -> Membership:
+    """The second workspace of the same person, who may only read there."""
+    workspace = WorkspaceFactory(slug="harbour", name="Harbour office")
+    return MembershipFactory(user=lab.user, workspace=workspace, role=Role.VIEWER)
+
+
+@pytest.fixture
+def member(client: Client, lab: Membership) -> Client:
+    client.force_login(lab.user)
+    return client
+
+
+def test_the_chosen_workspace_stays_for_all_pages(member: Client, harbour: Membership) -> None:
+    CollectionFactory(workspace=harbour.workspace, name="Logs of the pilots")
+    assert "Logs of the pilots" not in member.get("/documents/").text
+
+    answer = member.post(CHOOSE, {"workspace": "harbour", "next": "/documents/"}, follow=True)
+
+    assert answer.redirect_chain == [("/documents/", 302)]
+    assert "Logs of the pilots" in answer.text
+    assert "The workspace is now Harbour office. You may read it" in answer.text
+    assert "Logs of the pilots" in member.get("/documents/").text
+
+
+def test_a_page_of_one_thing_is_left_for_the_start(member: Client, harbour: Membership) -> None:
+    CollectionFactory(workspace=Membership.objects.get(role="owner").workspace, slug="papers")
+
+    assert 'name="next" value="/documents/"' in member.get("/documents/").text
+    form = member.get("/documents/papers/").text.split(f'action="{CHOOSE}"')[1].split("</form>")[0]
+    assert 'name="next"' not in form
+    assert member.post(CHOOSE, {"workspace": "harbour"}).url == "/"
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example", "javascript:alert(1)"]
+)
+def test_nobody_is_sent_to_another_site(member: Client, target: str) -> None:
+    assert member.post(CHOOSE, {"workspace": "lab", "next": target}).url == "/"
+
+
+def test_a_workspace_of_others_is_not_there(member: Client) -> None:
+    WorkspaceFactory(slug="secret", name="The secret project")
+
+    answer = member.post(CHOOSE, {"workspace": "secret"})
+
+    assert answer.status_code == 404
+    assert "The secret project" not in answer.text
+    assert member.post(CHOOSE, {}).status_code == 400
+    assert member.get(CHOOSE).status_code == 405
+
+
+def test_who_was_removed_from_the_chosen_one_is_back_in_the_first(
+    member: Client, harbour: Membership
+) -> None:
+    member.post(CHOOSE, {"workspace": "harbour"})
+    assert "in Harbour office" in member.get("/keys/").text
+    harbour.delete()
+    assert "in The lab" in member.get("/keys/").text
+
+
+def test_there_is_nothing_to_choose_from_one(member: Client) -> None:
+    assert CHOOSE not in member.get("/keys/").text

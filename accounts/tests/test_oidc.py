@@ -302,59 +302,33 @@ def test_failures_are_counted_for_the_address(
 # --- who may come in, and as whom --------------------------------------------------------------
 
 
-def anna_here(**fields: Any) -> User:
-    return User.objects.create_user("somebody", email="Anna@firm.example", **fields)
-
-
-def test_an_address_links_no_account_by_itself(client: Client, provider: Provider) -> None:
-    here = anna_here()
-    sign_in(client)
-
-    assert Identity.objects.get().user != here
-
-
-@pytest.mark.parametrize("verified", [False, None, "false", 1])
-def test_an_address_that_nobody_checked_links_no_account(
-    client: Client, provider: Provider, settings: Any, verified: object
-) -> None:
-    set_option(settings, link_by_email=True)
-    here = anna_here()
+@pytest.mark.parametrize(
+    ("by_email", "verified", "is_superuser", "has_twin", "is_linked"),
+    [
+        (True, True, False, False, True),
+        (False, True, False, False, False),
+        *((True, verified, False, False, False) for verified in (False, None, "false", 1)),
+        (True, True, True, False, False),
+        (True, True, False, True, False),
+    ],
+)
+def test_a_checked_address_of_one_account_links_it_where_the_settings_say_so(
+    client: Client, provider: Provider, settings: Any, by_email: bool, verified: object,
+    is_superuser: bool, has_twin: bool, is_linked: bool,
+) -> None:  # fmt: skip
+    set_option(settings, link_by_email=by_email)
+    here = User.objects.create_user(
+        "somebody", email="Anna@firm.example", is_superuser=is_superuser
+    )
+    if has_twin:
+        User.objects.create_user("other", email="anna@firm.example")
     provider.tell(claims={**ANNA, "email_verified": verified})
     sign_in(client)
 
-    assert Identity.objects.get().user != here
-    assert Identity.objects.get().user.email == ""
-
-
-def test_a_checked_address_links_the_account_where_the_settings_say_so(
-    client: Client, provider: Provider, settings: Any
-) -> None:
-    set_option(settings, link_by_email=True)
-    here = anna_here()
-    sign_in(client)
-
-    assert Identity.objects.get().user == here
-
-
-def test_the_account_of_a_superuser_is_linked_by_no_address(
-    client: Client, provider: Provider, settings: Any
-) -> None:
-    set_option(settings, link_by_email=True)
-    here = anna_here(is_superuser=True)
-    sign_in(client)
-
-    assert Identity.objects.get().user != here
-
-
-def test_two_accounts_with_one_address_are_linked_to_nobody(
-    client: Client, provider: Provider, settings: Any
-) -> None:
-    set_option(settings, link_by_email=True)
-    anna_here()
-    User.objects.create_user("other", email="anna@firm.example")
-    sign_in(client)
-
-    assert Identity.objects.get().user.username == "anna"
+    linked = Identity.objects.get().user
+    assert (linked == here) is is_linked
+    assert linked.username == ("somebody" if is_linked else "anna")
+    assert verified is True or linked.email == ""
 
 
 def test_new_people_stay_outside_where_no_account_is_made(

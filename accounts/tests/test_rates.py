@@ -7,6 +7,7 @@ import pytest
 from django.core.checks import run_checks
 from django.utils import timezone
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from accounts import rate_limits
@@ -52,6 +53,7 @@ def test_callers_and_quotas_are_counted_apart() -> None:
         assert quota.passes
 
 
+@hypothesis_settings(max_examples=10)
 @given(limit=st.integers(1, 50), seconds=st.sampled_from([3600, 86_400]))
 def test_a_whole_windows_requests_pass_at_once(limit: int, seconds: int) -> None:
     rate = Rate(limit, seconds)

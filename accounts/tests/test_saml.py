@@ -23,39 +23,8 @@ saml_utils = pytest.importorskip("onelogin.saml2.utils")
 pytestmark = pytest.mark.django_db
 SERVER = "https://login.firm.example/saml"
 SITE = "http://testserver/login/saml/firm"
+XML = {file.stem: file.read_text() for file in Path(__file__).with_name("saml").iterdir()}
 PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
-ANSWER = """\
-<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"
- xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_r1" Version="2.0" IssueInstant="{now}"
- Destination="{recipient}" InResponseTo="{request}">
-<saml:Issuer>{issuer}</saml:Issuer>
-<samlp:Status><samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:{status}"/></samlp:Status>
-{assertion}</samlp:Response>"""
-ASSERTION = """\
-<saml:Assertion xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_a1" Version="2.0"
- IssueInstant="{now}"><saml:Issuer>{issuer}</saml:Issuer>
-<saml:Subject><saml:NameID Format="{format}">{subject}</saml:NameID>
-<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">
-<saml:SubjectConfirmationData NotOnOrAfter="{until}" Recipient="{recipient}"
- InResponseTo="{request}"/></saml:SubjectConfirmation></saml:Subject>
-<saml:Conditions NotBefore="{since}" NotOnOrAfter="{until}"><saml:AudienceRestriction>
-<saml:Audience>{audience}</saml:Audience></saml:AudienceRestriction></saml:Conditions>
-<saml:AuthnStatement AuthnInstant="{now}" SessionIndex="_s1"><saml:AuthnContext>
-<saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef>
-</saml:AuthnContext></saml:AuthnStatement><saml:AttributeStatement>
-<saml:Attribute Name="uid"><saml:AttributeValue>anna</saml:AttributeValue></saml:Attribute>
-<saml:Attribute Name="mail"><saml:AttributeValue>anna@firm.example</saml:AttributeValue>
-</saml:Attribute><saml:Attribute Name="memberOf"><saml:AttributeValue>harbour</saml:AttributeValue>
-<saml:AttributeValue>crane</saml:AttributeValue></saml:Attribute></saml:AttributeStatement>
-</saml:Assertion>"""
-METADATA = """\
-<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID="{issuer}">
-<md:IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">
-<md:KeyDescriptor use="signing"><ds:KeyInfo xmlns:ds="http://www.w3.org/2000/09/xmldsig#">
-<ds:X509Data><ds:X509Certificate>{certificate}</ds:X509Certificate></ds:X509Data></ds:KeyInfo>
-</md:KeyDescriptor>
-<md:SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
- Location="{issuer}/sso"/></md:IDPSSODescriptor></md:EntityDescriptor>"""
 
 
 def make_key() -> tuple[str, str]:
@@ -91,7 +60,7 @@ def server(settings: Any, tmp_path: Path) -> None:
     Workspace.objects.create(slug="lab", name="The lab")
     body = "".join(KEY[1].splitlines()[1:-1])
     path = tmp_path / "metadata.xml"
-    path.write_text(METADATA.format(issuer=SERVER, certificate=body))
+    path.write_text(XML["metadata"].format(issuer=SERVER, certificate=body))
     settings.SAML_PROVIDERS = {
         "firm": {
             "metadata": str(path),
@@ -135,11 +104,11 @@ def make_answer(request: str, *, key: tuple[str, str] | None = KEY, **changes: A
         "status": "Success",
         **{name: at(value) if isinstance(value, int) else value for name, value in changes.items()},
     }
-    assertion = ASSERTION.format(**told)
+    assertion = XML["assertion"].format(**told)
     if key is not None:
         signed = saml_utils.OneLogin_Saml2_Utils.add_sign(assertion, *key)
         assertion = signed.decode() if isinstance(signed, bytes) else signed
-    return ANSWER.format(**told, assertion=assertion)
+    return XML["answer"].format(**told, assertion=assertion)
 
 
 def send(client: Client, xml: str) -> Any:

@@ -6,10 +6,10 @@ declare options too.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, Self, Union, get_args, get_origin
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -145,10 +145,25 @@ class OptionField:
 
 
 @cache
-def option_fields(model: type[BaseModel]) -> Mapping[str, OptionField]:
+def declared_fields(model: Any) -> Mapping[str, FieldInfo]:
+    """The fields of a model, or of a dataclass whose annotations declare the same."""
+    if issubclass(model, BaseModel):
+        described: Mapping[str, FieldInfo] = model.model_fields
+        return described
+    hints = get_type_hints(model, include_extras=True)
+    return {
+        field.name: FieldInfo.from_annotation(hints[field.name])
+        if field.default is MISSING
+        else FieldInfo.from_annotated_attribute(hints[field.name], field.default)
+        for field in fields(model)
+    }
+
+
+@cache
+def option_fields(model: Any) -> Mapping[str, OptionField]:
     """All options of the model by their names at the doors, in the order declared."""
     found = {}
-    for field, info in model.model_fields.items():
+    for field, info in declared_fields(model).items():
         if info.json_schema_extra is INTERNAL:
             continue
         name, is_required = info.alias or field, info.is_required()
@@ -164,13 +179,11 @@ def option_fields(model: type[BaseModel]) -> Mapping[str, OptionField]:
     return found
 
 
-def nested_options(
-    model: type[BaseModel], *, skip: Collection[str] = ()
-) -> Mapping[str, OptionField]:
+def nested_options(model: Any, *, skip: Collection[str] = ()) -> Mapping[str, OptionField]:
     """The options for a door that takes JSON: without the flat ones and those to `skip`."""
     flat = {
         info.alias or name
-        for name, info in model.model_fields.items()
+        for name, info in declared_fields(model).items()
         if info.json_schema_extra is FLAT
     }
     return _without(option_fields(model), {*flat, *skip})

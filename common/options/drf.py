@@ -6,7 +6,7 @@ from django.utils.functional import lazy
 from rest_framework import serializers
 
 from common import bounded_json
-from common.options import OptionField, Options, nested_options, option_fields
+from common.options import OptionField, nested_options, option_fields
 from common.serializers import StrictSerializer
 
 Field = serializers.Field[Any, Any, Any, Any]
@@ -29,11 +29,13 @@ class OptionsSerializer(StrictSerializer):
     None leaves an option open: it need not be given. Only a switch may be null.
     """
 
-    options: ClassVar[type[Options]]
+    options: ClassVar[Any]
     #: Options that this input does not have.
     skip: ClassVar[frozenset[str]] = frozenset()
     #: Whether an option that is not given has its default, or stays as it is.
     has_defaults: ClassVar[bool] = True
+    #: What takes a text.
+    text_field: ClassVar[type[Field]] = serializers.CharField
 
     def get_fields(self) -> dict[str, Any]:
         own = super().get_fields()
@@ -41,13 +43,20 @@ class OptionsSerializer(StrictSerializer):
             if name in own and own[name].help_text is None:
                 own[name].help_text = option.description
         made = {
-            name: own.pop(name, None) or serializer_field(option, has_default=self.has_defaults)
+            name: own.pop(name, None)
+            or serializer_field(option, has_default=self.has_defaults, text_field=self.text_field)
             for name, option in nested_options(self.options, skip=self.skip).items()
         }
         return self.list_choices({**made, **own})
 
 
-def serializer_field(option: OptionField, *, has_default: bool = True, **changes: Any) -> Field:
+def serializer_field(
+    option: OptionField,
+    *,
+    has_default: bool = True,
+    text_field: Any = serializers.CharField,
+    **changes: Any,
+) -> Field:
     """The field of an option; `changes` replace some of its arguments."""
     given: dict[str, Any] = {}
     if option.description:
@@ -60,10 +69,10 @@ def serializer_field(option: OptionField, *, has_default: bool = True, **changes
         given["default"] = option.default
     elif not option.is_required:
         given["required"] = False
-    return _field(option, {**given, **changes})
+    return _field(option, {**given, **changes}, text_field)
 
 
-def _field(option: OptionField, given: dict[str, Any]) -> Field:
+def _field(option: OptionField, given: dict[str, Any], text_field: Any) -> Field:
     if option.choices:
         return serializers.ChoiceField(**{"choices": option.choices, **given})
     if option.kind is bool:
@@ -78,9 +87,10 @@ def _field(option: OptionField, given: dict[str, Any]) -> Field:
         whole = option.kind is int
         return serializers.IntegerField(**given) if whole else serializers.FloatField(**given)
     if option.item is not None:
-        given["child"] = _field(option.item, {})
+        given["child"] = _field(option.item, {}, text_field)
         if option.kind is dict:
             return MappingField(**given)
         return serializers.ListField(max_length=option.max_length, **given)
-    given["allow_blank"] = not (option.is_required or option.min_length)
-    return serializers.CharField(max_length=option.max_length, **given)
+    given.setdefault("allow_blank", not (option.is_required or option.min_length))
+    made: Field = text_field(max_length=option.max_length, **given)
+    return made

@@ -15,6 +15,10 @@ class _SchemaGenerator(GenerateJsonSchema):
     def nullable_schema(self, schema: Any) -> dict[str, Any]:
         return self.generate_inner(schema["schema"])
 
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        is_open = schema.get("default", ()) in (None, ())
+        return self.generate_inner(schema["schema"]) if is_open else super().default_schema(schema)
+
     def literal_schema(self, schema: Any) -> dict[str, Any]:
         return {"enum": list(schema["expected"])}
 
@@ -29,7 +33,9 @@ def json_schema(hint: Any) -> dict[str, Any]:
     """Of one argument; objects in a list are described in place."""
     schema = TypeAdapter(hint).json_schema(schema_generator=_SchemaGenerator)
     for definition in schema.pop("$defs", {}).values():
-        schema["items"] = {key: value for key, value in definition.items() if key != "title"}
+        schema["items"] = {
+            key: value for key, value in definition.items() if key not in ("title", "description")
+        }
     return schema
 
 

@@ -1,19 +1,32 @@
-"""Database connections that threads take turns with, against the real server."""
+"""Database connections that threads take turns with, bulk load, vectors, and tasks whose broker is
+away: against the real servers."""
 
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
+from celery import current_app
 from django.conf import settings
-from django.db import OperationalError, connection
+from django.contrib.auth.models import Group
+from django.db import OperationalError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from pgvector import Bit, HalfVector, SparseVector, Vector
+from pgvector.psycopg.bit import BitDumper
+from pgvector.psycopg.halfvec import HalfVectorDumper
+from pgvector.psycopg.sparsevec import SparseVectorDumper
+from pgvector.psycopg.vector import VectorDumper
+from psycopg import Cursor
 
+from common.celery import app, send_or_wait
 from common.postgresql import base as pools
 from common.postgresql.base import Connection, DatabaseWrapper, Pool, PoolExhausted
+from common.sql import copy_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -174,3 +187,96 @@ def test_connections_that_nobody_needs_go(
     monkeypatch.setattr(pools, "IDLE_SECONDS", 0.0)
     wrapper.pool.putconn(second)
     assert first.closed
+
+
+COLUMNS = [("name", "varchar")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_is_cut_in_the_middle_is_djangos_error() -> None:
+    connection.ensure_connection()
+    pid = connection.connection.info.backend_pid
+    other = connection.copy()
+
+    def rows() -> Iterator[tuple[str]]:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+        for number in range(100_000):
+            yield (f"group-{number}",)
+
+    try:
+        with pytest.raises(OperationalError), transaction.atomic():
+            copy_rows(Group._meta.db_table, COLUMNS, rows())
+    finally:
+        other.close()
+        connection.close()
+    assert not Group.objects.exists()
+
+
+DUMPERS = VectorDumper, HalfVectorDumper, SparseVectorDumper, BitDumper
+
+
+def classes() -> int:
+    """Those made of pgvector's, which psycopg never lets go of."""
+    return sum(len(kind.__subclasses__()) for base in DUMPERS for kind in _family(base))
+
+
+def _family(base: type) -> list[type]:
+    return [base, *(each for kind in base.__subclasses__() for each in _family(kind))]
+
+
+def connect_anew() -> None:
+    other = connection.copy()
+    other.ensure_connection()
+    other.close()
+
+
+def test_every_further_connection_has_the_same_classes() -> None:
+    connect_anew()
+    before = classes()
+    for _ in range(3):
+        connect_anew()
+    assert classes() == before
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("vector", Vector([1, 2, 3])),
+        ("halfvec", HalfVector([1, 2, 3])),
+        ("sparsevec", SparseVector([1, 0, 3])),
+    ],
+)
+def test_what_is_written_is_read(name: str, value: object, *, binary: bool) -> None:
+    connection.ensure_connection()
+    format = "b" if binary else "t"
+    # The server's own parameters, as COPY and pipelines have them: Django's cursors write them in.
+    with Cursor(connection.connection) as cursor:
+        cursor.execute(f"SELECT %{format}::{name}", [value], binary=binary)
+        assert cursor.fetchone()[0] == value
+
+
+def test_arrays_are_vectors_and_bits_are_bits() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s <-> '[1,2,5]'::vector", [np.array([1.0, 2.0, 3.0])])
+        assert cursor.fetchone()[0] == 2
+        cursor.execute("SELECT %s::bit(1)", [Bit("1")])
+        assert cursor.fetchone()[0] == "1"
+
+
+@app.task(name="tests.counted", ignore_result=True)
+def counted(number: int) -> int:
+    return number
+
+
+@pytest.mark.parametrize("task", [counted, "tests.counted"], ids=["task", "name"])
+def test_a_task_waits_while_the_broker_is_away(
+    task: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(current_app.conf, "broker_url", "redis://127.0.0.1:1/0")
+        broken.setattr(current_app, "_pool", None)
+        broken.setattr(current_app.amqp, "_producer_pool", None)
+        assert not send_or_wait(task, 1)
+    assert "the broker does not answer, tests.counted waits for it" in caplog.text

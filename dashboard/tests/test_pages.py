@@ -33,6 +33,19 @@ def text(client: Client, path: str, **options: Any) -> str:
     return answer.content.decode()
 
 
+def searched(member: Membership, query: str, milliseconds: float = 1.0) -> None:
+    """In vain."""
+    SearchLog.objects.create(
+        workspace=member.workspace,
+        user=member.user,
+        query=query,
+        mode="hybrid",
+        total=0,
+        milliseconds=milliseconds,
+        source="web",
+    )
+
+
 def evaluation(collection: Collection, **ndcgs: float) -> Evaluation:
     """With one row for each question, and the mean of these."""
     mean = sum(ndcgs.values()) / len(ndcgs)
@@ -75,15 +88,7 @@ def test_an_empty_workspace_is_told_what_will_be_there(alice: Membership) -> Non
 
 def test_every_chart_has_a_name_and_a_table(alice: Membership, collection: Collection) -> None:
     DocumentFactory(collection=collection, status="ready", chunk_count=3)
-    SearchLog.objects.create(
-        workspace=alice.workspace,
-        user=alice.user,
-        query="in vain",
-        mode="hybrid",
-        total=0,
-        milliseconds=20,
-        source="web",
-    )
+    searched(alice, "in vain", milliseconds=20)
     page = text(logged_in(alice), PAGE, data={"range": "24h"})
     drawn = page.count('role="img"')
     assert drawn == page.count('<details id="figures-') == 5
@@ -101,15 +106,7 @@ def test_a_script_gets_the_figures_alone(alice: Membership) -> None:
 
 def test_viewers_learn_how_many_and_not_what(alice: Membership) -> None:
     bob = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
-    SearchLog.objects.create(
-        workspace=alice.workspace,
-        user=alice.user,
-        query="a secret of alice",
-        mode="hybrid",
-        total=0,
-        milliseconds=1,
-        source="web",
-    )
+    searched(alice, "a secret of alice")
     assert "a secret of alice" in text(logged_in(alice), PAGE)
     page = text(logged_in(bob), PAGE)
     assert "a secret of alice" not in page

@@ -55,9 +55,7 @@ class IngestionRunAdmin(ReadOnlyAdmin):
 
     list_display = ["name", "collection", "state_label", "progress", "user", "started_at", "took"]
     list_filter = ["state", ("collection", AutocompleteSelectFilter)]
-    list_select_related = ["collection", "user"]
     search_fields = ["source"]
-    ordering = ["-id"]
     actions = ["cancel", "retry"]
     fieldsets = [
         (
@@ -177,7 +175,6 @@ class IngestionItemAdmin(ReadOnlyAdmin):
     list_select_related = ["run__collection", "document"]
     list_heavy_fields = ("document__metadata", "document__declared")
     search_fields = ["name"]
-    ordering = ["-id"]
     fields = ["name", "run_link", "document_link", "size", "state", "error_code", "error"]
     run_link = link_column("run")
     document_link = link_column("document")

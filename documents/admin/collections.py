@@ -1,180 +1,53 @@
-"""Collections in the admin."""
+"""Collections in the admin, which are created and changed on their pages."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet, Sum
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html
-from django.utils.text import slugify
 from django.utils.translation import gettext, gettext_lazy
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from common.admin import LargeTableAdmin, counted, link_to, link_to_list
-from common.errors import InvalidInput
-from common.options.forms import OptionsField
+from common.admin import ReadOnlyAdmin, link_to_list
 from common.translation import format_number
 from common.web import errors_as_messages
 from documents import services
 from documents.admin.content import ContentAdmin, download_export
-from documents.forms import (
-    CHUNKER_CHOICES,
-    GRAPH_CHOICES,
-    FacetsField,
-    fusion_field,
-    reranker_choices,
-)
-from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import (
-    Chunk,
     Collection,
     Document,
     IngestionRun,
 )
-from reading.chunkers import check_options
-from reading.chunkers.options import ChunkerOptions
 
 #: Documents that one action may read again.
 MAX_REPROCESSED_DOCUMENTS = 20_000
-LANGUAGES = [
-    ("", "Detected"),
-    *((code, code) for code in sorted({*CONFIGURATIONS, *DETECTED_ONLY})),
-]
-
-
-class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """Offers only what the services accept."""
-
-    default_language = forms.ChoiceField(
-        choices=LANGUAGES, required=False, widget=UnfoldAdminSelectWidget
-    )
-    chunker = forms.ChoiceField(
-        choices=CHUNKER_CHOICES,
-        initial="auto",
-        widget=UnfoldAdminSelectWidget,
-        help_text=gettext_lazy("A change holds for documents when they are next ingested."),
-    )
-    chunker_options = OptionsField(
-        ChunkerOptions,
-        max_length=200,
-        widget=UnfoldAdminTextInputWidget,
-        help_text=gettext_lazy(
-            "Such as “max_tokens=200 overlap=20”. Empty: the chunker's own defaults."
-        ),
-    )
-    graph = forms.ChoiceField(
-        choices=GRAPH_CHOICES,
-        initial=Collection.Graph.RULES,
-        widget=UnfoldAdminSelectWidget,
-        help_text=gettext_lazy("After a change all documents are read again."),
-    )
-    facets = FacetsField(
-        max_length=1000,
-        required=False,
-        empty_value="",
-        widget=UnfoldAdminTextInputWidget,
-        help_text=Collection._meta.get_field("facets").help_text,
-    )
-    reranker = forms.ChoiceField(
-        choices=reranker_choices,
-        required=False,
-        widget=UnfoldAdminSelectWidget,
-        help_text=Collection._meta.get_field("reranker").help_text,
-    )
-
-    fusion = fusion_field(widget=UnfoldAdminTextInputWidget)
-
-    class Meta:
-        model = Collection
-        fields = [
-            "workspace",
-            "name",
-            "slug",
-            "description",
-            "default_language",
-            "automatic_model",
-            "chunker",
-            "chunker_options",
-            "graph",
-            "reranker",
-            "rerank_instruction",
-            "fusion",
-            "facets",
-        ]
-
-    def clean_slug(self) -> str:
-        """Lower case, as in addresses."""
-        return str(slugify(self.cleaned_data["slug"]))
-
-    def clean(self) -> dict[str, Any]:
-        """Check the options against those of the chunker, and report errors beside them."""
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        try:
-            check_options(given.get("chunker", "auto"), given.get("chunker_options", {}))
-        except InvalidInput as error:
-            self.add_error("chunker_options", str(error))
-        return given
 
 
 @admin.register(Collection)
-class CollectionAdmin(ContentAdmin, LargeTableAdmin):
-    """Created, changed and deleted through the services. The embedding space is read-only here:
-    `manage.py reembed` moves a collection to another one."""
+class CollectionAdmin(ContentAdmin, ReadOnlyAdmin):
+    """Collections to inspect, process again, export and delete."""
 
-    form = CollectionForm
     list_display = ["name", "slug", "workspace", "space", "chunk_count", "contents", "created_at"]
     list_filter = [("workspace", AutocompleteSelectFilter), "space", "graph"]
-    list_select_related = ["workspace", "space"]
     search_fields = ["name", "slug"]
     ordering = ["name", "id"]
-    autocomplete_fields = ["workspace"]
-    prepopulated_fields = {"slug": ["name"]}
     actions = ["read_again", "embed_again", "export"]
-    reading = ("default_language", "automatic_model", "chunker", "chunker_options", "graph")
-    searching = ("reranker", "rerank_instruction", "fusion", "facets")
-    fields = ["workspace", "name", "slug", "description", *reading, *searching]
-    fixed_fields = [
-        "workspace",
-        "slug",
-        "space",
-        "learnt_weights",
-        "contents",
-        "created_at",
-        "updated_at",
-    ]
+    can_delete = True
+    fields = ["name", "slug", "workspace", "description", "contents", "default_language"]
+    fields += ["automatic_model", "chunker", "chunker_options", "graph", "reranker"]
+    fields += ["rerank_instruction", "fusion", "facets", "space", "learnt_weights"]
+    fields += ["created_at", "updated_at"]
+
+    def page_address(self, row: Collection) -> str:
+        return reverse("collection_change", args=[row.slug])
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
         return super().get_queryset(request).prefetch_related("lexical_segments")
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        editable = ["name", "description", *self.reading, *self.searching]
-        return [*editable, *self.fixed_fields] if obj else self.fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.fixed_fields if obj else []
-
-    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return {} if obj else self.prepopulated_fields
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        given = form.cleaned_data
-        names = ("name", "description", *self.reading, *self.searching)
-        shared = {name: given[name] for name in names}
-        shared["language"] = shared.pop("default_language")
-        if change:
-            services.update_collection(collection=obj, **shared)
-            return
-        made = services.create_collection(
-            workspace=given["workspace"],
-            slug=given["slug"],
-            **shared,
-        )
-        obj.__dict__.update(made.__dict__)
 
     def delete_rows(self, rows: Iterable[Collection]) -> None:
         for row in rows:
@@ -198,23 +71,7 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
                     ),
                 )
                 continue
-            with errors_as_messages(request, f"{collection}: "):
-                again = services.reingest_documents(documents=documents)
-                (run,) = again.runs
-                told = format_html(
-                    gettext("{}: processing has started, {}."), collection, link_to(run)
-                )
-                messages.success(request, told)
-                if again.left_out:
-                    messages.warning(
-                        request,
-                        gettext(
-                            "{collection}: {documents} skipped. They have no stored file, or are"
-                            " duplicates of others."
-                        ).format(
-                            collection=collection, documents=counted(Document, again.left_out)
-                        ),
-                    )
+            self.process_again(request, documents, f"{collection}: ")
 
     @admin.action(description=gettext_lazy("Embed all passages again"), permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
@@ -222,10 +79,7 @@ class CollectionAdmin(ContentAdmin, LargeTableAdmin):
         for collection in queryset:
             with errors_as_messages(request):
                 passages = services.reembed_collection(collection=collection)
-                words = gettext("{collection}: workers embed {passages} anew.").format(
-                    collection=collection, passages=counted(Chunk, passages)
-                )
-                messages.success(request, words)
+                self.report_embedding(request, passages, f"{collection}: ")
 
     @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
     def export(

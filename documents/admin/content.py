@@ -9,15 +9,18 @@ from django.contrib import messages
 from django.db.models import QuerySet, Sum
 from django.http import FileResponse, HttpRequest, HttpResponseBase
 from django.utils.formats import number_format
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 
-from common.admin import LoggedById, ServiceDeletion, requires
+from common.admin import LoggedById, ServiceDeletion, counted, link_to, requires
+from common.web import errors_as_messages
 from documents import services
-from documents.models import Collection, Document
+from documents.models import Chunk, Collection, Document
 
 
 class ContentAdmin(ServiceDeletion, LoggedById):
-    """Collections and documents: deleted with their files and statistics, and logged by id."""
+    """Collections and documents: processed again, deleted with their files and statistics, and
+    logged by id."""
 
     #: For processing and embedding documents again.
     has_operate_permission = requires("documents.change_document")
@@ -28,6 +31,30 @@ class ContentAdmin(ServiceDeletion, LoggedById):
     def documents_below(self, rows: list[Any]) -> QuerySet[Document]:
         """The documents that are deleted together with `rows`."""
         raise NotImplementedError
+
+    def process_again(
+        self, request: HttpRequest, documents: list[Document], prefix: str = ""
+    ) -> None:
+        """Read the stored files again; chunks that do not change keep their vectors."""
+        with errors_as_messages(request, prefix):
+            again = services.reingest_documents(documents=documents)
+            runs = [
+                link_to(run, gettext("run {run_pk}").format(run_pk=run.pk)) for run in again.runs
+            ]
+            links = format_html_join(", ", "{}", ((link,) for link in runs))
+            told = format_html(gettext("Processing has started: {}."), links)
+            messages.success(request, format_html("{}{}", prefix, told))
+            if again.left_out:
+                skipped = gettext(
+                    "{documents} skipped. They have no stored file, are superseded, or are"
+                    " duplicates of others."
+                ).format(documents=counted(Document, again.left_out))
+                messages.warning(request, f"{prefix}{skipped}")
+
+    def report_embedding(self, request: HttpRequest, passages: int, prefix: str = "") -> None:
+        """Say how many passages get new vectors of the same model."""
+        told = gettext("Workers embed {passages} again.").format(passages=counted(Chunk, passages))
+        messages.success(request, f"{prefix}{told}")
 
     def deletion_name(self, row: Any) -> str:
         return f"{self.opts.verbose_name}: {row}"

@@ -9,8 +9,9 @@ from django.contrib import admin, messages
 from django.db.models import F, Func, IntegerField, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
 from django.utils.formats import number_format
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy, gettext_noop, ngettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -21,7 +22,6 @@ from common.admin import (
     choice_column,
     counted,
     link_column,
-    link_to,
     link_to_list,
 )
 from common.web import errors_as_messages
@@ -64,7 +64,7 @@ class OcrFilter(ConditionFilter):
 
 @admin.register(Document)
 class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
-    """Documents to inspect and delete; they are changed by ingesting them again."""
+    """Documents to inspect, process again, export and delete."""
 
     list_display = ["name", "collection", "status_label", "error", "chunk_count", "updated_at"]
     list_filter = ["status", ("collection", AutocompleteSelectFilter), VersionFilter, OcrFilter]
@@ -72,10 +72,8 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
     can_delete = True
     status_label = choice_column("status", STATUS_COLOURS)
     collection_link = link_column("collection")
-    list_select_related = ["collection"]
     list_heavy_fields = ("metadata", "declared")
     search_fields = ["key", "title"]
-    ordering = ["-id"]
     fieldsets = [
         (
             None,
@@ -128,6 +126,11 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
         ),
     ]
 
+    def page_address(self, row: Document) -> str:
+        if not row.is_current:
+            return ""
+        return reverse("document_change", args=[row.collection.slug, row.pk])
+
     def delete_rows(self, rows: Iterable[Document]) -> None:
         for row in rows:
             services.delete_document(document=row)
@@ -141,38 +144,14 @@ class DocumentAdmin(ContentAdmin, ReadOnlyAdmin):
         description=gettext_lazy("Read again from the stored files"), permissions=["operate"]
     )
     def read_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        """Process the stored files again; chunks that do not change keep their vectors."""
-        with errors_as_messages(request):
-            again = services.reingest_documents(documents=list(queryset))
-            links = format_html_join(
-                ", ",
-                "{}",
-                [
-                    (link_to(run, gettext("run {run_pk}").format(run_pk=run.pk)),)
-                    for run in again.runs
-                ],
-            )
-            messages.success(request, format_html(gettext("The workers are at it: {}."), links))
-            if again.left_out:
-                messages.warning(
-                    request,
-                    gettext(
-                        "{left_out} are left out: their files are not stored here, or they are"
-                        " superseded or lean on another document."
-                    ).format(left_out=number_format(again.left_out, force_grouping=True)),
-                )
+        self.process_again(request, list(queryset))
 
     @admin.action(description=gettext_lazy("Embed again"), permissions=["operate"])
     def embed_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         """Embed all passages again with the same model."""
         with errors_as_messages(request):
             passages = services.reembed_documents(documents=list(queryset))
-            messages.success(
-                request,
-                gettext("A worker embeds {passages} anew.").format(
-                    passages=counted(Chunk, passages)
-                ),
-            )
+            self.report_embedding(request, passages)
 
     @admin.action(description=gettext_lazy("Export as JSON Lines"), permissions=["read"])
     def export(self, request: HttpRequest, queryset: QuerySet[Document]) -> HttpResponseBase | None:
@@ -225,12 +204,10 @@ class StagedDocumentAdmin(ReadOnlyAdmin):
     """Documents between the `ingest` and the `embed` queue; normally empty."""
 
     list_display = ["document_link", "workspace", "payload_size", "created_at"]
-    list_select_related = ["document", "workspace"]
     heavy_fields = ("payload",)
     document_link = link_column("document")
     fields = ["document_link", "workspace", "payload_size", "created_at"]
     search_fields = ["document__key", "document__title"]
-    ordering = ["-id"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StagedDocument]:
         octets = Func(F("payload"), function="octet_length", output_field=IntegerField())
@@ -247,10 +224,8 @@ class ScannedPageAdmin(ReadOnlyAdmin):
     """Pages that OCR read, and how sure it was; their text is in the passages."""
 
     list_display = ["id", "document_link", "page", "engine", "confidence", "created_at"]
-    list_select_related = ["document"]
     list_heavy_fields = ("document__metadata", "document__declared")
     heavy_fields = ("text", "lines")
     document_link = link_column("document")
     fields = ["document_link", "page", "engine", "confidence", "rotation", "created_at"]
     search_fields = ["document__key", "document__title"]
-    ordering = ["-id"]

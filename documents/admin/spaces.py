@@ -1,16 +1,17 @@
 """Embedding spaces, and the moves between them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils.formats import number_format
 from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
-from unfold.dataclasses import UnfoldAction
-from unfold.decorators import action, display
+from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminSelectWidget,
@@ -20,19 +21,18 @@ from unfold.widgets import (
 from common.admin import (
     LargeTableAdmin,
     ReadOnlyAdmin,
+    ServiceForm,
     choice_column,
     counted,
     link_column,
     link_to,
     link_to_list,
     requires,
-    run_submit_action,
 )
-from common.errors import ExplainedError
 from common.web import errors_as_messages
 from documents import services
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
-from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS, checked_index
+from documents.spaces import INDEX_OPTIONS, OPTION_BOUNDS, SEARCH_OPTIONS
 from inference.model_registry import embedders
 
 State = Reembedding.State
@@ -60,13 +60,9 @@ def _option_field(name: str, meaning: Any) -> forms.IntegerField:
     )
 
 
-def set_options(given: dict[str, Any]) -> dict[str, int]:
-    """The options that the form sets."""
-    return {name: given[name] for name in SEARCH_OPTIONS if given.get(name) is not None}
-
-
-class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """Settings of a new space; model and dimensions come from the embedder."""
+class SpaceForm(ServiceForm):
+    """Settings of a new space, and those of a space that can be changed; model and dimensions come
+    from the embedder."""
 
     embedder = forms.ChoiceField(
         choices=lambda: [(alias, alias) for alias in embedders],
@@ -109,21 +105,21 @@ class NewSpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
         for name in SEARCH_OPTIONS:
             self.initial[name] = self.instance.index_options.get(name)
 
-    def clean(self) -> dict[str, Any]:
-        """Ask the embedder now, so that saving cannot fail."""
-        given = super().clean() or {}
-        if self.errors or self.instance.pk:
-            return given
-        try:
-            checked_index(
-                dimensions=embedders[given["embedder"]].dimensions,
-                index_type=given["index_type"],
-                precision=given["precision"] or None,
-                options=set_options(given),
+    def write(self, given: dict[str, Any]) -> EmbeddingSpace:
+        space: EmbeddingSpace = self.instance
+        self.remarks: Sequence[str] = ()
+        options = {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}
+        if space.pk:
+            services.change_instruction(space=space, instruction=given["query_instruction"])
+            known = INDEX_OPTIONS[space.index_type]
+            services.change_search_options(
+                space=space, **{name: options[name] for name in SEARCH_OPTIONS if name in known}
             )
-        except ExplainedError as error:
-            raise forms.ValidationError(str(error)) from error
-        return given
+            return space
+        given["precision"] = given["precision"] or None
+        options = {name: value for name, value in options.items() if value is not None}
+        made, self.remarks = services.add_space(**given, options=options)
+        return made
 
 
 @admin.register(EmbeddingSpace)
@@ -131,7 +127,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     """Created by the services and filled by re-embedding. Everything that its vectors depend on is
     read-only."""
 
-    form = NewSpaceForm
+    form = SpaceForm
     list_display = [
         "name",
         "model_name",
@@ -161,12 +157,11 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
         "created_at",
         "updated_at",
     ]
-    actions_submit_line = ["reembed", "build_index"]
-    actions = None
+    actions = ["reembed", "build_index"]
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
-            return NewSpaceForm.Meta.fields
+            return SpaceForm.Meta.fields
         known = INDEX_OPTIONS[obj.index_type]
         place = self.fixed_fields.index("index_options")
         options = [name for name in SEARCH_OPTIONS if name in known]
@@ -179,26 +174,7 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
         return False  # `manage.py spaces drop`
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        if change:
-            services.change_instruction(
-                space=obj, instruction=form.cleaned_data["query_instruction"]
-            )
-            known = INDEX_OPTIONS[obj.index_type]
-            services.change_search_options(
-                space=obj,
-                **{name: form.cleaned_data[name] for name in SEARCH_OPTIONS if name in known},
-            )
-            run_submit_action(self, request, obj)
-            return
-        given = dict(form.cleaned_data)
-        options = set_options(given)
-        for name in SEARCH_OPTIONS:
-            del given[name]
-        made, remarks = services.add_space(
-            **{**given, "precision": given["precision"] or None}, options=options
-        )
-        obj.__dict__.update(made.__dict__)
-        for remark in remarks:
+        for remark in form.remarks:
             messages.info(request, remark)
 
     @display(description=gettext_lazy("index"))
@@ -220,20 +196,24 @@ class EmbeddingSpaceAdmin(LargeTableAdmin):
     def moves(self, space: EmbeddingSpace) -> str:
         return link_to_list(Reembedding, gettext("re-embeddings"), target__id__exact=space.pk)
 
-    @action(description=gettext_lazy("Re-embed everything into it"), permissions=["change"])
-    def reembed(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
-        with errors_as_messages(request):
-            services.queue_reembedding(target=obj, user=request.user)
-            messages.success(
-                request,
-                gettext("The embedding workers are at it. Searches find everything meanwhile."),
-            )
+    @admin.action(description=gettext_lazy("Re-embed everything into it"), permissions=["change"])
+    def reembed(self, request: HttpRequest, queryset: QuerySet[EmbeddingSpace]) -> None:
+        for space in queryset:
+            with errors_as_messages(request):
+                services.queue_reembedding(target=space, user=request.user)
+                messages.success(
+                    request,
+                    gettext(
+                        "The embedding workers have started. Searches find everything meanwhile."
+                    ),
+                )
 
-    @action(description=gettext_lazy("Build its index"), permissions=["change"])
-    def build_index(self, request: HttpRequest, obj: EmbeddingSpace) -> None:
-        with errors_as_messages(request):
-            services.queue_space_index(space=obj)
-            messages.success(request, gettext("A worker builds the index."))
+    @admin.action(description=gettext_lazy("Build its index"), permissions=["change"])
+    def build_index(self, request: HttpRequest, queryset: QuerySet[EmbeddingSpace]) -> None:
+        for space in queryset:
+            with errors_as_messages(request):
+                services.queue_space_index(space=space)
+                messages.success(request, gettext("A worker builds the index."))
 
 
 @admin.register(Reembedding)
@@ -242,9 +222,7 @@ class ReembeddingAdmin(ReadOnlyAdmin):
 
     list_display = ["name", "target", "collection", "state_label", "progress", "started_at"]
     list_filter = ["state", "target"]
-    list_select_related = ["target", "collection"]
     search_fields = ["target__name"]
-    ordering = ["-id"]
     fields = [
         "target_link",
         "what",
@@ -256,39 +234,11 @@ class ReembeddingAdmin(ReadOnlyAdmin):
         "seen_at",
         "finished_at",
     ]
-    readonly_fields = fields
-    actions_submit_line = ["stop", "go_on"]
+    actions = ["stop", "go_on"]
     state_label = choice_column("state", STATE_COLOURS)
     target_link = link_column("target", gettext_noop("into"))
 
-    #: Nothing can be edited, but whoever may change spaces may stop a move.
-    has_change_permission = requires("documents.change_embeddingspace")
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        run_submit_action(self, request, obj)
-
-    def get_actions_submit_line(
-        self, request: HttpRequest, object_id: int | str
-    ) -> list[UnfoldAction]:
-        """Only the actions that the state of the move allows."""
-        state = Reembedding.objects.values_list("state", flat=True).get(pk=object_id)
-        wanted = {"running": "stop", "stopped": "go_on", "failed": "go_on"}.get(state)
-        offered: list[UnfoldAction] = super().get_actions_submit_line(request, object_id)
-        return [button for button in offered if button.action_name.endswith(f"_{wanted}")]
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Read-only, so the save buttons are hidden."""
-        hidden = {"show_save": False, "show_save_and_continue": False, "show_close": True}
-        answer: HttpResponse = super().change_view(
-            request, object_id, form_url, {**hidden, **(extra_context or {})}
-        )
-        return answer
+    has_operate_permission = requires("documents.change_embeddingspace")
 
     @display(description=gettext_lazy("move"), ordering="id")
     def name(self, row: Reembedding) -> str:
@@ -314,19 +264,25 @@ class ReembeddingAdmin(ReadOnlyAdmin):
     def what(self, row: Reembedding) -> str:
         return link_to(row.collection) if row.collection else gettext("all collections")
 
-    @action(description=gettext_lazy("Stop"), permissions=["change"])
-    def stop(self, request: HttpRequest, obj: Reembedding) -> None:
-        if services.cancel_reembedding(target=obj.target):
-            messages.success(
-                request, gettext("Stopped. Both spaces are searched until it goes on or goes back.")
-            )
-        else:
-            messages.info(request, gettext("It is not running."))
+    @admin.action(description=gettext_lazy("Stop"), permissions=["operate"])
+    def stop(self, request: HttpRequest, queryset: QuerySet[Reembedding]) -> None:
+        for row in queryset:
+            if row.state == State.RUNNING and services.cancel_reembedding(target=row.target):
+                messages.success(
+                    request,
+                    gettext("Stopped. Both spaces are searched until it goes on or goes back."),
+                )
+            else:
+                messages.info(request, gettext("It is not running."))
 
-    @action(description=gettext_lazy("Go on"), permissions=["change"])
-    def go_on(self, request: HttpRequest, obj: Reembedding) -> None:
-        with errors_as_messages(request):
-            services.queue_reembedding(
-                target=obj.target, collection=obj.collection, by_hand=False, user=request.user
-            )
-            messages.success(request, gettext("The embedding workers go on with it."))
+    @admin.action(description=gettext_lazy("Go on"), permissions=["operate"])
+    def go_on(self, request: HttpRequest, queryset: QuerySet[Reembedding]) -> None:
+        for row in queryset:
+            if row.state not in (State.STOPPED, State.FAILED):
+                messages.info(request, gettext("It has neither stopped nor failed."))
+                continue
+            with errors_as_messages(request):
+                services.queue_reembedding(
+                    target=row.target, collection=row.collection, by_hand=False, user=request.user
+                )
+                messages.success(request, gettext("The embedding workers go on with it."))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
@@ -25,8 +24,7 @@ class ChangesParameters(WorkspaceParameters):
     )
 
 
-@extend_schema_serializer(component_name="ChangedParagraph")
-class ParagraphSerializer(serializers.Serializer[Any]):
+class ChangedParagraphSerializer(serializers.Serializer[Any]):
     """A paragraph in one of the two texts, and the passage that it begins in."""
 
     text = serializers.CharField()
@@ -36,36 +34,33 @@ class ParagraphSerializer(serializers.Serializer[Any]):
     location = serializers.CharField(help_text="`page 3`, if known.")
 
 
-@extend_schema_serializer(component_name="ChangedValue")
-class ValueSerializer(serializers.Serializer[Any]):
+class ChangedValueSerializer(serializers.Serializer[Any]):
     """A number or date before and after."""
 
     before = serializers.CharField()
     after = serializers.CharField()
 
 
-@extend_schema_serializer(component_name="TextChange")
-class ChangeSerializer(serializers.Serializer[Any]):
+class TextChangeSerializer(serializers.Serializer[Any]):
     """A paragraph that was changed, added or removed."""
 
     kind = serializers.ChoiceField(choices=["changed", "added", "removed"])
-    values = ValueSerializer(many=True, help_text="Numbers and dates that changed.")
-    before = ParagraphSerializer(allow_null=True)
-    after = ParagraphSerializer(allow_null=True)
+    values = ChangedValueSerializer(many=True, help_text="Numbers and dates that changed.")
+    before = ChangedParagraphSerializer(allow_null=True)
+    after = ChangedParagraphSerializer(allow_null=True)
 
 
-@extend_schema_serializer(component_name="TextChanges")
-class ChangesSerializer(serializers.Serializer[Any]):
+class TextChangesSerializer(serializers.Serializer[Any]):
     """The changes from `before` to `after`, those of numbers and dates first."""
 
     before = serializers.IntegerField(help_text="Id of the document or version.")
     after = serializers.IntegerField()
     total = serializers.IntegerField(help_text=f"At most {MAX_CHANGES} are listed.")
-    changes = ChangeSerializer(many=True)
+    changes = TextChangeSerializer(many=True)
 
 
 def changes_data(document: Document, other: int | None, *, user: Any) -> Mapping[str, Any]:
-    """What `ChangesSerializer` shows. Raises NotFound."""
+    """What `TextChangesSerializer` shows. Raises NotFound."""
     before, after = in_order(document, other_document(document, other, user=user))
     changes = find_changes(before, after)
     shown = changes[:MAX_CHANGES]

@@ -1,12 +1,11 @@
 """Serializers of collections, documents, chunks and runs: first those of answers, then the inputs
-of requests (`TextInput`, `FilesInput`, the filters of lists)."""
+of requests (`TextDocumentSerializer`, `FileUploadSerializer`, the filters of lists)."""
 
 import re
 from typing import Any
 
 from django.conf import settings
 from django.core.validators import RegexValidator
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
@@ -370,21 +369,19 @@ class ItemFilter(ListParameters):
     )
 
 
-@extend_schema_serializer(component_name="ChunkerOptions")
-class ChunkerOptionsInput(OptionsSerializer):
+class ChunkerOptionsSerializer(OptionsSerializer):
     """Options of the chunker. Each chunker takes only its own; tokens are the model's."""
 
     options = ChunkerOptions
 
 
-@extend_schema_serializer(component_name="CollectionChange")
-class CollectionInput(OptionsSerializer):
+class CollectionChangeSerializer(OptionsSerializer):
     """Fields of a collection that are set at creation and can be changed later."""
 
     options = CollectionOptions
     has_defaults = False
     name = serializers.CharField(max_length=200)
-    chunker_options = ChunkerOptionsInput(required=False)
+    chunker_options = ChunkerOptionsSerializer(required=False)
     graph = serializer_field(
         option_fields(CollectionOptions)["graph"],
         has_default=False,
@@ -395,8 +392,7 @@ class CollectionInput(OptionsSerializer):
     )
 
 
-@extend_schema_serializer(component_name="NewCollection")
-class NewCollectionInput(CollectionInput):
+class NewCollectionSerializer(CollectionChangeSerializer):
     """Fields of a new collection, with its slug."""
 
     slug = serializers.SlugField(
@@ -452,8 +448,7 @@ def check_key(key: str) -> None:
         )
 
 
-@extend_schema_serializer(component_name="TextDocument")
-class TextInput(IngestTarget):
+class TextDocumentSerializer(IngestTarget):
     """A document given as text."""
 
     key = serializers.CharField(
@@ -472,8 +467,7 @@ class TextInput(IngestTarget):
     )
 
 
-@extend_schema_serializer(component_name="FileUpload")
-class FilesInput(IngestTarget):
+class FileUploadSerializer(IngestTarget):
     """Documents given as files. Each one's key is its path, else its name."""
 
     files = serializers.ListField(

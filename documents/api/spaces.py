@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
 from rest_framework.response import Response
@@ -21,8 +21,7 @@ from documents.spaces import OPTION_BOUNDS
 examples = load_examples("documents.api")
 
 
-@extend_schema_serializer(component_name="EmbeddingSpaceMove")
-class MoveSerializer(ReadOnlyModelSerializer[Reembedding]):
+class EmbeddingSpaceMoveSerializer(ReadOnlyModelSerializer[Reembedding]):
     """An unfinished move of passages to a space."""
 
     collection = serializers.SlugRelatedField[Collection](
@@ -36,8 +35,7 @@ class MoveSerializer(ReadOnlyModelSerializer[Reembedding]):
         fields = ["id", "collection", "state", "share", "started_at"]
 
 
-@extend_schema_serializer(component_name="EmbeddingSpaceDetail")
-class SpaceDetailSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
+class EmbeddingSpaceDetailSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
     """One model's vectors. Spaces belong to the site; their contents belong to workspaces."""
 
     url = serializers.HyperlinkedIdentityField(
@@ -50,7 +48,7 @@ class SpaceDetailSerializer(ReadOnlyModelSerializer[EmbeddingSpace]):
     collections = serializers.SerializerMethodField(
         help_text="Slugs of the workspace's collections with passages in this space."
     )
-    moves = MoveSerializer(
+    moves = EmbeddingSpaceMoveSerializer(
         many=True, source="open_moves", help_text="Of the workspace's collections, to this space."
     )
 
@@ -91,8 +89,7 @@ class SearchOptionField(serializers.IntegerField):
         )
 
 
-@extend_schema_serializer(component_name="EmbeddingSpaceChange")
-class SpaceInput(StrictSerializer):
+class EmbeddingSpaceChangeSerializer(StrictSerializer):
     """How much of a space's index searches visit. Null: chosen by the size of the index."""
 
     ef_search = SearchOptionField("ef_search", allow_null=True, help_text="Of HNSW indexes.")
@@ -106,7 +103,7 @@ class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
 
     for_limited_keys = frozenset({"list", "retrieve"})
     summaries = {"list": "List embedding spaces, newest first"}
-    serializer_class = SpaceDetailSerializer
+    serializer_class = EmbeddingSpaceDetailSerializer
     lookup_field = "name"
     lookup_value_converter = "slug"
     action_scopes = {"partial_update": "admin"}
@@ -135,7 +132,7 @@ class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
         summary="Change how searches use an index",
         description="Only for staff who may change embedding spaces, because the whole site"
         " uses them. Nothing is rebuilt.",
-        request=SpaceInput,
+        request=EmbeddingSpaceChangeSerializer,
         examples=[examples.WIDER, examples.SPACE],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
@@ -145,7 +142,7 @@ class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
                 gettext("Only staff can change embedding spaces, because the whole site uses them.")
             )
         space = self.get_object()
-        values = self.validated(SpaceInput)
+        values = self.validated(EmbeddingSpaceChangeSerializer)
         with bypass_rls():  # the history of the site belongs to no workspace
             services.change_search_options(space=space, **values)
         return self.answer(self.get_object())

@@ -26,7 +26,7 @@ from common.parsers import JSONParser
 from common.serializers import StrictSerializer
 from documents import services
 from documents.api import serializers as api_serializers
-from documents.api.changes import ChangesParameters, ChangesSerializer, changes_data
+from documents.api.changes import ChangesParameters, TextChangesSerializer, changes_data
 from documents.api.chunks import EditSerializer, edits_visible_to
 from documents.api.serializers import (
     ChunkSerializer,
@@ -54,22 +54,20 @@ class DirectoryFields(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(component_name="PageOfTheWeb")
-class UrlInput(api_serializers.IngestTarget):
+class PageOfTheWebSerializer(api_serializers.IngestTarget):
     """A web page to fetch. Its URL is its key."""
 
     url = serializers.CharField(max_length=1024, help_text="Begins with `https://` or `http://`.")
 
 
-@extend_schema_serializer(component_name="DirectoryOfTheServer")
-class DirectoryInput(api_serializers.IngestTarget, DirectoryFields):
+class DirectoryOfTheServerSerializer(api_serializers.IngestTarget, DirectoryFields):
     """A directory of the server. Each file's key is its path."""
 
     metadata = None  # type: ignore[assignment]  # each file has its own
 
 
-@extend_schema_serializer(component_name="DirectorySync", deprecate_fields=["force"])
-class SyncInput(StrictSerializer, DirectoryFields):
+@extend_schema_serializer(deprecate_fields=["force"])
+class DirectorySyncSerializer(StrictSerializer, DirectoryFields):
     """A directory to keep the collection in sync with."""
 
     delete = serializers.BooleanField(
@@ -108,7 +106,6 @@ def _paths_field(meaning: str) -> serializers.ListField:
     return serializers.ListField(child=serializers.CharField(), help_text=meaning)
 
 
-@extend_schema_serializer(component_name="Sync")
 class SyncSerializer(serializers.Serializer[SyncResult]):
     """The outcome for the directory's files, each by its relative path."""
 
@@ -141,7 +138,7 @@ class SyncActions(WorkspaceViewSet):
             "Every file is read once for comparison; new and modified files are"
             " queued. A missing or suddenly empty directory changes nothing."
         ),
-        request=SyncInput,
+        request=DirectorySyncSerializer,
         responses={200: SyncSerializer, 202: SyncSerializer},
         examples=[examples.SYNC],
     )
@@ -149,7 +146,7 @@ class SyncActions(WorkspaceViewSet):
     @idempotent
     def sync(self, *args: Any, **kwargs: Any) -> Response:
         collection: Collection = self.editable_object()
-        values = self.validated(SyncInput)
+        values = self.validated(DirectorySyncSerializer)
         result = services.sync_server_directory(
             collection=collection, user=self.request.user, **values
         )
@@ -207,14 +204,14 @@ class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
 
     @extend_schema(
         summary="Create a collection",
-        request=api_serializers.NewCollectionInput,
+        request=api_serializers.NewCollectionSerializer,
         responses={201: CollectionSerializer, 409: ErrorSerializer},
         examples=[examples.NEW_COLLECTION],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
         self.require_editor(self.workspace)
-        values = self.validated(api_serializers.NewCollectionInput)
+        values = self.validated(api_serializers.NewCollectionSerializer)
         collection = services.create_collection(workspace=self.workspace, **values)
         return self.answer(self.get_queryset().get(pk=collection.pk), status=201)
 
@@ -222,12 +219,12 @@ class CollectionViewSet(ListModelMixin, RetrieveModelMixin, SyncActions):
         summary="Change a collection",
         description="A new language applies to documents that are ingested from then on; a"
         " new value of `graph` applies to all documents at once.",
-        request=api_serializers.CollectionInput,
+        request=api_serializers.CollectionChangeSerializer,
         examples=[examples.RENAME],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         collection = self.editable_object()
-        values = self.validated(api_serializers.CollectionInput, partial=True)
+        values = self.validated(api_serializers.CollectionChangeSerializer, partial=True)
         return self.answer(services.update_collection(collection=collection, **values))
 
     @extend_schema(summary="Delete a collection with everything in it")
@@ -301,10 +298,14 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
         request={
             "application/json": PolymorphicProxySerializer(
                 component_name="NewDocument",
-                serializers=[api_serializers.TextInput, UrlInput, DirectoryInput],
+                serializers=[
+                    api_serializers.TextDocumentSerializer,
+                    PageOfTheWebSerializer,
+                    DirectoryOfTheServerSerializer,
+                ],
                 resource_type_field_name=None,
             ),
-            "multipart/form-data": api_serializers.FilesInput,
+            "multipart/form-data": api_serializers.FileUploadSerializer,
         },
         responses={202: RunSerializer},
         examples=[examples.TEXT, examples.FILES, examples.ACCEPTED],
@@ -321,20 +322,20 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
         """A page of the web, a directory of the server, or text."""
         body, user = self.request.data, self.request.user
         if isinstance(body, dict) and "url" in body:
-            values = self.validated(UrlInput)
+            values = self.validated(PageOfTheWebSerializer)
             collection = self.collection_named(values.pop("collection"))
             urls = [values.pop("url")]
             return services.ingest_urls(collection=collection, urls=urls, user=user, **values)
         if isinstance(body, dict) and "directory" in body:
-            values = self.validated(DirectoryInput)
+            values = self.validated(DirectoryOfTheServerSerializer)
             collection = self.collection_named(values.pop("collection"))
             return services.ingest_server_directory(collection=collection, user=user, **values)
-        values = self.validated(api_serializers.TextInput)
+        values = self.validated(api_serializers.TextDocumentSerializer)
         collection = self.collection_named(values.pop("collection"))
         return services.ingest_text(collection=collection, user=user, **values)
 
     def _ingest_files(self) -> IngestionRun:
-        values = self.validated(api_serializers.FilesInput)
+        values = self.validated(api_serializers.FileUploadSerializer)
         files, metadata = values["files"], values.get("metadata", {})
         names = values.get("paths") or [file.name for file in files]
         return services.ingest_uploads(
@@ -399,13 +400,13 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
         description="Paragraphs that were changed, added or removed since the previous"
         " version, or between this document and `other`; changed numbers and"
         " dates come first. Paragraphs that only moved are left out.",
-        responses=ChangesSerializer,
+        responses=TextChangesSerializer,
     )
     @action(detail=True, pagination_class=None)
     def changes(self, *args: Any, **kwargs: Any) -> Response:
         other = self.parameters.get("other")
         data = changes_data(self.get_object(), other, user=self.request.user)
-        return Response(ChangesSerializer(data).data)
+        return Response(TextChangesSerializer(data).data)
 
     @extend_schema(
         summary="Download the original file",

@@ -101,6 +101,17 @@ def check_file(path: Path) -> Path | SkippedFile:
     return SkippedFile(path, "unsupported", NOT_A_REGULAR_FILE)
 
 
+def may_exist(path: Path) -> bool:
+    """Only a definite answer counts: a file that cannot be reached may exist."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _parts_match(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     if not pattern:
         return not parts
@@ -438,6 +449,14 @@ def read_content(source: Source, *, max_bytes: int) -> Content:
         ) from error
     check_size(max_bytes, len(data), name=source.name)
     return content_from_bytes(data, is_given_text=source.is_given_text)
+
+
+def content_digest(source: Source) -> str | None:
+    """The hash of its bytes; None if it cannot be read or is too large, which ingestion reports."""
+    try:
+        return read_content(source, max_bytes=settings.MAX_UPLOAD_BYTES).sha256
+    except ParseError:
+        return None
 
 
 def content_from_bytes(data: bytes, *, is_given_text: bool = False) -> Content:

@@ -29,6 +29,7 @@ from documents.services.deletion import (
     delete_version,
     prune_versions,
 )
+from documents.services.demo import queue_demo
 from documents.services.directories import (
     SyncRefused,
     SyncResult,
@@ -148,6 +149,7 @@ __all__ = [
     "original_response",
     "plan_first_sync",
     "prune_versions",
+    "queue_demo",
     "queue_reembedding",
     "queue_space_index",
     "reembed_collection",

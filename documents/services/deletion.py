@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
@@ -31,6 +31,8 @@ NAMES_BATCH = 100
 FIELDS_WITHOUT_NAMES = {"collection", "policy", "state", "url", "items_url", "events_url"}
 #: A shorter name is looked for as a whole text only: it may stand in any word.
 MIN_NAME_CHARACTERS = 4
+#: A synchronisation may delete as many unasked, whatever their share.
+FREE_DELETIONS = 10
 DELETED_NAME = "deleted document"
 DELETED_ERROR = gettext_noop("The document was deleted. Why it failed is no longer known.")
 
@@ -108,6 +110,24 @@ _LOCK_WITH_DUPLICATES = """
     WHERE id = ANY(%(ids)s) OR duplicate_of_id = ANY(%(ids)s)
     ORDER BY id FOR UPDATE
 """
+
+
+def deletion_doubt(
+    *,
+    gone: int,
+    known: int,
+    listed: int,
+    percent: int,
+    allow_empty: bool = False,
+    allow_deletions: bool = False,
+) -> Literal["", "empty", "many"]:
+    """Why a synchronisation does not delete `gone` of `known` documents unasked: `empty` if their
+    place lists nothing, `many` if they are more than FREE_DELETIONS and than `percent`."""
+    if gone and not listed and not allow_empty:
+        return "empty"
+    if gone > FREE_DELETIONS and 100 * gone > percent * known and not allow_deletions:
+        return "many"
+    return ""
 
 
 def delete_document(*, document: Document) -> None:

@@ -1,8 +1,7 @@
 """Directories of the server: keep a collection in sync with one (`sync_directory`), or ingest one
 for a request (`ingest_server_directory`, only below RAGSITE_INGEST_ROOTS)."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,22 +18,21 @@ from documents.ingestion.containers import PART_MARK, with_parts
 from documents.ingestion.preparation import recipe_for
 from documents.ingestion.sources import (
     BrokenSource,
-    Entry,
     NothingFoundError,
     Source,
+    content_digest,
     discover,
     discover_any,
     matches_glob,
-    read_content,
+    may_exist,
     storable_key,
     storable_name,
 )
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.services.collections import check_slug
-from documents.services.deletion import delete_documents
+from documents.services.deletion import delete_documents, deletion_doubt
 from documents.services.documents import ingest_inline, ingest_sources
-from documents.services.renames import file_suffix, rename_document
-from reading.parsers import ParseError
+from documents.services.renames import LeavingDocuments, rename_document
 from reading.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
 
 
@@ -43,49 +41,90 @@ def sync_run_source(directory: Path) -> str:
     return f"sync {directory}"
 
 
-#: Sources whose rows are asked for at once.
+#: Sources whose rows are asked for at once, and documents that are deleted at once.
 COMPARED_SOURCES = 500
+DELETED_DOCUMENTS = 100
+
+
+class SyncRefused(InvalidInput):
+    """Too many documents would be deleted. `reason` says how many; the argument `option` of
+    `sync_directory` allows it."""
+
+    def __init__(
+        self, reason: str, *, option: Literal["allow_empty", "allow_deletions"], field: str
+    ) -> None:
+        super().__init__(
+            gettext(
+                "{reason} Nothing was changed. List them with `dry_run`; if this is intended, set"
+                " `{option}`."
+            ).format(reason=reason, option=option),
+            field=field,
+        )
+        self.reason = reason
+        self.option = option
 
 
 @dataclass(slots=True)
-class SyncPlan:
-    """Changes of a directory since it was ingested; each list names files by their relative path.
+class SyncResult:
+    """Changes of a directory since it was ingested, and what a sync did about them. Files are named
+    by their relative paths.
 
-    `renamed` are documents whose bytes are now in another file, `gone` those whose file no longer
-    exists. `failed` cannot be read, so nothing is concluded about them; `retried` failed to ingest
-    before and are tried again. `reasons` says why, by name, for both. `changed_keys` are those to
-    ingest.
+    `moves` are documents whose bytes are now in another file, `gone` those whose file no longer
+    exists; they are deleted only if requested (`deletions_applied`). `failed` cannot be read, so
+    nothing is concluded about them; `retried` failed to ingest before and are tried again.
+    `reasons` says why, by name, for both. `changed_keys` are those to ingest. `run` is None if
+    nothing was ingested; `refused` is set by a dry run of what would be refused.
     """
 
+    directory: Path
     new: list[str] = field(default_factory=list)
     modified: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    renamed: list[tuple[Document, Source]] = field(default_factory=list)
+    moves: list[tuple[Document, Source]] = field(default_factory=list)
     gone: list[Document] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     retried: list[str] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     changed_keys: set[str] = field(default_factory=set)
+    run: IngestionRun | None = None
+    deletions_applied: bool = False
+    refused: SyncRefused | None = None
 
     @property
-    def found(self) -> int:
-        """Number of files in the directory."""
-        read = (*self.new, *self.modified, *self.unchanged, *self.failed, *self.retried)
-        return len(read) + len(self.renamed)
+    def key_prefix(self) -> str:
+        """The common prefix of the keys of all files below the directory, not of those of
+        `directory-2`."""
+        return storable_key(str(self.directory)).rstrip("/") + "/"
+
+    @property
+    def renamed(self) -> list[tuple[str, str]]:
+        """The paths of renamed files before and after."""
+        prefix = self.key_prefix
+        return [(before.key.removeprefix(prefix), after.name) for before, after in self.moves]
+
+    @property
+    def deleted(self) -> list[str]:
+        """The paths of files that no longer exist."""
+        prefix = self.key_prefix
+        return [document.key.removeprefix(prefix) for document in self.gone]
+
+    def add_broken(self, entry: BrokenSource) -> None:
+        self.failed.append(entry.name)
+        self.reasons[entry.name] = entry.reason
 
 
-def plan_sync(
-    collection: Collection, directory: Path, glob: str, sources: Iterable[Entry]
-) -> SyncPlan:
-    """Compare the directory's `sources` with the collection. Each file is read once, for its hash.
+def _compare(
+    collection: Collection, directory: Path, *, glob: str, below: Path | None
+) -> SyncResult:
+    """Compare the directory with the collection. Each file is read once, for its hash.
 
     Only documents whose key is below the directory and whose file `glob` would match can be
     removed, and only if the file certainly does not exist.
     """
-    plan = SyncPlan()
-    broken: list[str] = []
+    result = SyncResult(directory)
     unknown: list[Source] = []
-    seen: set[str] = set()
+    present: set[str] = set()
+    recipe = recipe_for(collection)
     # The last failed attempt at each file, by name: a file that never became a document is known
     # only from the runs of this directory.
     rows = IngestionItem.objects.filter(
@@ -94,45 +133,47 @@ def plan_sync(
         state=IngestionItem.State.FAILED,
     )
     failures = {item.name: item for item in rows.select_related("run").order_by("id")}
-    remaining = iter(sources)
+    remaining = with_parts(discover([directory], glob=glob, below=below))
     while batch := list(islice(remaining, COMPARED_SOURCES)):
         keys = [entry.key for entry in batch if isinstance(entry, Source)]
         known = versions.documents_to_compare(collection, keys)
         for entry in batch:
             if isinstance(entry, BrokenSource):
-                broken.append(entry.name)
-                plan.reasons[entry.name] = entry.reason
+                result.add_broken(entry)
                 continue
-            seen.add(entry.key)
-            document, failure = known.get(entry.key), failures.get(entry.name)
-            recipe = recipe_for(collection).digest(entry.declared)
+            present.add(entry.key)
+            document = known.get(entry.key)
             if (
                 document is not None
-                and (digest := _source_digest(entry)) is not None
-                and document.is_unchanged(IngestionRun.Policy.SKIP_IF_UNCHANGED, digest, recipe)
+                and (digest := content_digest(entry)) is not None
+                and document.is_unchanged(
+                    IngestionRun.Policy.SKIP_IF_UNCHANGED, digest, recipe.digest(entry.declared)
+                )
             ):
-                plan.unchanged.append(entry.name)
-            elif reason := _previous_failure(entry, document, failure):
-                plan.retried.append(entry.name)
-                plan.reasons[entry.name] = reason
-                plan.changed_keys.add(entry.key)
+                result.unchanged.append(entry.name)
+            elif reason := _previous_failure(entry, document, failures.get(entry.name)):
+                result.retried.append(entry.name)
+                result.reasons[entry.name] = reason
+                result.changed_keys.add(entry.key)
             elif document is not None:
-                plan.modified.append(entry.name)
-                plan.changed_keys.add(entry.key)
+                result.modified.append(entry.name)
+                result.changed_keys.add(entry.key)
             else:
                 unknown.append(entry)
-    plan.failed += broken
-    gone = _removed_files(collection, directory, glob, present_keys=seen, broken=broken)
-    _match_renames(plan, unknown, gone)
-    return plan
-
-
-def _source_digest(source: Source) -> str | None:
-    """Hash of its bytes; None if it cannot be read or is too large, which ingestion will report."""
-    try:
-        return read_content(source, max_bytes=settings.MAX_UPLOAD_BYTES).sha256
-    except ParseError:
-        return None
+    gone = _removed_files(collection, result, glob, present_keys=present)
+    leaving = LeavingDocuments(gone, match_access=False)
+    # A file without document is new, or a renamed one.
+    for source in unknown:
+        # What comes out of a mail has that mail's key in its metadata, and so is ingested again.
+        is_attached = "mail" in source.declared.get("metadata", {})
+        if not is_attached and (before := leaving.take(source)):
+            result.moves.append((before, source))
+        else:
+            result.new.append(source.name)
+            result.changed_keys.add(source.key)
+    moved = {document.pk for document, _ in result.moves}
+    result.gone = [document for document in gone if document.pk not in moved]
+    return result
 
 
 def _previous_failure(source: Source, document: Document | None, item: IngestionItem | None) -> str:
@@ -146,38 +187,13 @@ def _previous_failure(source: Source, document: Document | None, item: Ingestion
     return item.error if item is not None and item.size == source.size else ""
 
 
-def _match_renames(plan: SyncPlan, unknown: Iterable[Source], gone: Sequence[Document]) -> None:
-    """A file without document is new, or a renamed one."""
-    sizes = {document.size for document in gone}
-    left: dict[tuple[str, str], list[Document]] = defaultdict(list)
-    for document in reversed(gone):
-        if document.status == Document.Status.READY:
-            left[document.source_sha256, file_suffix(document.source)].append(document)
-    moved: set[int] = set()
-    for source in unknown:
-        # Only where a size agrees: a first run would read every file twice.
-        # What comes out of a mail has that mail's key in its metadata, and so is ingested again.
-        is_attached = "mail" in source.declared.get("metadata", {})
-        is_known = source.size in sizes and not is_attached
-        digest = _source_digest(source) if is_known else None
-        # The same bytes, which are read in the same way.
-        if digest and (same := left[digest, file_suffix(source.name)]):
-            before = same.pop()
-            moved.add(before.pk)
-            plan.renamed.append((before, source))
-        else:
-            plan.new.append(source.name)
-            plan.changed_keys.add(source.key)
-    plan.gone += [document for document in gone if document.pk not in moved]
-
-
 # --- removed files -------------------------------------------------------------------------------
 
 
 def _removed_files(
-    collection: Collection, directory: Path, glob: str, *, present_keys: set[str], broken: list[str]
+    collection: Collection, result: SyncResult, glob: str, *, present_keys: set[str]
 ) -> list[Document]:
-    prefix = key_prefix(directory)
+    prefix = result.key_prefix
     rows = Document.objects.filter(
         collection=collection,
         is_current=True,
@@ -190,66 +206,32 @@ def _removed_files(
     return [
         row
         for row in fields.iterator(chunk_size=2000)
-        if row.key not in present_keys and _is_removed(row, prefix, glob, broken)
+        if row.key not in present_keys and _is_removed(row, prefix, glob, result.failed)
     ]
 
 
-def key_prefix(directory: Path) -> str:
-    """The common prefix of the keys of all files below the directory, not of those of
-    `directory-2`."""
-    return storable_key(str(directory)).rstrip("/") + "/"
-
-
 def _is_removed(document: Document, prefix: str, glob: str, broken: list[str]) -> bool:
-    key, source = document.key, document.source
-    relative = key.removeprefix(prefix)
+    relative = document.key.removeprefix(prefix)
+    name = storable_name(relative)
+    # Nothing is concluded about an unreadable file, or what is below an unreadable directory.
+    if any(
+        path in {name, "."} or name.startswith((f"{path}/", f"{path}{PART_MARK}"))
+        for path in broken
+    ):
+        return False
     if "part_of" in document.declared:
         # It goes with its container, or when that was read and has it no more.
-        if any(_is_file_or_below(relative, name) for name in broken):
-            return False
         relative = relative.partition(PART_MARK)[0]
     if any(part.startswith(".") for part in relative.split("/")):
         return False
-    if source.endswith(CHUNK_BUNDLE_SUFFIX):
+    if document.source.endswith(CHUNK_BUNDLE_SUFFIX):
         # Of many files, any of which may have been the last one: unless an unreadable file, record
         # or directory may have belonged to it. A chunk file may have any name.
         folders = {str(parent) for parent in PurePosixPath(relative).parents}
         return matches_glob(f"{relative}_chunk_001.json", glob) and not any(
-            str(PurePosixPath(name).parent) in folders or _is_file_or_below(relative, name)
-            for name in broken
+            str(PurePosixPath(path).parent) in folders for path in broken
         )
-    return (
-        matches_glob(relative, glob)
-        and not any(_is_file_or_below(relative, name) for name in broken)
-        and not _may_exist(Path(key))
-    )
-
-
-def _is_file_or_below(relative: str, broken: str) -> bool:
-    """Whether the unreadable path is the file or a directory above it."""
-    name = storable_name(relative)
-    return broken in {name, "."} or name.startswith((f"{broken}/", f"{broken}{PART_MARK}"))
-
-
-def _may_exist(path: Path) -> bool:
-    """Only a definite answer counts: a file that cannot be reached may exist."""
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def changed_sources(
-    directory: Path, glob: str, keys: set[str], *, below: Path | None = None
-) -> Iterator[Entry]:
-    """The sources to ingest and those that cannot be read, discovered again: a directory may be too
-    large to keep its sources in memory."""
-    for entry in with_parts(discover([directory], glob=glob, below=below)):
-        if isinstance(entry, BrokenSource) or entry.key in keys:
-            yield entry
+    return matches_glob(relative, glob) and not may_exist(Path(document.key))
 
 
 def allowed_directory(directory: str) -> tuple[Path, Path]:
@@ -288,49 +270,6 @@ def allowed_directory(directory: str) -> tuple[Path, Path]:
     return resolved, root
 
 
-#: More deletions than this, of more than half of the documents, are not done unasked.
-FREE_DELETIONS = 10
-DELETION_BATCH = 100
-
-
-class SyncRefused(InvalidInput):
-    """Too many documents would be deleted. `reason` says how many; the argument `option` of
-    `sync_directory` allows it."""
-
-    def __init__(
-        self, reason: str, *, option: Literal["allow_empty", "allow_deletions"], field: str
-    ) -> None:
-        super().__init__(
-            gettext(
-                "{reason} Nothing was changed. List them with `dry_run`; if this is intended, set"
-                " `{option}`."
-            ).format(reason=reason, option=option),
-            field=field,
-        )
-        self.reason = reason
-        self.option = option
-
-
-@dataclass(frozen=True, slots=True)
-class SyncResult:
-    """The outcome for the files, each by its relative path. `run` is None if nothing was ingested;
-    `deleted` files no longer exist, and their documents were deleted only if requested
-    (`deletions_applied`). `failed` could not be read, `retried` failed to ingest before; `reasons`
-    says why, by name, for both. `refused` is set by a dry run of what would be refused."""
-
-    run: IngestionRun | None
-    new: tuple[str, ...]
-    modified: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    renamed: tuple[tuple[str, str], ...]
-    deleted: tuple[str, ...]
-    failed: tuple[str, ...]
-    retried: tuple[str, ...]
-    reasons: Mapping[str, str]
-    deletions_applied: bool
-    refused: SyncRefused | None = None
-
-
 def sync_directory(
     *,
     collection: Collection,
@@ -355,53 +294,62 @@ def sync_directory(
     """
     directory = _resolved_directory(directory)
     with _exclusive_sync(collection, directory):
-        found = with_parts(discover([directory], glob=glob, below=below))
-        plan = plan_sync(collection, directory, glob, found)
+        result = _compare(collection, directory, glob=glob, below=below)
         refused = _refusal(
-            plan, directory, allow_empty=allow_empty, allow_deletions=allow_deletions or not delete
+            result, allow_empty=allow_empty, allow_deletions=allow_deletions or not delete
         )
         if dry_run:
-            return _sync_result(plan, directory, refused=refused)
+            result.refused = refused
+            return result
         if refused:
             raise refused
         unmoved = {
             source.key
-            for document, source in plan.renamed
+            for document, source in result.moves
             if not rename_document(collection, document, source)
         }
+        keys = result.changed_keys | unmoved
+        # Discovered again: a directory may be too large to keep its sources in memory.
+        sources = (
+            entry
+            for entry in with_parts(discover([directory], glob=glob, below=below))
+            if isinstance(entry, BrokenSource) or entry.key in keys
+        )
         arguments: dict[str, Any] = {
             "collection": collection,
-            "sources": changed_sources(
-                directory,
-                glob,
-                plan.changed_keys | unmoved,
-                below=below,
-            ),
+            "sources": sources,
             "source": sync_run_source(directory),
         }
         if queue:
-            run = ingest_sources(**arguments, user=user)
+            result.run = ingest_sources(**arguments, user=user)
         else:
-            run = ingest_inline(**arguments, on_progress=on_progress)
-        goes_on = run.cancel_requested_at is None
-        if delete and goes_on:
-            _delete_removed(plan.gone)
-        return _sync_result(plan, directory, run=run, applied=delete and goes_on)
+            result.run = ingest_inline(**arguments, on_progress=on_progress)
+        if delete and result.run.cancel_requested_at is None:
+            # Those whose files are still missing just before.
+            sure = [
+                document.pk
+                for document in result.gone
+                if document.source.endswith(CHUNK_BUNDLE_SUFFIX)
+                or not may_exist(Path(document.key))
+            ]
+            for start in range(0, len(sure), DELETED_DOCUMENTS):
+                batch = Document.objects.filter(pk__in=sure[start : start + DELETED_DOCUMENTS])
+                delete_documents(documents=list(batch))
+            result.deletions_applied = True
+        return result
 
 
 def plan_first_sync(*, slug: str, directory: Path, glob: str = "**/*") -> SyncResult:
     """A dry run for a collection that does not exist: every file is new, and nothing is written.
     Raises InvalidInput if there is no directory, or no collection can have this slug."""
     check_slug(slug)
-    directory = _resolved_directory(directory)
-    plan = SyncPlan()
-    for entry in with_parts(discover([directory], glob=glob)):
+    result = SyncResult(_resolved_directory(directory))
+    for entry in with_parts(discover([result.directory], glob=glob)):
         if isinstance(entry, BrokenSource):
-            plan.failed.append(entry.name)
-            plan.reasons[entry.name] = entry.reason
+            result.add_broken(entry)
         else:
-            plan.new.append(entry.name)
-    return _sync_result(plan, directory)
+            result.new.append(entry.name)
+    return result
 
 
 def _resolved_directory(directory: Path) -> Path:
@@ -444,71 +392,37 @@ def _exclusive_sync(collection: Collection, directory: Path) -> Iterator[None]:
         own.close()
 
 
-def _refusal(
-    plan: SyncPlan, directory: Path, *, allow_empty: bool, allow_deletions: bool
-) -> SyncRefused | None:
-    """Why the plan is not carried out: the directory had files and is empty, or most are gone."""
-    gone, known = len(plan.gone), len(plan.gone) + len(plan.modified) + len(plan.unchanged)
-    known += len(plan.renamed) + len(plan.retried)
-    if plan.found == 0 and plan.gone and not allow_empty:
+def _refusal(result: SyncResult, *, allow_empty: bool, allow_deletions: bool) -> SyncRefused | None:
+    """Why the changes are not made: the directory had files and is empty, or most are gone."""
+    gone = len(result.gone)
+    present = len(result.modified) + len(result.unchanged) + len(result.moves) + len(result.retried)
+    doubt = deletion_doubt(
+        gone=gone,
+        known=gone + present,
+        listed=present + len(result.new) + len(result.failed),
+        percent=50,
+        allow_empty=allow_empty,
+        allow_deletions=allow_deletions,
+    )
+    if doubt == "empty":
         return SyncRefused(
             gettext(
                 "{directory} contains no files, but the collection has documents from"
                 " it ({count}). Check that its volume is mounted and that the glob is"
                 " right."
-            ).format(directory=directory, count=format_number(gone)),
+            ).format(directory=result.directory, count=format_number(gone)),
             option="allow_empty",
             field="directory",
         )
-    if gone > FREE_DELETIONS and 2 * gone > known and not allow_deletions:
+    if doubt == "many":
         return SyncRefused(
             gettext("{gone} of {known} documents would be deleted, more than half.").format(
-                gone=format_number(gone), known=format_number(known)
+                gone=format_number(gone), known=format_number(gone + present)
             ),
             option="allow_deletions",
             field="delete",
         )
     return None
-
-
-def _delete_removed(gone: Sequence[Document]) -> None:
-    """Delete the documents whose files are still missing: checked again just before."""
-    sure = [
-        document.pk
-        for document in gone
-        if document.source.endswith(CHUNK_BUNDLE_SUFFIX) or not _may_exist(Path(document.key))
-    ]
-    for start in range(0, len(sure), DELETION_BATCH):
-        batch = Document.objects.filter(pk__in=sure[start : start + DELETION_BATCH])
-        delete_documents(documents=list(batch))
-
-
-def _sync_result(
-    plan: SyncPlan,
-    directory: Path,
-    *,
-    run: IngestionRun | None = None,
-    applied: bool = False,
-    refused: SyncRefused | None = None,
-) -> SyncResult:
-    prefix = key_prefix(directory)
-
-    def relative(document: Document) -> str:
-        return document.key.removeprefix(prefix)
-
-    return SyncResult(
-        run=run,
-        new=tuple(plan.new),
-        modified=tuple(plan.modified),
-        unchanged=tuple(plan.unchanged),
-        renamed=tuple((relative(document), source.name) for document, source in plan.renamed),
-        deleted=tuple(map(relative, plan.gone)),
-        failed=tuple(plan.failed),
-        retried=tuple(plan.retried),
-        reasons=plan.reasons,
-        deletions_applied=applied,
-        refused=refused,
-    )
 
 
 def ingest_server_directory(

@@ -161,14 +161,16 @@ def ingest_sources(
     store_once: bool = False,
     source: str = "",
     access: Sequence[str] | None = None,
+    batch: int | None = None,
 ) -> IngestionRun:
     """Store sources and queue them for the workers, all or none.
 
     Of a mail or archive with more than PARTS_IN_REQUEST parts these are taken out by a worker. With
     `store_once` a file with the bytes of another document becomes an alias of it. `access` lists
     who may see new documents, such as `user:7`; existing documents keep their lists and
-    reject a text meant for fewer people. The run does not name files with an access list. Raises
-    InvalidInput for an invalid list, and NotFound for a collection that was deleted.
+    reject a text meant for fewer people. The run does not name files with an access list. `batch`
+    documents are sent in one message, if given. Raises InvalidInput for an invalid list, and
+    NotFound for a collection that was deleted.
     """
     listed = checked_access(access, workspace_id=collection.workspace_id, user=user)
     with storing_transaction() as stored:
@@ -189,9 +191,9 @@ def ingest_sources(
             )
             if (document_id := queue_source(entry, run, stored)) is not None
         ]
-        from documents.tasks import enqueue  # noqa: PLC0415 (loads Celery)
+        from documents.tasks import BATCH, enqueue  # noqa: PLC0415 (loads Celery)
 
-        enqueue(queued)
+        enqueue(queued, batch=batch or BATCH)
     watch.remove_dropped()
     if not queued:
         jobs.finish_run(run.id)

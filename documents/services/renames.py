@@ -1,23 +1,51 @@
 """Renamed files: their documents keep passages, vectors and versions. Begin with
 `rename_container`."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
 
 from documents.ingestion import listeners
 from documents.ingestion.preparation import recipe_for
-from documents.ingestion.sources import Source
+from documents.ingestion.sources import Source, content_digest
 from documents.models import Collection, Document
 from documents.services.deletion import parts_of
 from reading.parsers.normalise import readable_title
 
 
-def file_suffix(name: str) -> str:
-    """The lower-case suffix of a file name, which helps to choose the parser."""
-    return PurePosixPath(name).suffix.lower()
+class LeavingDocuments:
+    """Documents whose files are gone, to be found again in new files with the same bytes.
+
+    With `match_access`, what is now in a file with another access list is another document.
+    """
+
+    def __init__(self, documents: Iterable[Document], *, match_access: bool) -> None:
+        self._match_access = match_access
+        self._sizes: set[int] = set()
+        self._found: dict[Any, list[Document]] = defaultdict(list)
+        for document in documents:
+            if document.status == Document.Status.READY:
+                self._sizes.add(document.size)
+                identity = self._identity(document.source_sha256, document.source, document)
+                self._found[identity].append(document)
+
+    def take(self, source: Source) -> Document | None:
+        """The document of the same bytes that are read in the same way; each is taken once."""
+        # Only where a size agrees: a first run would read every file twice.
+        if source.size not in self._sizes:
+            return None
+        same = self._found.get(self._identity(content_digest(source), source.name, source))
+        return same.pop(0) if same else None
+
+    def _identity(self, digest: str | None, name: str, listed: Document | Source) -> Any:
+        suffix = PurePosixPath(name).suffix.lower()  # helps to choose the parser
+        is_limited = self._match_access and listed.access is not None
+        return digest, suffix, tuple(listed.access or ()) if is_limited else None
 
 
 @transaction.atomic

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import factory
-from django.contrib.auth.hashers import make_password
+from django.contrib.auth.hashers import get_hasher, make_password
 from factory.django import DjangoModelFactory
 
 from accounts.models import Membership, Role, User, Workspace
@@ -27,9 +27,9 @@ DEFAULT_SPACE = "minilm-384"
 
 
 @cache
-def _hashed(password: str) -> str:
-    """Hashed once: argon2 is slow on purpose."""
-    return make_password(password)
+def _hashed(password: str, algorithm: str) -> str:
+    """Hashed once: argon2 is slow on purpose. Some tests have another algorithm."""
+    return make_password(password, hasher=algorithm)
 
 
 @cache
@@ -52,7 +52,7 @@ class UserFactory(DjangoModelFactory[User]):
 
     username = factory.Sequence(lambda n: f"person{n}")
 
-    password = factory.LazyAttribute(lambda row: _hashed(PASSWORD))
+    password = factory.LazyAttribute(lambda row: _hashed(PASSWORD, get_hasher().algorithm))
     is_staff = factory.SelfAttribute("is_superuser")
     is_superuser = False
 

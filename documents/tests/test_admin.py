@@ -4,12 +4,11 @@ import html
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection, models
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
-from accounts.models import Membership
 from common import admin as common_admin
 from documents import lexical_index
 from documents.models import (
@@ -24,6 +23,7 @@ from documents.models import (
     LexicalSegment,
     Posting,
 )
+from documents.services import edit_chunk
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
@@ -32,8 +32,9 @@ from documents.tests.factories import (
     MembershipFactory,
     RunFactory,
     UserFactory,
+    WorkspaceFactory,
 )
-from tests.kit import logged_in, page_of
+from tests.kit import act, logged_in, page_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -56,25 +57,11 @@ def test_a_chunk_shows_its_text_and_never_its_vector(client: Client) -> None:
     assert not [each for each in captured if '."embedding",' in each["sql"]]
 
 
-def test_a_chunk_is_changed_by_the_service_and_nothing_typed_is_lost(client: Client) -> None:
+def test_an_edit_is_undone_in_the_list(client: Client) -> None:
     chunk = ChunkFactory(text="Nausea is common.")
-    page = page_of(chunk, "change")
-    body = {"text": "Nausea is very common.", "expected": chunk.content_sha256}
-    assert client.post(page, body).status_code == 302
-    changed = Chunk.objects.get(pk=chunk.pk)
-    assert changed.text == "Nausea is very common."
-    assert changed.content_sha256 != chunk.content_sha256
-    assert ChunkEdit.objects.filter(chunk=chunk.pk, after=changed.text).count() == 1
-    late = client.post(page, {**body, "text": "Something typed late."})
-    assert late.status_code == 200
-    assert "Somebody changed this passage meanwhile" in html.unescape(late.content.decode())
-    assert "Something typed late." in late.content.decode()
-    edit = ChunkEdit.objects.get(chunk=chunk.pk, after=changed.text)
-    undo = {"action": "undo", "_selected_action": [edit.pk]}
-    client.post(page_of(ChunkEdit), undo)
+    edit_chunk(chunk=chunk, text="Nausea is very common.")
+    act(client, "undo", ChunkEdit.objects.get(state=ChunkEdit.State.APPLIED))
     assert Chunk.objects.get(pk=chunk.pk).text == "Nausea is common."
-    log = LogEntry.objects.filter(content_type__model="chunk")
-    assert [entry.object_repr for entry in log] == [f"chunk {chunk.pk}"]
 
 
 def test_twenty_rows_cost_as_many_queries_as_two(client: Client) -> None:
@@ -164,51 +151,32 @@ def test_chunks_are_found_by_words_in_their_language(client: Client) -> None:
 # --- writing -----------------------------------------------------------------------------------
 
 
-def test_a_collection_is_made_by_the_service(client: Client) -> None:
-    member: Membership = MembershipFactory()
-    form = {
-        "workspace": member.workspace.pk,
-        "name": "Leaflets",
-        "slug": "Leaf-Lets",
-        "description": "",
-        "default_language": "de",
-        "chunker": "recursive",
-        "chunker_options": "max_tokens=200",
-        "graph": "off",
-    }
-    assert client.post(page_of(Collection, "add"), form).status_code == 302
-    made = Collection.objects.get()
-    assert (made.slug, made.default_language, made.chunker) == ("leaf-lets", "de", "recursive")
-    assert made.chunker_options == {"max_tokens": 200}
-    assert made.graph == "off"
-    assert made.space.name == "minilm-384"
-    assert LogEntry.objects.get().object_id == str(made.pk)
-
-    again = client.post(page_of(Collection, "add"), form)
-    assert again.status_code == 200
-    assert again.context["errors"]
-
-
-def test_a_collection_is_changed_and_its_address_and_space_stay(client: Client) -> None:
-    collection = CollectionFactory()
-    form = {
-        "name": "New",
-        "description": "Text",
-        "default_language": "fr",
-        "slug": "other",
-        "chunker": "window",
-        "chunker_options": "size=900",
-        "graph": "llm",
-    }
-    refused = client.post(page_of(collection, "change"), form)
-    assert "size must be a whole number from 1 to 100" in refused.content.decode()
-    form["chunker_options"] = "size=4 step=2"
-    assert client.post(page_of(collection, "change"), form).status_code == 302
-    changed = Collection.objects.get()
-    assert (changed.name, changed.default_language) == ("New", "fr")
-    assert (changed.chunker, changed.chunker_options) == ("window", {"size": 4, "step": 2})
-    assert changed.graph == "llm"
-    assert (changed.slug, changed.space) == (collection.slug, collection.space)
+def test_a_row_leads_to_the_page_on_which_it_is_edited() -> None:
+    member = MembershipFactory(user__is_superuser=True)
+    other = WorkspaceFactory(name="Other firm")
+    client = logged_in(member)
+    for workspace, led in (
+        (member.workspace, 'href="{page}"'),
+        (MembershipFactory(user=member.user).workspace, 'name="next" value="{page}"'),
+        (other, "Members of Other firm edit this on its page"),
+    ):
+        collection = CollectionFactory(workspace=workspace)
+        document = DocumentFactory(collection=collection)
+        chunk = ChunkFactory(document=document)
+        for row, page in (
+            (collection, reverse("collection_change", args=[collection.slug])),
+            (document, reverse("document_change", args=[collection.slug, document.pk])),
+            (chunk, reverse("passage_edit", args=[collection.slug, document.pk, chunk.pk])),
+        ):
+            shown = client.get(page_of(row, "change")).content.decode()
+            assert led.format(page=page) in shown
+            assert client.post(page_of(row, "change"), {}).status_code == 403
+            if workspace != other:
+                choice = {"workspace": workspace.slug, "next": page}
+                answer = client.post(reverse("workspace_choose"), choice, follow=True)
+                assert answer.redirect_chain == [(page, 302)]
+                assert answer.status_code == 200
+                client.post(reverse("workspace_choose"), {"workspace": member.workspace.slug})
 
 
 def test_a_collection_says_what_it_learnt_and_how_to_forget_it(client: Client) -> None:

@@ -3,8 +3,8 @@
 import pytest
 from django.core.files.base import ContentFile
 
-from accounts.models import Change, Role
-from common.errors import Conflict, Forbidden
+from accounts.models import Change
+from common.errors import Conflict
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import (
@@ -15,7 +15,7 @@ from documents.services import (
     reingest_documents,
 )
 from documents.tasks import reindex_documents
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import CollectionFactory
 from tests.kit import process_documents
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -72,13 +72,6 @@ def test_what_has_no_file_here_is_left_out_and_said(collection: Collection) -> N
     assert reingest_documents(documents=[here, elsewhere]).left_out == 1
     with pytest.raises(Conflict, match="not stored here"):
         reingest_documents(documents=[elsewhere])
-
-
-def test_who_may_only_read_has_nothing_read_again(collection: Collection) -> None:
-    viewer = MembershipFactory(workspace=collection.workspace, role=Role.VIEWER)
-    with pytest.raises(Forbidden):
-        reingest_documents(documents=[stored(collection)], user=viewer.user)
-    assert not IngestionRun.objects.filter(source="read again").exists()
 
 
 def test_vectors_are_made_anew_by_a_worker(collection: Collection) -> None:

@@ -9,10 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
-from accounts.tests.keys import basic_header
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.tests.factories import (
-    PASSWORD,
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
@@ -30,23 +28,12 @@ RUNS = "/api/v1/runs/"
 
 
 @pytest.fixture
-def notes(alice: Membership) -> Collection:
-    return CollectionFactory(workspace=alice.workspace, slug="notes", name="Notes")
-
-
-@pytest.fixture
 def viewer(alice: Membership) -> APIClient:
     """Bob may read."""
     return client_of(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
 
 
 # --- who may what ------------------------------------------------------------------------------
-
-
-def test_programs_log_in_by_name_and_password(alice: Membership, notes: Collection) -> None:
-    for password, status in ((PASSWORD, 200), ("wrong", 401)):
-        api = APIClient(headers=basic_header(alice.user.username, password))
-        assert api.get(COLLECTIONS).status_code == status
 
 
 def test_a_session_must_show_its_csrf_token(alice: Membership) -> None:
@@ -91,13 +78,6 @@ def test_the_workspace_is_the_first_or_the_named_one(
     assert slugs(**{"X-Workspace": "second"}) == ["elsewhere"]
 
 
-def test_a_workspace_of_others_is_not_there(api: APIClient) -> None:
-    WorkspaceFactory(slug="theirs")
-    answer = api.get(COLLECTIONS, {"workspace": "theirs"})
-    assert answer.status_code == 404
-    assert "theirs" in answer.json()["detail"]
-
-
 def test_an_id_needs_no_workspace_but_obeys_a_named_one(
     api: APIClient, notes: Collection, second: Collection
 ) -> None:
@@ -106,15 +86,6 @@ def test_an_id_needs_no_workspace_but_obeys_a_named_one(
     assert api.get(url).status_code == 200
     assert api.get(url, {"workspace": "second"}).status_code == 200
     assert api.get(url, {"workspace": notes.workspace.slug}).status_code == 404
-
-
-def test_who_belongs_nowhere_is_told_so() -> None:
-    member = MembershipFactory()
-    api = client_of(member)
-    member.delete()
-    answer = api.get(COLLECTIONS)
-    assert answer.status_code == 404
-    assert "not a member of a workspace" in answer.json()["detail"]
 
 
 # --- collections -------------------------------------------------------------------------------
@@ -168,30 +139,14 @@ def test_a_slug_is_made_of_any_name_with_letters(api: APIClient, name: str, slug
     assert (answer.status_code, answer.json()["slug"]) == (201, slug)
 
 
-def test_a_name_of_which_no_slug_is_made_asks_for_one(api: APIClient) -> None:
-    refused = api.post(COLLECTIONS, {"name": "日本"})
-    assert refused.status_code == 400
-    assert "Give one beside it (the slug)" in refused.json()["detail"]
-    assert api.post(COLLECTIONS, {"name": "日本", "slug": "japan"}).status_code == 201
-
-
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"name": " "}, "name"),
-        ({"name": "a\x00b"}, "name"),
         ({"name": "a", "slug": "UPPER"}, "slug"),
-        ({"name": "!!!"}, "slug"),
+        ({"name": "日本"}, "slug"),
         ({"name": "a", "language": "klingon"}, "language"),
-        ({"name": "a", "chunker": "magic"}, "chunker"),
         ({"name": "a", "chunker_options": {"size": 1}}, "chunker_options.size"),
-        ({"name": "a", "chunker_options": {"max_tokens": 0}}, "chunker_options.max_tokens"),
         ({"name": "a", "chunker_options": {"max_tokens": 20}}, "chunker_options.overlap"),
-        (
-            {"name": "a", "chunker": "none", "chunker_options": {"overlap": 1}},
-            "chunker_options.overlap",
-        ),
-        ({"name": "a", "chunker_options": {"clever": 1}}, "chunker_options.clever"),
     ],
 )
 def test_a_collection_that_cannot_be_is_refused_by_name(
@@ -216,12 +171,6 @@ def test_another_chunker_begins_with_its_own_defaults(api: APIClient, notes: Col
     assert refused.json()["errors"][0]["attr"] == "chunker_options.parent_tokens"
     assert "at least max_tokens" in refused.json()["errors"][0]["detail"]
     assert api.get(address).json() == body
-
-
-def test_what_is_fixed_cannot_be_patched(api: APIClient, notes: Collection) -> None:
-    answer = api.patch(f"{COLLECTIONS}notes/", {"slug": "other"})
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["attr"] == "slug"
 
 
 # --- documents ---------------------------------------------------------------------------------
@@ -279,34 +228,20 @@ def test_a_file_without_a_path_is_known_by_its_name(api: APIClient, notes: Colle
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"key": "k", "text": "t"}, "collection"),
-        ({"collection": "notes", "text": "t"}, "key"),
-        ({"collection": "notes", "key": "k"}, "text"),
-        ({"collection": "notes", "key": "k", "text": ""}, "text"),
-        ({"collection": "notes", "key": "k", "text": " \n "}, "text"),
-        ({"collection": "notes", "key": "k", "text": {"no": "text"}}, "text"),
-        ({"collection": "notes", "key": "k", "text": ["t"]}, "text"),
-        ({"collection": "notes", "key": "k", "text": "nul\x00"}, "text"),
-        ({"collection": "notes", "key": "", "text": "t"}, "key"),
-        ({"collection": "notes", "key": "k" * 1025, "text": "t"}, "key"),
-        ({"collection": "notes", "key": "\U0001f600" * 1000, "text": "t"}, "key"),
-        ({"collection": "notes", "key": "k", "text": "t", "title": "x" * 501}, "title"),
-        ({"collection": "notes", "key": "k", "text": "t", "media_type": "text"}, "media_type"),
-        ({"collection": "notes", "key": "k", "text": "t", "media_type": "a/b"}, "media_type"),
-        ({"collection": "notes", "key": "k", "text": "t", "policy": "magic"}, "policy"),
-        ({"collection": "notes", "key": "k", "text": "t", "metadata": [1]}, "metadata"),
-        ({"collection": "notes", "key": "k", "text": "t", "metadata": {"a": "\x00"}}, "metadata.a"),
-        ({"collection": "notes", "key": "k", "text": "t", "metadata": {"\x00": 1}}, "metadata"),
-        (
-            {"collection": "notes", "key": "k", "text": "t", "metadata": {"a": "x" * 20_001}},
-            "metadata",
-        ),
-        ({"collection": "notes", "key": "k", "text": "t", "title\x00": 1}, None),
+        ({"text": " \n "}, "text"),
+        ({"key": "\U0001f600" * 1000}, "key"),
+        ({"media_type": "text"}, "media_type"),
+        ({"media_type": "a/b"}, "media_type"),
+        ({"metadata": {"a": "\x00"}}, "metadata.a"),
+        ({"metadata": {"\x00": 1}}, "metadata"),
+        ({"metadata": {"a": "x" * 20_001}}, "metadata"),
+        ({"title\x00": 1}, None),
     ],
 )
 def test_a_text_that_cannot_be_is_refused_by_name(
     api: APIClient, notes: Collection, body: dict[str, Any], field: str | None
 ) -> None:
+    body = {"collection": "notes", "key": "k", "text": "t", **body}
     answer = api.post(DOCUMENTS, body)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["attr"] == field
@@ -459,15 +394,8 @@ def test_pages_are_stable_while_rows_are_added(api: APIClient, notes: Collection
     ("query", "field"),
     [
         ("cursor=nonsense", "cursor"),
-        ("cursor=%00", "cursor"),
-        ("cursor=cD1hYmM=", "cursor"),  # p=abc
-        ("cursor=cD05OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5", "cursor"),  # p=9999…
         ("cursor=cD0lMDA=", "cursor"),  # p=%00
-        ("cursor=cD0tMQ==", "cursor"),  # p=-1
         ("collection=no/slug", "collection"),
-        ("key=%00", "key"),
-        ("media_type=%00", "media_type"),
-        ("workspace=%00", "workspace"),
         ("format=xml", "format"),
         ("%00=%00", "\x00"),
     ],
@@ -478,32 +406,6 @@ def test_parameters_that_cannot_be_are_refused_by_name(
     answer = api.get(f"{DOCUMENTS}?{query}")
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["attr"] == field
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "documents/0/",
-        "documents/99999999999999999999999999/",
-        "documents/-1/",
-        "documents/abc/",
-        "documents/1%00/",
-        "documents/1e9/",
-        "documents/" + "9" * 5000 + "/",
-        "documents/99999999999999999999999999/chunks/",
-        "runs/99999999999999999999999999/",
-        "runs/99999999999999999999999999/items/",
-        "collections/%00/",
-        "collections/no-such/",
-        "collections/%F0%9F%98%80/",
-        "nothing/",
-        "collections",
-    ],
-)
-def test_what_is_not_there_is_not_found_in_json(api: APIClient, path: str) -> None:
-    answer = api.get(f"/api/v1/{path}")
-    assert answer.status_code == 404
-    assert answer.json()["code"] == "not_found"
 
 
 @pytest.mark.parametrize("url", [COLLECTIONS, DOCUMENTS, RUNS])

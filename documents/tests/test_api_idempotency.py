@@ -12,18 +12,13 @@ from rest_framework.test import APIClient
 from accounts import idempotency
 from accounts.models import IdempotencyRecord, Membership, Role
 from documents.models import Collection, Document, IngestionRun
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import MembershipFactory
 from tests.kit import at_once, client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 COLLECTIONS = "/api/v1/collections/"
 DOCUMENTS = "/api/v1/documents/"
 TEXT = {"collection": "notes", "key": "k", "text": "Some words."}
-
-
-@pytest.fixture
-def notes(alice: Membership) -> Collection:
-    return CollectionFactory(workspace=alice.workspace, slug="notes")
 
 
 def post(api: APIClient, url: str, body: Any, key: str = "one", **options: Any) -> Any:
@@ -39,13 +34,6 @@ def test_a_text_sent_twice_is_one_run(api: APIClient, notes: Collection) -> None
     assert "Idempotency-Replayed" not in first
     assert again["Idempotency-Replayed"] == "true"
     assert IngestionRun.objects.count() == 1
-
-
-def test_another_key_or_none_is_another_request(api: APIClient, notes: Collection) -> None:
-    post(api, DOCUMENTS, TEXT, "one")
-    post(api, DOCUMENTS, TEXT, "two")
-    api.post(DOCUMENTS, TEXT)
-    assert IngestionRun.objects.count() == 3
 
 
 @pytest.mark.parametrize("change", [{"text": "Other words."}, {"title": "New"}])

@@ -6,18 +6,11 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.models import Membership
 from documents.models import Collection, Document, IngestionRun
-from documents.tests.factories import CollectionFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 SYNC = "/api/v1/collections/notes/sync/"
 DOCUMENTS = "/api/v1/documents/"
-
-
-@pytest.fixture
-def notes(alice: Membership) -> Collection:
-    return CollectionFactory(workspace=alice.workspace, slug="notes")
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
-"""Title, metadata and access that people set: passages follow, and a source does not undo it."""
+"""Title, metadata and access that people set, also over the API: passages follow, and a source does
+not undo it."""
 
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.test import Client
 
 from accounts.models import Change, Membership
 from common.errors import InvalidInput
@@ -13,6 +15,7 @@ from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline, update_document
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.words import chunk_counts
+from tests.kit import logged_in, queue_file, work_on
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -135,13 +138,11 @@ def test_nobody_is_named_who_is_not_there_and_nobody_locks_himself_out(
             update_document(document=document, access=access, user=alice.user)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [{"title": " "}, {"title": "x" * 501}, {"metadata": {"a": float("nan")}}],
-)
-def test_what_cannot_be_is_refused(collection: Collection, given: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        update_document(document=ingest(collection), **given)
+def test_what_cannot_be_is_refused(collection: Collection) -> None:
+    document = ingest(collection)
+    for given in ({"title": " "}, {"title": "x" * 501}, {"metadata": {"a": float("nan")}}):
+        with pytest.raises(InvalidInput):
+            update_document(document=document, **given)  # type: ignore[arg-type]
 
 
 def test_the_history_names_the_fields_and_no_text(collection: Collection) -> None:
@@ -151,3 +152,77 @@ def test_the_history_names_the_fields_and_no_text(collection: Collection) -> Non
     assert change.details == {"fields": ["metadata", "title"]}
     update_document(document=document, title="Handbook")
     assert Change.objects.filter(kind="document", thing=document.pk, action="changed").count() == 1
+
+
+NOTE = b"We move to the new building in March."
+
+
+@pytest.fixture
+def note(notes: Collection, alice: Membership) -> Document:
+    name = "folder/Umzug \r\n“März”.txt"
+    document = queue_file(notes, name, NOTE, user=alice.user)
+    work_on(document)
+    return document
+
+
+def patch(client: Client, address: str, body: Any, **headers: str) -> Any:
+    return client.patch(address, body, content_type="application/json", headers=headers)
+
+
+def address_of(document: Document) -> str:
+    return f"/api/v1/chunks/{Chunk.objects.get(document=document).pk}/"
+
+
+def test_a_passage_is_read_changed_and_given_back(alice: Membership, note: Document) -> None:
+    client = logged_in(alice)
+    address = address_of(note)
+    read = client.get(address)
+    assert read.json()["text"] == NOTE.decode()
+    tag = read.headers["ETag"]
+    assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
+    changed = patch(client, address, {"text": "We move in April."}, **{"If-Match": tag})
+    assert changed.status_code == 200
+    assert (changed.json()["text"], changed.json()["end"]) == ("We move in April.", 17)
+    late = patch(client, address, {"text": "We move in May."}, **{"If-Match": tag})
+    assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")
+    [edit] = client.get(f"/api/v1/documents/{note.pk}/edits/").json()["results"]
+    assert (edit["before"], edit["after"]) == (NOTE.decode(), "We move in April.")
+    assert edit["user"] == alice.user.username
+    undone = client.post(f"/api/v1/edits/{edit['id']}/undo/")
+    assert undone.json()["state"] == "undone"
+    assert client.get(address).json()["text"] == NOTE.decode()
+    again = client.post(f"/api/v1/edits/{edit['id']}/undo/")
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+
+
+def test_title_metadata_and_access_are_set(alice: Membership, note: Document) -> None:
+    client = logged_in(alice)
+    body = {"title": "Moving", "metadata": {"year": 2026}, "access": [f"user:{alice.user.pk}"]}
+    answer = patch(client, f"/api/v1/documents/{note.pk}/", body)
+    assert answer.status_code == 200
+    assert (answer.json()["title"], answer.json()["metadata"]) == ("Moving", {"year": 2026})
+    assert Chunk.objects.get(document=note).access == [f"user:{alice.user.pk}"]
+    for wrong_metadata in ([], 0, False):
+        refused = patch(client, f"/api/v1/documents/{note.pk}/", {"metadata": wrong_metadata})
+        assert (refused.status_code, refused.json()["errors"][0]["attr"]) == (400, "metadata")
+    emptied = patch(client, f"/api/v1/documents/{note.pk}/", {"metadata": {}})
+    assert (emptied.status_code, emptied.json()["metadata"]) == (200, {})
+    bob = logged_in(MembershipFactory(workspace=alice.workspace))
+    assert bob.get(address_of(note)).status_code == 404
+    wrong = patch(client, f"/api/v1/documents/{note.pk}/", {"access": ["nobody"]})
+    assert (wrong.status_code, wrong.json()["errors"][0]["attr"]) == (400, "access")
+
+
+def test_the_original_comes_as_it_was_brought_under_a_safe_name(
+    alice: Membership, note: Document
+) -> None:
+    answer = logged_in(alice).get(f"/api/v1/documents/{note.pk}/file/")
+    assert b"".join(answer.streaming_content) == NOTE
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Security-Policy"].endswith("sandbox")
+    disposition = answer.headers["Content-Disposition"]
+    assert disposition.startswith("attachment; filename*=utf-8''Umzug")
+    assert "folder" not in disposition
+    Document.objects.filter(pk=note.pk).update(file="")
+    gone = logged_in(alice).get(f"/api/v1/documents/{note.pk}/file/")
+    assert (gone.status_code, gone.json()["code"]) == (404, "not_found")

@@ -120,26 +120,17 @@ def test_offsets_behind_the_change_stay_true(collection: Collection) -> None:
     assert "topic7" in whole
 
 
-def test_line_ends_of_a_form_and_space_at_the_ends_change_nothing(collection: Collection) -> None:
+def test_what_is_no_other_text_or_none_that_can_be_changes_nothing(collection: Collection) -> None:
     document = ingest(collection)
     chunk = chunks_of(document)[1]
-    text = "  " + chunk.text.replace("\n", "\r\n") + "\r\n\r\n"
-    assert edit_chunk(chunk=chunk, text=text).embedded == 0
-    assert not ChunkEdit.objects.exists()
-
-
-@pytest.mark.parametrize("text", ["", " \n\t", "\x00"])
-def test_a_passage_needs_a_text(collection: Collection, text: str) -> None:
-    chunk = chunks_of(ingest(collection))[0]
-    with pytest.raises(InvalidInput, match="needs a text"):
-        edit_chunk(chunk=chunk, text=text)
-
-
-def test_a_passage_longer_than_the_model_reads_is_refused(collection: Collection) -> None:
-    document = ingest(collection)
-    chunk = chunks_of(document)[0]
-    with pytest.raises(InvalidInput, match="Shorten it"):
+    as_a_form_sends_it = "  " + chunk.text.replace("\n", "\r\n") + "\r\n\r\n"
+    assert edit_chunk(chunk=chunk, text=as_a_form_sends_it).embedded == 0
+    for text in ("", " \n\t", "\x00"):
+        with pytest.raises(InvalidInput, match="needs a text"):
+            edit_chunk(chunk=chunk, text=text)
+    with pytest.raises(InvalidInput, match="Shorten it"):  # more than the model reads
         edit_chunk(chunk=chunk, text="word " * 2_000)
+    assert not ChunkEdit.objects.exists()
     assert_whole(document, TEXT)
 
 

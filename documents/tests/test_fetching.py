@@ -18,7 +18,7 @@ from documents import services
 from documents.ingestion.web_pages import page_file_name
 from documents.models import Collection, Document, IngestionRun
 from documents.tests.factories import CollectionFactory
-from documents.tests.web_server import Web, self_signed, serving
+from documents.tests.web_server import Web, running, self_signed
 from documents.validation import validate
 from reading.web_fetch import Address, Fetched, FetchError, checked_url, fetch, is_public
 
@@ -28,7 +28,7 @@ LOOPBACK = ip_address("127.0.0.1")
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    with serving() as web:
+    with running(Web()) as web:
         yield web
 
 
@@ -126,7 +126,7 @@ def test_the_certificate_is_that_of_the_name(
 ) -> None:
     certificate = self_signed(tmp_path, "docs.example")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    with serving(certificate) as web:
+    with running(Web(certificate)) as web:
         web.page("/", PAGE)
         assert get(f"https://docs.example:{web.port}/").data == PAGE
         assert "certificate" in str(failure(f"https://other.example:{web.port}/")).lower()

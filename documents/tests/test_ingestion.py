@@ -1,23 +1,26 @@
-"""A file becomes searchable chunks, once, and stays true to its source."""
+"""A file becomes searchable chunks once, cut as its collection says, true to its source."""
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from celery import current_app
-from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from documents import lexical_index, services
 from documents.ingestion import jobs, loader, pipeline, preparation
+from documents.ingestion.items import Item
 from documents.ingestion.sources import Source, SourceError, discover, text_source
 from documents.models import Chunk, Collection, Document, IngestionRun, StagedDocument
-from documents.services import Upload, ingest_inline, ingest_uploads
+from documents.services import document_text, ingest_inline, store_items, update_collection
+from documents.tests.factories import CollectionFactory
 from documents.tests.words import chunk_counts, counted_chunks
 from inference.backends.hashing import HashingEmbedder
 from inference.model_registry import embedders
+from tests.kit import queue_file, work_on
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -26,19 +29,6 @@ PARAGRAPHS = [f"Paragraph {n} speaks of topic{n} at some length. " * 25 for n in
 
 def ingest(collection: Collection, *sources: Source, **options: Any) -> IngestionRun:
     return ingest_inline(collection=collection, sources=sources, **options)
-
-
-def queue(collection: Collection, name: str, content: bytes) -> Document:
-    """Upload a file, without any worker."""
-    upload = Upload(name=name, file=ContentFile(content, name=name))
-    ingest_uploads(collection=collection, uploads=[upload])
-    return Document.objects.get(collection=collection, key=name)
-
-
-def work(document: Document) -> None:
-    """What the two queues do with it."""
-    pipeline.embed_documents(pipeline.parse_documents([document.id]))
-    document.refresh_from_db()
 
 
 def chunk_ids(document: Document) -> dict[str, int]:
@@ -140,9 +130,9 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_the_queues_make_an_upload_ready(collection: Collection) -> None:
-    document = queue(collection, "folder/note.txt", b"Ibuprofen eases pain.")
+    document = queue_file(collection, "folder/note.txt", b"Ibuprofen eases pain.")
     assert document.status == "queued"
-    work(document)
+    work_on(document)
     run = IngestionRun.objects.get()
     assert document.status == "ready"
     assert Chunk.objects.get().text == "Ibuprofen eases pain."
@@ -153,17 +143,17 @@ def test_the_queues_make_an_upload_ready(collection: Collection) -> None:
 
 
 def test_a_message_delivered_twice_changes_nothing(collection: Collection) -> None:
-    document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
-    work(document)
+    document = queue_file(collection, "note.txt", b"Ibuprofen eases pain.")
+    work_on(document)
     before = chunk_ids(document)
-    work(document)
+    work_on(document)
     pipeline.embed_documents([document.id])
     assert chunk_ids(document) == before
     assert IngestionRun.objects.get().ready == 1
 
 
 def test_a_claimed_document_is_nobody_elses(collection: Collection) -> None:
-    document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
+    document = queue_file(collection, "note.txt", b"Ibuprofen eases pain.")
     _, mine = jobs.claim([document.id])
     _, theirs = jobs.claim([document.id])
     assert [entry.id for entry in mine] == [document.id]
@@ -173,7 +163,7 @@ def test_a_claimed_document_is_nobody_elses(collection: Collection) -> None:
 def test_a_claim_that_ended_can_be_taken_and_its_first_holder_loads_nothing(
     collection: Collection,
 ) -> None:
-    document = queue(collection, "note.txt", b"Ibuprofen eases pain.")
+    document = queue_file(collection, "note.txt", b"Ibuprofen eases pain.")
     pipeline.parse_documents([document.id])
     token, (held,) = jobs.claim([document.id])
     job = loader.LoadJob(
@@ -189,31 +179,31 @@ def test_a_claim_that_ended_can_be_taken_and_its_first_holder_loads_nothing(
 
 
 def test_a_newer_upload_of_the_same_key_wins(collection: Collection) -> None:
-    document = queue(collection, "note.txt", b"The old text.")
+    document = queue_file(collection, "note.txt", b"The old text.")
     token, _ = jobs.claim([document.id])
-    document = queue(collection, "note.txt", b"The new text.")
+    document = queue_file(collection, "note.txt", b"The new text.")
     with jobs.lease_renewal(token):
         pass
-    work(document)
+    work_on(document)
     assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]
     assert list(IngestionRun.objects.values_list("state", flat=True)) == ["succeeded"] * 2
 
 
 def test_a_document_whose_workers_die_is_given_up(collection: Collection, settings: Any) -> None:
-    document = queue(collection, "note.txt", b"Some text.")
+    document = queue_file(collection, "note.txt", b"Some text.")
     for _ in range(settings.INGESTION_MAX_ATTEMPTS):
         jobs.claim([document.id])
         Document.objects.update(claimed_until=timezone.now() - timezone.timedelta(seconds=1))
-    work(document)
+    work_on(document)
     assert (document.status, document.error_code) == ("failed", "attempts")
     assert IngestionRun.objects.get().state == "failed"
 
 
 def test_a_failed_update_leaves_the_earlier_text_searchable(collection: Collection) -> None:
-    document = queue(collection, "note.txt", b"The earlier text.")
-    work(document)
-    document = queue(collection, "note.txt", b"\x89PNG\r\n\x1a\n" + bytes(300))
-    work(document)
+    document = queue_file(collection, "note.txt", b"The earlier text.")
+    work_on(document)
+    document = queue_file(collection, "note.txt", b"\x89PNG\r\n\x1a\n" + bytes(300))
+    work_on(document)
     assert document.status == "failed"
     assert document.is_searchable
     assert Chunk.objects.get().text == "The earlier text."
@@ -268,7 +258,7 @@ def test_an_upload_is_kept_while_the_broker_is_down(
     monkeypatch.setattr(current_app, "_pool", None)
     monkeypatch.setattr(current_app.amqp, "_producer_pool", None)
     with django_capture_on_commit_callbacks(execute=True) as callbacks:
-        document = queue(collection, "note.txt", b"Some text.")
+        document = queue_file(collection, "note.txt", b"Some text.")
     assert callbacks
     assert document.status == "queued"
 
@@ -276,11 +266,11 @@ def test_an_upload_is_kept_while_the_broker_is_down(
 def test_a_newer_upload_wins_over_a_text_that_already_waits_for_its_vectors(
     collection: Collection,
 ) -> None:
-    document = queue(collection, "note.txt", b"The old text.")
+    document = queue_file(collection, "note.txt", b"The old text.")
     pipeline.parse_documents([document.id])
-    queue(collection, "note.txt", b"The new text.")
+    queue_file(collection, "note.txt", b"The new text.")
     pipeline.embed_documents([document.id])  # the message for the old one
-    work(document)
+    work_on(document)
     assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]
     assert list(IngestionRun.objects.values_list("state", flat=True)) == ["succeeded"] * 2
 
@@ -288,12 +278,87 @@ def test_a_newer_upload_wins_over_a_text_that_already_waits_for_its_vectors(
 def test_a_worker_whose_document_was_replaced_does_not_fail_the_new_one(
     collection: Collection,
 ) -> None:
-    document = queue(collection, "note.txt", b"The old text.")
+    document = queue_file(collection, "note.txt", b"The old text.")
     token, _ = jobs.claim([document.id])
-    queue(collection, "note.txt", b"The new text.")
+    queue_file(collection, "note.txt", b"The new text.")
     jobs.fail_documents(
         [document.id], code="truncated", message="The old file is gone.", token=token
     )
-    work(document)
+    work_on(document)
     assert (document.status, document.error) == ("ready", "")
     assert list(Chunk.objects.values_list("text", flat=True)) == ["The new text."]
+
+
+TOPICS = ("The heart pumps blood through its valves.", "Income tax is paid each year.")
+TOPICAL = "\n\n".join(" ".join(f"{sentence} ({n})." for n in range(12)) for sentence in TOPICS * 3)
+
+
+def ingest_doc(collection: Collection, text: str = TOPICAL) -> IngestionRun:
+    return ingest_inline(collection=collection, sources=[text_source("doc", text)])
+
+
+def chunks(collection: Collection) -> list[Chunk]:
+    return list(Chunk.objects.filter(collection=collection).order_by("ordinal"))
+
+
+def counts(run: IngestionRun) -> tuple[int, int, int]:
+    return run.ready, run.skipped, run.failed
+
+
+def test_a_change_of_the_chunker_cuts_unchanged_files_anew() -> None:
+    collection = CollectionFactory()
+    assert counts(ingest_doc(collection)) == (1, 0, 0)
+    before = chunks(collection)
+    assert counts(ingest_doc(collection)) == (0, 1, 0)
+
+    update_collection(
+        collection=collection, chunker="window", chunker_options={"size": 4, "step": 4}
+    )
+    assert chunks(collection) == before, "nothing is cut before it is ingested"
+    assert counts(ingest_doc(collection)) == (1, 0, 0)
+    after = chunks(collection)
+    assert len(after) > len(before)
+    assert document_text(after[0].document).text.split() == TOPICAL.split()
+    assert counts(ingest_doc(collection)) == (0, 1, 0)
+
+
+def test_a_change_that_cuts_alike_embeds_nothing_and_keeps_the_chunks() -> None:
+    collection = CollectionFactory()
+    ingest_doc(collection)
+    before = chunks(collection)
+    update_collection(collection=collection, chunker="recursive")
+    run = ingest_doc(collection)
+    assert (run.ready, run.embedded) == (1, 0)
+    assert chunks(collection) == before
+
+
+def test_parts_of_a_passage_share_a_number_that_moves_with_them() -> None:
+    options = {"max_tokens": 40, "parent_tokens": 160}
+    collection = CollectionFactory(chunker="parent_child", chunker_options=options)
+    ingest_doc(collection)
+    before = chunks(collection)
+    families = [list(family) for _, family in groupby(before, key=lambda chunk: chunk.parent)]
+    assert [family[0].parent for family in families] == list(range(len(families)))
+    assert len(families) > 2
+    assert all(sum(chunk.token_count for chunk in family) <= 160 for family in families)
+
+    preface = " ".join(f"A preface is put before it, number {n}." for n in range(30))
+    run = ingest_doc(collection, f"{preface}\n\n{TOPICAL}")
+    parents = {chunk.pk: chunk.parent for chunk in chunks(collection)}
+    kept = [chunk for chunk in before if chunk.pk in parents]
+    assert kept
+    assert run.embedded == len(parents) - len(kept)
+    assert parents[kept[-1].pk] > kept[-1].parent
+    assert list(parents.values()) == sorted(parents.values())
+
+
+@pytest.mark.parametrize("as_items", [False, True], ids=["ingested", "stored"])
+def test_texts_are_cut_by_meaning_with_the_models_help(as_items: bool) -> None:
+    collection = CollectionFactory(chunker="semantic", chunker_options={"min_tokens": 30})
+    if as_items:
+        store_items(collection=collection, items=[Item(id="doc", text=TOPICAL)])
+    else:
+        ingest_doc(collection)
+    found = chunks(collection)
+    assert len(found) >= len(TOPICS * 3)
+    assert not [chunk for chunk in found if all(topic[:10] in chunk.text for topic in TOPICS)]

@@ -1,4 +1,4 @@
-"""Telling the language of a text."""
+"""Telling the language of a text, and of a short question."""
 
 from functools import cache
 from typing import Any
@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from documents.languages import CONFIGURATIONS, DETECTED_ONLY, _identifier, detect_language
+from documents.question_language import question_language
 
 SENTENCES = {
     "zh": "糖尿病是一种以血糖升高为特征的慢性代谢性疾病。",
@@ -66,3 +67,33 @@ def test_all_places_at_once_give_what_the_library_gives_byte_by_byte(text: str) 
     expected = dict(library().rank(text))
     assert probability == pytest.approx(max(expected.values()), abs=1e-5)
     assert expected[language] == pytest.approx(max(expected.values()), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("en", "where is the key?"),
+        ("en", "who pays the taxi"),
+        ("de", "wo liegt der Schlüssel?"),
+        ("de", "Taxi nach zehn Uhr, wer zahlt das"),
+        ("es", "¿Dónde está la llave?"),
+        ("es", "quien paga el taxi"),
+        ("fr", "où est la clé ?"),
+        ("it", "chi paga il taxi per gli ospiti"),
+        ("pt", "quem paga o táxi das visitas"),
+        ("nl", "wie betaalt de taxi voor gasten"),
+        ("ru", "Кто платит за такси?"),
+        ("uk", "Хто платить за таксі?"),
+        ("bg", "Къде е ключът?"),
+        ("zh", "谁付出租车费？"),
+        ("ja", "鍵はどこ？"),
+        ("ar", "أين المفتاح؟"),
+        ("hi", "चाबी कहाँ है?"),
+        ("en", "where is the 東京 office?"),
+        ("", "taxi"),
+        ("", "K-17"),
+    ],
+)
+def test_short_questions_have_a_language_too(language: str, question: str) -> None:
+    assert question_language(question) == language
+    assert question_language(question, default="xx") == (language or "xx")

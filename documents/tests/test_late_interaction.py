@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.cache import cache
-from django.core.files.base import ContentFile
 from django.db.models.functions import Now
 
 from common.rls import workspace_context
@@ -17,12 +16,12 @@ from documents.ingestion import pipeline, token_encoding
 from documents.ingestion.token_encoding import encode_batch
 from documents.late_interaction import ComparedPassage, compare_passages, knows
 from documents.models import Chunk, ChunkTokens, Collection, Document, StagedDocument
-from documents.services import Upload, ingest_uploads
 from documents.tests.commands import run_command
 from documents.tests.factories import ChunkFactory, DocumentFactory
 from inference.interfaces import BackendUnavailable, InferenceError
 from inference.model_registry import token_encoders
 from inference.tests.serving import LetterStates
+from tests.kit import queue_file
 
 pytestmark = pytest.mark.django_db
 
@@ -79,14 +78,6 @@ def passage(chunk: Chunk) -> ComparedPassage:
     return ComparedPassage(chunk.pk, chunk.document.title, chunk.text)
 
 
-def upload(collection: Collection, text: str) -> Document:
-    content = ContentFile(text.encode(), name="a.txt")
-    run = ingest_uploads(collection=collection, uploads=[Upload(name="a.txt", file=content)])
-    document = run.items.get().document
-    assert document is not None
-    return document
-
-
 # --- the pass ------------------------------------------------------------------------------------
 
 
@@ -124,7 +115,9 @@ def test_passages_are_encoded_after_they_are_searchable_and_again_when_they_chan
     monkeypatch.setattr(
         tasks, "send_or_wait", lambda task, *args, **options: sent.append(task.name) or True
     )
-    document = upload(collection, "The ferry to the island leaves at eight in the morning. " * 5)
+    document = queue_file(
+        collection, "a.txt", b"The ferry to the island leaves at eight in the morning. " * 5
+    )
     staged = pipeline.parse_documents([document.pk])
     assert encode_batch() is None
     assert StagedDocument.objects.exists()

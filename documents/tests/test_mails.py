@@ -87,7 +87,7 @@ def test_an_mbox_is_a_folder_of_mails(collection: Collection, tmp_path: Path) ->
     assert "\nFrom here on." in text
     write_mbox(tmp_path / "in.mbox", [three, two])
     result = sync(collection, tmp_path)
-    assert (len(result.unchanged), len(result.deleted), result.new) == (2, 2, ())
+    assert (len(result.unchanged), len(result.deleted), result.new) == (2, 2, [])
     assert len(documents(collection, tmp_path)) == 2
 
 
@@ -99,13 +99,13 @@ def test_sync_follows_mails_that_are_renamed_and_removed(
     assert set(sync(collection, tmp_path).new) == {"a.eml", "a.eml!/b.txt", "other.txt"}
     assert len(sync(collection, tmp_path).unchanged) == 3
     path.rename(tmp_path / "z.eml")
-    assert sync(collection, tmp_path).renamed == (("a.eml", "z.eml"),)
+    assert sync(collection, tmp_path).renamed == [("a.eml", "z.eml")]
     found = documents(collection, tmp_path)
     assert set(found) == {"z.eml", "z.eml!/b.txt", "other.txt"}
     assert found["z.eml!/b.txt"].metadata["mail"]["key"] == found["z.eml"].key
     assert len(sync(collection, tmp_path).unchanged) == 3
     (tmp_path / "z.eml").write_bytes(b"\nno mail any more")
-    assert sync(collection, tmp_path).failed == ("z.eml",)
+    assert sync(collection, tmp_path).failed == ["z.eml"]
     assert set(documents(collection, tmp_path)) == set(found)
     (tmp_path / "z.eml").unlink()
     assert set(sync(collection, tmp_path).deleted) == {"z.eml", "z.eml!/b.txt"}

@@ -12,8 +12,7 @@ from django.db import connection
 from documents.ingestion.preparation import PreparedDocument
 from documents.tests.fuzzing.door import taken
 from documents.tests.fuzzing.hostile import hostile
-from documents.tests.fuzzing.mutations import mutated
-from documents.tests.fuzzing.seeds import seeds
+from documents.tests.fuzzing.mutations import mutated, seeds
 from reading.parsers import ParseError
 from reading.sandbox.limits import ParserLimits
 

@@ -10,132 +10,30 @@ from common.text import strip_markdown
 from documents.document_html import render_markdown
 from documents.ingestion.preparation import PreparedDocument
 from documents.tests.fuzzing.door import taken
-from reading.parsers import ParseError, parse
-from reading.parsers.pdf import parse_pdf
+from reading.parsers import parse
 from reading.parsers.pdf_layout import TextBlock, page_blocks
 from reading.parsers.pdf_lines import line_text
 from reading.parsers.pdf_page import Box, TextRun, page_words
 from reading.parsers.pdf_writer import escape_markdown
 from reading.tests.factories_pdf import (
-    LONG,
-    PROSE,
-    columns,
     finished,
-    form,
-    known_tables,
     page,
-    prose,
     rows_of,
-    scans,
-    table_over_pages,
 )
+from reading.tests.test_parsers_cases import CASES
 
-
-@pytest.mark.parametrize("name", known_tables())
-def test_cells_of_a_table_are_in_their_row_and_column(name: str) -> None:
-    cells, data = known_tables()[name]
-    document = parse(data, name="a.pdf")
-    assert document.rendering == "markdown"
-    assert list(rows_of(document.text)) == cells
-    assert document.text.count("Nobody spoke against it.") == (6 if name == "beside prose" else 2)
-
-
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("is_justified", [True, False])
-def test_prose_in_columns_is_read_column_by_column(count: int, is_justified: bool) -> None:
-    text = parse(columns(count, is_justified=is_justified), name="a.pdf").text
-    title, *paragraphs = text.split("\n\n")
-    assert title == "# On the state of the harbour"
-    assert paragraphs == [
-        f"Column {column}, paragraph {number}. {PROSE.strip()}"
-        for column in range(1, count + 1)
-        for number in range(1, 5)
-    ]
+PDFS = CASES / "pdf"
 
 
 def test_every_passage_of_a_table_over_pages_has_its_names() -> None:
-    prepared = taken("a.pdf", table_over_pages())
+    prepared = taken("a.pdf", (PDFS / "table-over-pages.pdf").read_bytes())
     assert isinstance(prepared, PreparedDocument)
     assert all(chunk.text.startswith("| Ship | Flag | Tons |") for chunk in prepared.chunks)
     rows = "\n".join(chunk.text for chunk in prepared.chunks)
-    assert list(rows_of(rows)) == LONG
-
-
-def test_notes_come_after_the_text_of_their_page() -> None:
-    document = page(10)
-    for column in (0, 1):
-        document.set_left_margin(20 + 90 * column)
-        document.set_xy(20 + 90 * column, 30)
-        document.multi_cell(80, 5, f"Column {column}. {PROSE * 2}", align="J")
-        document.set_font_size(7)
-        document.set_xy(20 + 90 * column, 250)
-        document.multi_cell(80, 4, f"{column + 1} See the minutes of the year before.")
-        document.set_font_size(10)
-    paragraphs = parse(finished(document), name="a.pdf").text.split("\n\n")
-    assert [text[:8] for text in paragraphs] == ["Column 0", "Column 1", "1 See th", "2 See th"]
-
-
-def test_notes_in_the_margin_follow_the_text_beside_them() -> None:
-    document = page(10)
-    document.set_xy(60, 30)
-    document.set_left_margin(60)
-    document.multi_cell(130, 5, PROSE * 3, align="J")
-    document.set_font_size(7)
-    document.set_left_margin(20)
-    for y in (33, 52):
-        document.set_xy(20, y)
-        document.multi_cell(30, 3, "The dues were last raised in the year of the flood.", align="L")
-    text = parse(finished(document), name="a.pdf").text
-    assert text.startswith(PROSE.strip())
-    assert text.endswith("of the flood.")
-    assert text.index("The dues") > text.rindex("Nobody")
-
-
-def test_clauses_and_lines_that_end_on_purpose_stay_apart() -> None:
-    document = page()
-    clauses = [PROSE.split(". ")[0] + ".", "Short.", PROSE.strip()]
-    for number, clause in enumerate(clauses, start=1):
-        document.set_left_margin(20)
-        document.cell(15, 5, f"1.{number}")
-        document.set_left_margin(35)
-        document.multi_cell(150, 5, clause, align="L", new_x="LMARGIN", new_y="NEXT")
-    document.set_left_margin(20)
-    document.ln(12)
-    address = ["Ida Holm", "Harbour Board of the Old Town", "12 Quay Street", "Bergen"]
-    document.multi_cell(0, 5, "\n".join(address))
-    paragraphs = parse(finished(document), name="a.pdf").text.split("\n\n")
-    assert paragraphs[:3] == [f"1.{at} {clause}" for at, clause in enumerate(clauses, start=1)]
-    assert paragraphs[3].split("\n") == address
-
-
-def test_headings_are_told_by_size_and_weight() -> None:
-    document = page(10)
-    titles = [("Handbook", 20, ""), ("Dues", 14, ""), ("Mooring", 10, "B"), ("Pilots", 14, "")]
-    for title, size, style in titles:
-        document.set_font("Helvetica", style, size)
-        document.cell(0, 10, title, new_x="LMARGIN", new_y="NEXT")
-        document.set_font("Helvetica", size=10)
-        prose(document)
-    found = parse(finished(document), name="a.pdf")
-    assert [(each.level, each.title) for each in found.headings] == [
-        (1, "Handbook"), (2, "Dues"), (3, "Mooring"), (2, "Pilots")
-    ]  # fmt: skip
-    assert all(
-        found.text.startswith(f"{'#' * each.level} {each.title}", each.offset)
-        for each in found.headings
-    )
-
-
-def test_a_link_is_kept_where_the_text_does_not_say_it() -> None:
-    document = page()
-    document.write(5, "See ")
-    document.write(5, "the minutes", link="https://example.org/a(1)")
-    document.write(5, " and ")
-    document.write(5, "example.net/b", link="https://example.net/b")
-    document.write(5, " or ")
-    document.write(5, "this", link="javascript:alert(1)")
-    text = parse(finished(document), name="a.pdf").text
-    assert text == "See [the minutes](https://example.org/a%281%29) and example.net/b or this"
+    assert list(rows_of(rows)) == [
+        ["Ship", "Flag", "Tons"],
+        *([f"Vessel {n}", ("NO", "DE", "ES")[n % 3], str(900 + 13 * n)] for n in range(70)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -156,52 +54,21 @@ def test_prose_is_shown_to_the_letter(text: str) -> None:
     assert shown.strip() == f"<p>{escaped.strip()}</p>"
 
 
-def test_what_is_filled_in_is_text() -> None:
-    lines = filter(None, parse(form(), name="a.pdf").text.split("\n"))
-    assert list(lines) == ["Name: Ida Holm", "Berth: North quay", "Insured: ☑", "Hazardous:"]
-
-
 def test_a_passage_is_on_the_page_that_its_reader_sees() -> None:
-    document = page()
-    document.set_page_label(label_style="r", label_start=4)
-    prose(document, 3)
-    document.add_page(label_style="D", label_start=1)
-    prose(document, 3)
-    data = finished(document)
-    assert [(each.number, each.label) for each in parse(data, name="a.pdf").pages] == [
-        (1, "iv"), (2, "1")
-    ]  # fmt: skip
-    prepared = taken("a.pdf", data)
+    prepared = taken("a.pdf", (PDFS / "page-labels.pdf").read_bytes())
     assert isinstance(prepared, PreparedDocument)
     assert [chunk.metadata for chunk in prepared.chunks][:1] == [{"page_label": "iv"}]
     assert prepared.chunks[-1].metadata == {"page_label": "1"}
 
 
-KINDS = ("text", "empty", "picture", "outlines", "stamped", "layer", "garbage")
-
-
-def test_pages_whose_text_is_in_their_picture_are_scans() -> None:
-    document = parse(scans(*KINDS), name="a.pdf")
-    assert document.scans == (3, 4, 5, 7)
-    assert [page.number for page in document.pages] == list(range(1, 8))
-    assert document.text.count("Nobody spoke against it.") == 2
-
-
 def test_the_text_of_a_scan_takes_the_place_of_its_own() -> None:
-    data = scans("text", "picture", "stamped")
+    data = (PDFS / "text-and-scans.pdf").read_bytes()
     read = {"2": "Letter\n\nTo the  master", "3": "Invoice 7"}
     document = parse(data, name="a.pdf", page_texts=read)
     assert document.scans == ()
     assert document.text.endswith("Letter\n\nTo the master\n\nInvoice 7")
     assert document.text.startswith("Letter", document.pages[1].offset)
     assert document.text.startswith("Invoice", document.pages[2].offset)
-
-
-def test_scans_alone_are_no_error_and_an_empty_document_is() -> None:
-    document = parse_pdf(scans("picture", "picture"), name="a.pdf")
-    assert (document.text, document.scans) == ("", (1, 2))
-    with pytest.raises(ParseError, match="are empty"):
-        parse_pdf(scans("empty"), name="a.pdf")
 
 
 @pytest.mark.parametrize("rotation", [0, 90, 180, 270])
@@ -224,8 +91,8 @@ def test_words_are_where_they_are_shown(rotation: int) -> None:
 
 
 def test_a_snippet_of_a_table_reads_without_its_marks() -> None:
-    cells, data = known_tables()["grid"]
-    assert cells[1][0] in strip_markdown(parse(data, name="a.pdf").text)
+    data = (PDFS / "table-grid.pdf").read_bytes()
+    assert "Rope, hemp" in strip_markdown(parse(data, name="a.pdf").text)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents.tests.fuzzing.seeds import seeds
+from documents.tests.fuzzing.mutations import seeds
 from reading.parsers import Heading, Page, ParsedDocument, ParseError, parse
 from reading.sandbox import ParserProcess, parse_in_sandbox, parse_many
 from reading.sandbox.limits import ParserLimits
@@ -165,8 +165,8 @@ def test_a_file_that_takes_too_long_is_stopped_and_those_behind_it_are_parsed() 
 def test_a_process_whose_own_alarm_is_silent_is_killed_from_outside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reading.sandbox._GRACE_SECONDS", 0.3)
-    process = ParserProcess(ParserLimits(seconds=0.2))
+    monkeypatch.setattr("reading.sandbox._GRACE_SECONDS", 0.5)
+    process = ParserProcess(ParserLimits(seconds=1.0))  # in which a new one begins, too
     process.parse(text("first.txt", "first"))
     child().suspend()
     assert failure(process, text("stuck.txt", "stuck")).code == "too_slow"

@@ -28,7 +28,7 @@ from documents.tasks import recover_reembeddings
 from documents.tests.factories import CollectionFactory, DocumentFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable, InvalidVector
-from tests.kit import logged_in
+from tests.kit import act, logged_in, page_of
 from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -145,19 +145,9 @@ def test_everything_moves_and_the_old_index_goes(
     assert states.keys() == {wide.pk}
     assert states[wide.pk].valid
     assert services.default_space() == wide
-
-
-def test_vectors_are_those_of_the_new_model(collection: Collection, wide: EmbeddingSpace) -> None:
-    services.reembed_inline(target=wide)
     chunk = Chunk.objects.order_by("id")[3]
     (expected,) = HashingEmbedder(768).embed_documents([f"{chunk.context}\n{chunk.text}".strip()])
     assert chunk.embedding @ expected == pytest.approx(1, abs=1e-5)
-
-
-def test_documents_that_were_up_to_date_stay_so(
-    collection: Collection, wide: EmbeddingSpace
-) -> None:
-    services.reembed_inline(target=wide)
     run = ingest_again(collection)
     assert (run.skipped, run.embedded) == (DOCUMENTS, 0)
 
@@ -175,6 +165,8 @@ def test_it_is_stopped_and_goes_on_where_it_was(
     collection: Collection, wide: EmbeddingSpace
 ) -> None:
     row = start_and_move_one_batch(wide)
+    with pytest.raises(Conflict, match="reembed --cancel --to wide"):
+        services.reembed_inline(target=EmbeddingSpace.objects.get(name="minilm-384"))
     assert services.cancel_reembedding() == [row]
     moved = Chunk.objects.filter(space=wide).count()
     assert moved == ingestion_reembed.FIRST_BATCH_CHUNKS
@@ -188,39 +180,27 @@ def test_it_is_stopped_and_goes_on_where_it_was(
     assert spaces_of(collection) == {"wide"}
 
 
-def test_one_can_go_back(collection: Collection, wide: EmbeddingSpace) -> None:
-    start_and_move_one_batch(wide)
+def test_one_can_go_back_and_what_was_stopped_takes_nothing_from_that(
+    collection: Collection, wide: EmbeddingSpace
+) -> None:
+    row = start_and_move_one_batch(wide)
+    token = row.token
     services.cancel_reembedding()
     old = EmbeddingSpace.objects.get(name="minilm-384")
-    assert services.reembed_inline(target=old).total == ingestion_reembed.FIRST_BATCH_CHUNKS
+    back = ingestion_reembed.start_reembedding(target=old)
+    with pytest.raises(ingestion_reembed.TakenOver):
+        ingestion_reembed.move_batch(row, token=token)
+    collection.refresh_from_db()
+    assert (collection.space, collection.former_spaces) == (old, [wide.pk])
+    assert back.total == ingestion_reembed.FIRST_BATCH_CHUNKS
+    assert services.reembed_inline(target=old).state == State.DONE
     assert spaces_of(collection) == {"minilm-384"}
     assert index_states([old, wide]).keys() == {old.pk}
     wide.refresh_from_db()
     assert wide.state == "retired"
 
 
-def test_one_that_was_stopped_takes_nothing_back_from_the_way_back(
-    collection: Collection, wide: EmbeddingSpace
-) -> None:
-    row = start_and_move_one_batch(wide)
-    token = row.token
-    services.cancel_reembedding()
-    back = ingestion_reembed.start_reembedding(target=EmbeddingSpace.objects.get(name="minilm-384"))
-    with pytest.raises(ingestion_reembed.TakenOver):
-        ingestion_reembed.move_batch(row, token=token)
-    collection.refresh_from_db()
-    assert (collection.space, collection.former_spaces) == (back.target, [wide.pk])
-
-
-def test_nobody_moves_the_same_chunks_two_ways(
-    collection: Collection, wide: EmbeddingSpace
-) -> None:
-    start_and_move_one_batch(wide)
-    with pytest.raises(Conflict, match="reembed --cancel --to wide"):
-        services.reembed_inline(target=EmbeddingSpace.objects.get(name="minilm-384"))
-
-
-def test_one_collection_may_have_a_model_of_its_own(
+def test_one_collection_may_have_a_model_of_its_own_and_the_default_is_retired_with_the_last(
     collection: Collection, wide: EmbeddingSpace
 ) -> None:
     other = filled(CollectionFactory(workspace=collection.workspace), documents=2)
@@ -229,32 +209,15 @@ def test_one_collection_may_have_a_model_of_its_own(
     old = EmbeddingSpace.objects.get(name="minilm-384")
     assert (old.state, old.is_default) == ("live", True)
     assert index_states([old])[old.pk].valid
-
-
-def test_the_default_that_every_collection_left_by_itself_is_retired_with_all(
-    collection: Collection, wide: EmbeddingSpace
-) -> None:
-    services.reembed_inline(target=wide, collection=collection)
-    old = EmbeddingSpace.objects.get(name="minilm-384")
+    services.reembed_inline(target=wide, collection=other)
+    old.refresh_from_db()
     assert (old.state, old.is_default) == ("live", True)  # new collections would go there
     services.reembed_inline(target=wide)
     old.refresh_from_db()
     assert (old.state, old.is_default) == ("retired", False)
 
 
-def test_documents_that_come_meanwhile_go_into_the_new_space(
-    collection: Collection, wide: EmbeddingSpace
-) -> None:
-    start_and_move_one_batch(wide)
-    collection.refresh_from_db()
-    ingest_inline(collection=collection, sources=[text_source("late", "A late arrival.")])
-    late = Chunk.objects.get(document__key="late")
-    assert late.space == wide
-    new = services.create_collection(workspace=collection.workspace, name="New")
-    assert new.space == wide
-
-
-def test_a_changed_document_keeps_what_did_not_change_while_it_moves(
+def test_changed_documents_keep_what_did_not_change_and_new_ones_go_where_the_others_move(
     collection: Collection, wide: EmbeddingSpace
 ) -> None:
     start_and_move_one_batch(wide)
@@ -267,6 +230,10 @@ def test_a_changed_document_keeps_what_did_not_change_while_it_moves(
     run = ingest_inline(collection=collection, sources=[text_source(document.key, changed)])
     assert run.embedded <= 3
     assert len(kept & set(document.chunks.values_list("id", flat=True))) >= len(kept) - 1
+    ingest_inline(collection=collection, sources=[text_source("late", "A late arrival.")])
+    assert Chunk.objects.get(document__key="late").space == wide
+    new = services.create_collection(workspace=collection.workspace, name="New")
+    assert new.space == wide
 
 
 class Switching(HashingEmbedder):
@@ -481,27 +448,18 @@ def test_a_curator_adds_a_space_moves_everything_and_stops_it(collection: Collec
     assert answer.status_code == 302, answer.content.decode()
     space = services.get_space("wide")
     assert (space.dimensions, space.precision) == (768, "full")
-    page = reverse("admin:documents_embeddingspace_change", args=[space.pk])
-    assert "Re-embed everything into it" in client.get(page).content.decode()
-    answer = client.post(page, {"documents_embeddingspace_reembed": "", "query_instruction": ""})
-    assert answer.status_code == 302
+    assert "have started" in act(client, "reembed", space)
     row = Reembedding.objects.get()
     assert (row.state, row.target) == (State.RUNNING, space)
-    page = reverse("admin:documents_reembedding_change", args=[row.pk])
-    assert "0 of" in client.get(page).content.decode()
-    client.post(page, {"documents_reembedding_stop": ""})
+    assert "0 of" in client.get(page_of(row, "change")).content.decode()
+    assert "neither stopped nor failed" in act(client, "go_on", row)
+    act(client, "stop", row)
     row.refresh_from_db()
     assert row.state == State.STOPPED
-    client.post(page, {"documents_reembedding_go_on": ""})
+    assert "It is not running" in act(client, "stop", row)
+    act(client, "go_on", row)
     row.refresh_from_db()
     assert row.state == State.RUNNING
-
-
-def test_a_get_changes_nothing(collection: Collection, wide: EmbeddingSpace) -> None:
-    client = logged_in(UserFactory(is_superuser=True))
-    page = reverse("admin:documents_embeddingspace_change", args=[wide.pk])
-    client.get(page, {"documents_embeddingspace_reembed": ""})
-    assert not Reembedding.objects.exists()
 
 
 def test_a_space_that_cannot_be_is_refused_in_the_form(settings: Any) -> None:

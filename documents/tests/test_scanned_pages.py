@@ -5,7 +5,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import reverse
 from PIL import Image
@@ -16,10 +15,10 @@ from documents.ingestion.scanned_pages import ClaimLost, PageReading
 from documents.ingestion.sources import Source, content_from_bytes
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun, ScannedPage
 from documents.run_progress import progress_event
-from documents.services import Upload, ingest_inline, ingest_uploads
+from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from reading.tests.factories_pictures import picture_file, receipt_picture
-from tests.kit import logged_in
+from tests.kit import logged_in, queue_file, work_on
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -41,15 +40,8 @@ def source(key: str, data: bytes) -> Source:
     return Source(key=key, name=key, size=len(data), read=lambda: data)
 
 
-def queue(collection: Collection, name: str, data: bytes, **options: Any) -> Document:
-    upload = Upload(name=name, file=ContentFile(data, name=name))
-    ingest_uploads(collection=collection, uploads=[upload], **options)
-    return Document.objects.filter(collection=collection, key=name).latest("pk")
-
-
-def work(document: Document) -> Document:
-    pipeline.embed_documents(pipeline.parse_documents([document.id]))
-    document.refresh_from_db()
+def worked(document: Document) -> Document:
+    work_on(document)
     return document
 
 
@@ -70,7 +62,7 @@ def keep(document: Document, data: bytes, page: int, text: str, **values: Any) -
 @pytest.mark.parametrize("is_queued", [True, False])
 def test_a_picture_is_found_by_what_stands_in_it(collection: Collection, is_queued: bool) -> None:
     if is_queued:
-        document = work(queue(collection, "receipt.png", RECEIPT))
+        document = worked(queue_file(collection, "receipt.png", RECEIPT))
     else:
         run = ingest_inline(collection=collection, sources=[source("receipt.png", RECEIPT)])
         assert (run.state, run.total, run.ready) == ("succeeded", 1, 1)
@@ -87,10 +79,10 @@ def test_a_picture_is_found_by_what_stands_in_it(collection: Collection, is_queu
 
 def test_pages_that_were_read_before_are_not_read_again(collection: Collection) -> None:
     data = fax(250, 240, 230)
-    document = queue(collection, "fax.tif", data)
+    document = queue_file(collection, "fax.tif", data)
     for page in (1, 2):
         keep(document, data, page, f"Read before: page {page}.")
-    work(document)
+    worked(document)
     # The third page is blank, and was read now.
     assert list(document.scanned_pages.values_list("page", "text")) == [
         (1, "Read before: page 1."), (2, "Read before: page 2."), (3, ""),
@@ -101,7 +93,7 @@ def test_pages_that_were_read_before_are_not_read_again(collection: Collection) 
 
 def test_equal_bytes_are_read_once_in_a_workspace(collection: Collection) -> None:
     data = fax(250)
-    first = queue(collection, "a.tif", data)
+    first = queue_file(collection, "a.tif", data)
     keep(first, data, 1, "Only once.", lines=[{"box": [0, 0, 1, 1], "words": []}])
     other = CollectionFactory(workspace=collection.workspace)
     ingest_inline(collection=other, sources=[source("b.tif", data)])
@@ -116,21 +108,21 @@ def test_equal_bytes_are_read_once_in_a_workspace(collection: Collection) -> Non
 
 def test_new_bytes_replace_what_was_read_of_the_old_ones(collection: Collection) -> None:
     old, new = fax(250), fax(240)
-    document = queue(collection, "a.tif", old)
+    document = queue_file(collection, "a.tif", old)
     keep(document, old, 1, "The old page.")
-    work(document)
-    queue(collection, "a.tif", new)
+    worked(document)
+    queue_file(collection, "a.tif", new)
     keep(document, new, 1, "The new page.")
     assert document.scanned_pages.count() == 2
-    work(document)
+    worked(document)
     assert document.scanned_pages.get().text == Chunk.objects.get().text == "The new page."
 
 
 def test_versions_keep_their_own_pages(collection: Collection) -> None:
     for text, data in (("First.", fax(250)), ("Second.", fax(240))):
-        document = queue(collection, "a.tif", data, policy="new_version")
+        document = queue_file(collection, "a.tif", data, policy="new_version")
         keep(document, data, 1, text)
-        work(document)
+        worked(document)
     rows = Document.objects.order_by("version")
     assert [row.scanned_pages.get().text for row in rows] == ["First.", "Second."]
     services.delete_document(document=rows[1])
@@ -138,7 +130,7 @@ def test_versions_keep_their_own_pages(collection: Collection) -> None:
 
 
 def test_whoever_lost_the_document_stops(collection: Collection) -> None:
-    document = queue(collection, "receipt.png", RECEIPT)
+    document = queue_file(collection, "receipt.png", RECEIPT)
     run = IngestionRun.objects.get()
     token, (document,) = jobs.claim([document.pk])
     content = content_from_bytes(RECEIPT)
@@ -150,7 +142,7 @@ def test_whoever_lost_the_document_stops(collection: Collection) -> None:
 
 
 def test_another_workers_page_is_not_kept(collection: Collection) -> None:
-    document = queue(collection, "receipt.png", RECEIPT)
+    document = queue_file(collection, "receipt.png", RECEIPT)
     jobs.claim([document.pk])
     reading = PageReading(document, content_from_bytes(RECEIPT), name="a", token=uuid4())
     with pytest.raises(ClaimLost):
@@ -162,7 +154,7 @@ def test_too_many_pages_are_refused_before_any_is_read(
     collection: Collection, settings: Any
 ) -> None:
     settings.OCR_MAX_PAGES = 2
-    document = work(queue(collection, "fax.tif", fax(1, 2, 3)))
+    document = worked(queue_file(collection, "fax.tif", fax(1, 2, 3)))
     assert (document.status, document.error_code) == ("failed", "too_large")
     assert "3 pages that need OCR" in document.error
     assert not ScannedPage.objects.exists()
@@ -173,8 +165,8 @@ def test_pages_of_one_document_do_not_hold_back_others(
 ) -> None:
     """Another one in its message goes before, and whatever comes between two of its pages."""
     monkeypatch.setattr(pipeline, "OCR_SLICE_SECONDS", 0.0)
-    scan = queue(collection, "fax.tif", fax(250, 240, 230))
-    note = queue(collection, "note.txt", b"Short.")
+    scan = queue_file(collection, "fax.tif", fax(250, 240, 230))
+    note = queue_file(collection, "note.txt", b"Short.")
     deferred: list[int] = []
     assert pipeline.parse_documents([scan.pk, note.pk], defer=deferred.append) == [note.pk]
     assert deferred == [scan.pk]
@@ -191,7 +183,7 @@ def test_pages_of_one_document_do_not_hold_back_others(
 
 
 def test_progress_names_the_page(collection: Collection) -> None:
-    document = queue(collection, "fax.tif", fax(1, 2, 3))
+    document = queue_file(collection, "fax.tif", fax(1, 2, 3))
     run = IngestionRun.objects.get()
     IngestionItem.objects.update(state="parsing", pages_read=1, pages_to_read=3)
     figures = progress_event(run)[1]
@@ -207,9 +199,9 @@ def test_what_is_hard_to_read_says_so_and_the_admin_lists_it(
 ) -> None:
     data, clear = fax(250), fax(240)
     for name, content, confidence in (("hard", data, 0.7), ("clear", clear, 0.97)):
-        document = queue(collection, f"{name}.tif", content)
+        document = queue_file(collection, f"{name}.tif", content)
         keep(document, content, 1, f"The {name} one.", confidence=confidence)
-        work(document)
+        worked(document)
     hard = Document.objects.get(key="hard.tif")
     assert hard.metadata["ocr"] == {
         "engine": "PP-OCRv6", "pages": 1, "confidence": 0.7, "hard_to_read": True,

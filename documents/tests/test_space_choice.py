@@ -1,5 +1,7 @@
-"""A collection's model follows the languages of its documents, unless somebody chose it."""
+"""A collection's model follows the languages of its documents, unless somebody chose it; and what
+people are told of it."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Semaphore
@@ -10,17 +12,24 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.management import call_command
 from django.db import connection, connections
+from django.urls import reverse
 
+from accounts.models import Membership, Role
 from documents import services
 from documents.ingestion import pipeline, reembed, space_choice
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, EmbeddingSpace, Reembedding
 from documents.services import Upload
-from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.factories import (
+    CollectionFactory,
+    MembershipFactory,
+    RunFactory,
+)
 from documents.validation import validate
 from inference.backends.hashing import HashingEmbedder
-from inference.model_languages import supersedes
+from inference.model_languages import is_made_for, known_languages, model_languages, supersedes
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
@@ -318,6 +327,14 @@ def test_the_better_model_of_this_release_is_offered(harbour: Collection) -> Non
     (finding,) = validate(collection_id=harbour.pk).findings
     assert finding.check.name == "former_model"
     assert finding.examples == (f"{harbour.workspace.slug}/harbour",)
+    owner = Membership.objects.get(workspace=harbour.workspace)
+    viewer = MembershipFactory(workspace=harbour.workspace, role=Role.VIEWER)
+    shown, of_viewer = (
+        logged_in(who).get(reverse("collection", args=["harbour"])).text for who in (owner, viewer)
+    )
+    assert "Its documents use all-MiniLM-L6-v2, the model of an earlier" in shown
+    assert "Move to bge-small-en-v1.5" in shown
+    assert "Move to" not in of_viewer
     services.update_collection(collection=harbour, automatic_model=False)
     assert services.model_notes(harbour).better is None
     assert validate(collection_id=harbour.pk).findings == ()
@@ -329,6 +346,7 @@ def _latest_migration() -> Iterator[None]:
     call_command("migrate", verbosity=0)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("_latest_migration")
 def test_of_a_former_release_what_was_moved_by_hand_stays(harbour: Collection) -> None:
     other = CollectionFactory(workspace=harbour.workspace)
@@ -343,3 +361,137 @@ def test_of_a_former_release_what_was_moved_by_hand_stays(harbour: Collection) -
         harbour.pk: True,
         other.pk: False,
     }
+
+
+@pytest.fixture
+def chosen(alice: Membership) -> Collection:
+    """An English and a German document, embedded by the English model, which somebody chose."""
+    collection = services.create_collection(
+        workspace=alice.workspace, name="Harbour", automatic_model=False
+    )
+    sources = [text_source("ferry", ENGLISH), text_source("faehre", GERMAN)]
+    services.ingest_inline(collection=collection, sources=sources)
+    return collection
+
+
+def test_a_configuration_says_more_of_languages_than_a_name(settings: Any) -> None:
+    settings.INFERENCE["embedder"]["other"] = {"BACKEND": HASHING, "LANGUAGES": ["fr", "DE"]}
+    assert model_languages("other", "all-MiniLM-L6-v2") == {"fr", "de"}
+    assert is_made_for(model_languages("default", ""), "en-GB")
+    assert not is_made_for(model_languages("default", ""), "de_CH")
+    assert is_made_for(model_languages("many", ""), "zh")
+    assert is_made_for(known_languages("unknown"), "de")
+
+
+def test_one_click_moves_a_collection_to_a_model_for_its_languages(
+    chosen: Collection, alice: Membership
+) -> None:
+    client = logged_in(alice)
+    page = client.get(reverse("collection", args=["harbour"])).text
+    assert "1 document of “Harbour” is in German, which its model hashing-384 was not" in page
+    assert "Move to hashing-768" in page
+    assert "is in German" in client.get(reverse("upload", args=["harbour"])).text
+
+    page = client.post(reverse("collection_move", args=["harbour"]), follow=True).text
+    assert "Passages are moving to hashing-768: 0 of 2." in page
+    row = Reembedding.objects.get()
+    assert (row.collection, row.created_by, row.state) == (chosen, alice.user, "running")
+    token, cursor = reembed.take_over(row), reembed.FIRST_CURSOR
+    while (following := reembed.move_batch(row, token=token, cursor=cursor)) is not None:
+        cursor = following
+    target = EmbeddingSpace.objects.get(name="hashing-768-768")
+    assert set(Chunk.objects.values_list("space", flat=True)) == {target.pk}
+    page = client.get(reverse("collection", args=["harbour"])).text
+    assert "was not made for" not in page
+    assert "are moving" not in page
+
+
+def test_a_collection_of_a_former_release_is_moved_with_its_next_documents_or_by_a_click(
+    chosen: Collection, alice: Membership
+) -> None:
+    services.update_collection(collection=chosen, automatic_model=True)
+    address = reverse("collection", args=["harbour"])
+    page = logged_in(alice).get(address).text
+    assert "The next documents in these languages move the collection to hashing-768" in page
+    assert "Move to hashing-768" in page
+    more = [text_source("anleger", GERMAN.replace("Fähre", "Anleger"))]
+    services.ingest_inline(collection=chosen, sources=more)
+    said = (
+        "Some documents are in German. They are being prepared so that questions in German find"
+        " them: 0 of 2."
+    )
+    page = logged_in(alice).get(address).text
+    assert said in page
+    assert "Move to" not in page  # no click is needed
+    run = chosen.runs.order_by("-pk").first()
+    assert run is not None
+    assert said in logged_in(alice).get(reverse("run", args=[run.pk])).text
+    call = {"workspace": alice.workspace.slug}
+    notes = logged_in(alice).get(reverse("api:run-detail", args=[run.pk]), call).json()["notes"]
+    assert notes == [said]
+
+
+def test_who_may_not_edit_reads_who_can(chosen: Collection, alice: Membership) -> None:
+    bob = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
+    page = bob.get(reverse("collection", args=["harbour"])).text
+    assert "An owner or editor can move the collection to hashing-768." in page
+    assert "Move to hashing-768" not in page
+    assert bob.post(reverse("collection_move", args=["harbour"])).status_code == 403
+    assert not Reembedding.objects.exists()
+
+
+def test_without_a_model_for_them_the_cure_is_to_add_one(
+    chosen: Collection, alice: Membership, settings: Any
+) -> None:
+    del settings.INFERENCE["embedder"]["many"]
+    page = logged_in(alice).get(reverse("collection", args=["harbour"])).text
+    assert "was not made for" in page
+    assert "How to add a model for them" in page
+    page = logged_in(alice).post(reverse("collection_move", args=["harbour"]), follow=True).text
+    assert "No model for that is configured" in page
+    settings.INFERENCE["embedder"]["default"]["LANGUAGES"] = []
+    page = logged_in(alice).get(reverse("collection", args=["harbour"])).text
+    assert "was not made for" not in page  # of hashing-384 nothing is known
+
+
+def test_a_run_says_so_on_its_page_to_programs_and_on_a_terminal(
+    chosen: Collection, alice: Membership, tmp_path: Any, capsys: Any
+) -> None:
+    (tmp_path / "anleger.txt").write_text(GERMAN.replace("Fähre", "Anleger"))
+    call = ["ingest", str(tmp_path), "--collection", "harbour", "--json"]
+    call_command(*call, "--workspace", alice.workspace.slug)
+    report = json.loads(capsys.readouterr().out)
+    (note,) = report["notes"]
+    assert "1 document of “Harbour” is in German" in note
+    assert "`manage.py spaces add hashing-768-768 --embedder many && manage.py reembed" in note
+    client = logged_in(alice)
+    address = reverse("api:run-detail", args=[report["run"]])
+    answer = client.get(address, {"workspace": alice.workspace.slug})
+    assert answer.json()["notes"] == [note]
+    assert "is in German" in client.get(reverse("run", args=[report["run"]])).text
+    running = RunFactory(collection=chosen)
+    assert "is in German" not in client.get(reverse("run", args=[running.pk])).text
+
+
+def test_a_new_collection_gets_a_model_for_its_language(alice: Membership) -> None:
+    made = {
+        language: services.create_collection(
+            workspace=alice.workspace, name=f"In {language or 'any'}", language=language
+        ).space.model_name
+        for language in ("", "en", "de")
+    }
+    assert made == {"": "hashing-384", "en": "hashing-384", "de": "hashing-768"}
+    mixed = services.create_collection(
+        workspace=alice.workspace, name="Mixed", languages=["en", "es"]
+    )
+    assert mixed.space.model_name == "hashing-768"
+
+
+def test_before_the_first_document_the_default_language_counts(alice: Membership) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, default_language="pl")
+    collection.space = services.default_space()
+    gap = services.language_gap(collection)
+    assert gap is not None
+    assert "Documents of" in gap.sentence
+    assert "are in Polish" in gap.sentence
+    assert not Document.objects.exists()

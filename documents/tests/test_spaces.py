@@ -1,4 +1,5 @@
-"""Embedding spaces: what can be indexed, how it is found, and the command."""
+"""Embedding spaces: what can be indexed and how it is found, the command, the API, and bulk loading
+without the index."""
 
 import json
 from io import StringIO
@@ -9,14 +10,18 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
+from rest_framework.test import APIClient
 
-from common.errors import InvalidInput
+from accounts.models import Change, Membership
+from common.errors import Conflict, InvalidInput
 from documents import services
 from documents.embedders import embedder_for
+from documents.ingestion.sources import text_source
 from documents.ingestion.vector_indexes import build_index, index_states
-from documents.models import EmbeddingSpace
+from documents.models import EmbeddingSpace, IngestionRun, Reembedding
+from documents.services import build_space_index, ingest_inline
 from documents.spaces import INDEX_TYPES, MAX_DIMENSIONS, PRECISIONS, checked_index
-from documents.tests.factories import ChunkFactory
+from documents.tests.factories import ChunkFactory, CollectionFactory, UserFactory
 from inference.interfaces import DimensionMismatch
 
 HASHING = "inference.backends.hashing.HashingEmbedder"
@@ -208,8 +213,6 @@ def test_what_searches_look_at_is_changed_and_left_to_the_index_again() -> None:
     ("words", "why"),
     [
         (["--ef-search", "1001"], "ef_search must be a whole number from 1 to 1,000."),
-        (["--ef-search", "0"], "from 1 to 1,000"),
-        (["--ef-search", "many"], "invalid number value: 'many'"),
         (["--probes", "5"], "An index of type hnsw has no option “probes”."),
         (["--probes", "auto"], "An index of type hnsw has no option “probes”."),
         ([], "Say --ef-search or --probes"),
@@ -229,3 +232,104 @@ def test_a_default_space_whose_model_is_configured_looks_for_no_chunk(
 ) -> None:
     with django_assert_num_queries(2):
         assert services.default_space().name == "minilm-384"
+
+
+SPACES = "/api/v1/spaces/"
+
+
+@pytest.mark.django_db
+def test_a_member_sees_the_spaces_and_what_of_theirs_is_in_them(
+    api: APIClient, alice: Membership
+) -> None:
+    space = EmbeddingSpace.objects.get(is_default=True)
+    CollectionFactory(workspace=alice.workspace, slug="notes", space=space)
+    CollectionFactory(slug="of-others", space=space)
+
+    (shown,) = api.get(SPACES).json()["results"]
+    assert shown["name"] == space.name
+    assert (shown["dimensions"], shown["metric"], shown["is_default"]) == (384, "cosine", True)
+    assert shown["collections"] == ["notes"]
+    assert api.get(shown["url"]).json() == shown
+
+
+@pytest.mark.django_db
+def test_moves_of_others_are_not_shown(api: APIClient, alice: Membership) -> None:
+    space = EmbeddingSpace.objects.get(is_default=True)
+    notes = CollectionFactory(workspace=alice.workspace, slug="notes")
+    moves = {"target": space, "total": 10, "done": 4}
+    Reembedding.objects.create(collection=notes, **moves)
+    Reembedding.objects.create(collection=CollectionFactory(slug="of-others"), **moves)
+    Reembedding.objects.create(collection=None, **moves)
+
+    shown = api.get(f"{SPACES}{space.name}/").json()["moves"]
+    assert [(each["collection"], each["share"], each["state"]) for each in shown] == [
+        (None, 0.4, "running"),
+        ("notes", 0.4, "running"),
+    ]
+
+
+@pytest.mark.django_db
+def test_staff_change_how_searches_use_an_index_and_members_do_not(
+    api: APIClient, alice: Membership
+) -> None:
+    space = EmbeddingSpace.objects.get(is_default=True)
+    address = f"{SPACES}{space.name}/"
+    assert api.patch(address, {"ef_search": 300}).status_code == 403
+
+    staff = UserFactory(is_superuser=True)
+    api.force_login(staff)
+    changed = api.patch(address, {"ef_search": 300})
+    assert (changed.status_code, changed.json()["index_options"]["ef_search"]) == (200, 300)
+    refused = api.patch(address, {"ef_search": 2000}).json()["errors"][0]
+    assert (refused["attr"], "1 to 1,000" in refused["detail"]) == ("ef_search", True)
+    assert api.patch(address, {"probes": 3}).status_code == 400
+    assert api.patch(address, {"m": 3}).status_code == 400
+    change = Change.objects.get(kind="space")
+    assert (change.user, change.details["fields"]) == (staff, ["index_options"])
+    changed = api.patch(address, {"ef_search": None})
+    assert "ef_search" not in changed.json()["index_options"]
+
+
+SOURCES = [text_source(str(number), f"Passage {number} of many.") for number in range(20)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_index_is_away_while_loading_and_valid_afterwards() -> None:
+    collection = CollectionFactory()
+    build_space_index(space=collection.space)
+    seen: list[object] = []
+
+    def look(run: IngestionRun) -> None:
+        seen.append(index_states([collection.space]).get(collection.space_id))
+
+    run = ingest_inline(
+        collection=collection, sources=SOURCES, suspend_index=True, on_progress=look
+    )
+    assert run.ready == len(SOURCES)
+    assert set(seen) == {None}
+    assert index_states([collection.space])[collection.space_id].valid
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_index_comes_back_when_loading_fails() -> None:
+    collection = CollectionFactory()
+    build_space_index(space=collection.space)
+
+    def fail(run: IngestionRun) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest_inline(collection=collection, sources=SOURCES, suspend_index=True, on_progress=fail)
+    assert index_states([collection.space])[collection.space_id].valid
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_index_of_a_space_that_others_search_stays() -> None:
+    collection = CollectionFactory()
+    other = CollectionFactory(workspace=collection.workspace, slug="other", space=collection.space)
+    build_space_index(space=collection.space)
+    ingest_inline(collection=other, sources=SOURCES)
+    with pytest.raises(Conflict, match="spaces add"):
+        ingest_inline(collection=collection, sources=SOURCES, suspend_index=True)
+    assert index_states([collection.space])[collection.space_id].valid
+    assert not collection.runs.exists()

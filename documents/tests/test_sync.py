@@ -42,6 +42,17 @@ def sync(collection: Collection, folder: Path, **options: Any) -> SyncResult:
     return sync_directory(collection=collection, directory=folder, **options)
 
 
+def run_sync(collection: Collection, folder: Path, *options: str) -> tuple[int, str]:
+    where = ("--collection", "notes", "--workspace", collection.workspace.slug)
+    return run_command("sync", str(folder), *where, *options)
+
+
+def changes(result: SyncResult) -> dict[str, Any]:
+    """The files that are not as they were."""
+    names = ("new", "modified", "renamed", "deleted", "failed", "retried")
+    return {name: listed for name in names if (listed := getattr(result, name))}
+
+
 def names(collection: Collection, folder: Path) -> set[str]:
     keys = Document.objects.filter(collection=collection).values_list("key", flat=True)
     return {str(Path(key).relative_to(folder.resolve())) for key in keys}
@@ -54,143 +65,114 @@ def chunk_ids(collection: Collection) -> set[int]:
 ALL = {"one.txt", "two.txt", "deep/three.md"}
 
 
-def test_the_first_sync_brings_everything_and_the_second_nothing(
-    collection: Collection, folder: Path
-) -> None:
+def test_a_collection_follows_its_directory(collection: Collection, folder: Path) -> None:
     first = sync(collection, folder)
-    assert (set(first.new), first.modified, first.unchanged, first.deleted) == (ALL, (), (), ())
-    assert names(collection, folder) == ALL
+    assert changes(first) == {"new": ["one.txt", "two.txt", "deep/three.md"]}
     before = chunk_ids(collection)
     second = sync(collection, folder)
-    assert (second.new, set(second.unchanged)) == ((), ALL)
-    assert chunk_ids(collection) == before
+    assert (changes(second), set(second.unchanged)) == ({}, ALL)
+    assert (names(collection, folder), chunk_ids(collection)) == (ALL, before)
 
-
-def test_each_kind_of_change_is_named(collection: Collection, folder: Path) -> None:
-    sync(collection, folder)
     write(folder / "new.txt", "This one was not here before.")
     write(folder / "one.txt", "This one says something else now.")
     (folder / "two.txt").unlink()
     result = sync(collection, folder)
-    assert (result.new, result.modified, result.unchanged, result.deleted) == (
-        ("new.txt",),
-        ("one.txt",),
-        ("deep/three.md",),
-        ("two.txt",),
-    )
-    assert not result.deletions_applied
+    expected: dict[str, Any] = {"new": ["new.txt"], "modified": ["one.txt"], "deleted": ["two.txt"]}
+    assert (changes(result), result.unchanged) == (expected, ["deep/three.md"])
+    assert not result.deletions_applied  # not asked for
     assert names(collection, folder) == ALL | {"new.txt"}
-
-
-def test_documents_go_only_when_that_is_asked_for(collection: Collection, folder: Path) -> None:
-    sync(collection, folder)
-    (folder / "two.txt").unlink()
+    (folder / "new.txt").rename(folder / "renamed.txt")
+    expected = {"renamed": [("new.txt", "renamed.txt")], "deleted": ["two.txt"]}
+    planned = sync(collection, folder, delete=True, dry_run=True)
+    assert (changes(planned), planned.run) == (expected, None)
+    assert names(collection, folder) == ALL | {"new.txt"}
     result = sync(collection, folder, delete=True)
-    assert (result.deleted, result.deletions_applied) == (("two.txt",), True)
-    assert names(collection, folder) == ALL - {"two.txt"}
+    assert (changes(result), result.deletions_applied) == (expected, True)
+    assert names(collection, folder) == {"one.txt", "renamed.txt", "deep/three.md"}
     assert validate().is_clean
 
 
-def test_a_dry_run_changes_nothing(collection: Collection, folder: Path) -> None:
+def test_a_comparison_reads_known_files_once_and_new_ones_not_at_all(
+    collection: Collection, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from documents.ingestion import sources
+
     sync(collection, folder)
-    (folder / "two.txt").rename(folder / "renamed.txt")
-    (folder / "one.txt").unlink()
     write(folder / "new.txt", "This one was not here before.")
-    result = sync(collection, folder, delete=True, dry_run=True)
-    assert (result.new, result.renamed, result.deleted) == (
-        ("new.txt",),
-        (("two.txt", "renamed.txt"),),
-        ("one.txt",),
-    )
-    assert result.run is None
-    assert names(collection, folder) == ALL
+    whole, read = sources.content_from_file, []
+
+    def counted(path: Path, **options: Any) -> sources.Content:
+        read.append(path.name)
+        return whole(path, **options)
+
+    monkeypatch.setattr(sources, "content_from_file", counted)
+    sync(collection, folder, dry_run=True)
+    assert sorted(read) == ["one.txt", "three.md", "two.txt"]
 
 
 def test_a_file_that_failed_is_retried_and_not_modified(
     collection: Collection, folder: Path
 ) -> None:
     write(folder / "bad.pdf", "%PDF-1.7 cut off")
-    sync(collection, folder)
+    code, printed = run_sync(collection, folder, "--json")
+    report = json.loads(printed)
+    assert (code, set(report["new"]), report["counts"]["new"]) == (1, ALL | {"bad.pdf"}, 4)
+    assert [failure["name"] for failure in report["run"]["failures"]] == ["bad.pdf"]
     result = sync(collection, folder, dry_run=True)
-    assert (result.retried, result.modified, result.failed) == (("bad.pdf",), (), ())
+    assert changes(result) == {"retried": ["bad.pdf"]}
     assert "ends too early" in result.reasons["bad.pdf"]
-
-    _, said = run_command("sync", str(folder), *notes_of(collection), "--dry-run")
-    assert f"failed, to be tried again: bad.pdf: {result.reasons['bad.pdf']}\n" in said
+    _, printed = run_sync(collection, folder, "--dry-run")
+    assert f"failed, to be tried again: bad.pdf: {result.reasons['bad.pdf']}\n" in printed
     assert sync(collection, folder).run.failed == 1  # type: ignore[union-attr]
 
     (folder / "one.txt").write_bytes(b"\0\1\2" * 100)
     sync(collection, folder)
     assert set(sync(collection, folder, dry_run=True).retried) == {"bad.pdf", "one.txt"}
     write(folder / "one.txt", "This one can be read again.")
-    assert sync(collection, folder, dry_run=True).modified == ("one.txt",)
+    assert sync(collection, folder, dry_run=True).modified == ["one.txt"]
 
 
 def test_a_renamed_file_keeps_its_chunks(collection: Collection, folder: Path) -> None:
     sync(collection, folder)
     before = chunk_ids(collection)
     (folder / "one.txt").rename(folder / "deep" / "first.txt")
+    (folder / "deep").rename(folder / "elsewhere")
     result = sync(collection, folder, delete=True)
-    assert (result.renamed, result.new, result.deleted) == (
-        (("one.txt", "deep/first.txt"),),
-        (),
-        (),
-    )
-    moved = Document.objects.get(key=str(folder.resolve() / "deep" / "first.txt"))
-    assert (moved.source, moved.title) == ("deep/first.txt", "First")
+    moves = [("one.txt", "elsewhere/first.txt"), ("deep/three.md", "elsewhere/three.md")]
+    assert changes(result) == {"renamed": moves}
+    moved = Document.objects.get(key=str(folder.resolve() / "elsewhere" / "first.txt"))
+    assert (moved.source, moved.title) == ("elsewhere/first.txt", "First")
     assert chunk_ids(collection) == before
     assert result.run is not None
     assert result.run.embedded == 0
-    assert set(sync(collection, folder).unchanged) == {"deep/first.txt", "deep/three.md", "two.txt"}
-
-
-def test_a_copy_is_no_rename(collection: Collection, folder: Path) -> None:
-    sync(collection, folder)
-    write(folder / "copy.txt", (folder / "one.txt").read_text())
+    assert changes(sync(collection, folder)) == {}
+    # Neither a copy is a renamed file, nor the same bytes that are to be read in another way.
+    text = (folder / "two.txt").read_text()
+    write(folder / "copy.txt", text)
+    assert changes(sync(collection, folder, delete=True)) == {"new": ["copy.txt"]}
+    (folder / "two.txt").rename(folder / "two.md")
     result = sync(collection, folder, delete=True)
-    assert (result.new, result.renamed, result.deleted) == (("copy.txt",), (), ())
+    assert changes(result) == {"new": ["two.md"], "deleted": ["two.txt"]}
+    (folder / "copy.txt").rename(folder / "a.txt")
+    write(folder / "b.txt", text)
+    result = sync(collection, folder, delete=True)
+    assert changes(result) == {"new": ["b.txt"], "renamed": [("copy.txt", "a.txt")]}
 
 
-def test_the_same_bytes_under_another_suffix_are_read_anew(
-    collection: Collection, folder: Path
+def test_documents_of_other_places_are_left_alone(
+    collection: Collection, tmp_path: Path, folder: Path
 ) -> None:
-    sync(collection, folder)
-    (folder / "one.txt").rename(folder / "one.md")
-    result = sync(collection, folder, delete=True)
-    assert (result.new, result.renamed, result.deleted) == (("one.md",), (), ("one.txt",))
-
-
-def test_a_renamed_directory_is_as_many_renames(collection: Collection, folder: Path) -> None:
-    for number in range(15):
-        write(folder / "deep" / f"{number}.txt", f"Number {number} of the files.")
-    sync(collection, folder)
-    (folder / "deep").rename(folder / "elsewhere")
-    result = sync(collection, folder, delete=True)
-    assert len(result.renamed) == 16
-    assert (result.new, result.deleted) == ((), ())
-
-
-def test_only_documents_below_the_directory_are_compared(
-    collection: Collection, folder: Path, tmp_path: Path
-) -> None:
-    for other in ("folder-2", "folderXd", "other"):
+    for other in ("folder-2", "folderXd", "other", "a_b%", "axbyy"):
         write(tmp_path / other / "kept.txt", f"This is of {other}.")
         sync(collection, tmp_path / other)
-        (tmp_path / other / "kept.txt").unlink()
+        if other != "a_b%":
+            (tmp_path / other / "kept.txt").unlink()
     DocumentFactory(collection=collection, key="uploaded.txt")
+    key = str(folder.resolve() / "note")
+    services.ingest_text(collection=collection, key=key, text="Given by a program.")
     sync(collection, folder)
-    assert sync(collection, folder, delete=True).deleted == ()
-
-
-def test_percent_and_underscore_in_a_name_are_letters(
-    collection: Collection, tmp_path: Path
-) -> None:
-    write(tmp_path / "a_b%" / "one.txt", "Of the one directory.")
-    write(tmp_path / "axbyy" / "two.txt", "Of the other directory.")
-    sync(collection, tmp_path / "a_b%")
-    sync(collection, tmp_path / "axbyy")
-    (tmp_path / "axbyy" / "two.txt").unlink()
-    assert sync(collection, tmp_path / "a_b%", delete=True).deleted == ()
+    assert changes(sync(collection, folder, delete=True)) == {}
+    assert changes(sync(collection, tmp_path / "a_b%", delete=True)) == {}
 
 
 def test_a_glob_narrows_both_sides(collection: Collection, folder: Path) -> None:
@@ -199,55 +181,36 @@ def test_a_glob_narrows_both_sides(collection: Collection, folder: Path) -> None
     (folder / "deep" / "three.md").unlink()
     write(folder / "four.md", "This is Markdown.")
     result = sync(collection, folder, glob="**/*.md", delete=True)
-    assert (result.new, result.deleted) == (("four.md",), ("deep/three.md",))
+    assert changes(result) == {"new": ["four.md"], "deleted": ["deep/three.md"]}
     assert names(collection, folder) == {"one.txt", "two.txt", "four.md"}
 
 
-def test_what_a_program_gave_under_such_an_id_is_not_of_the_directory(
-    collection: Collection, folder: Path
-) -> None:
-    sync(collection, folder)
-    key = str(folder.resolve() / "note")
-    services.ingest_text(collection=collection, key=key, text="Given by a program.")
-    assert sync(collection, folder, delete=True).deleted == ()
-
-
-def chunk_json(number: int, text: str) -> str:
-    record = {
-        "chunk_id": f"leaflet_chunk_{number:03}",
-        "source_document": "leaflet",
-        "chunk_text": text,
-        "original_text": text,
-        "token_count": 8,
-        "metadata": {},
-    }
-    return json.dumps(record)
-
-
 def test_a_bundle_of_chunk_files_is_one_document(collection: Collection, folder: Path) -> None:
-    for number in range(3):
-        path = folder / "leaflets" / f"leaflet_chunk_{number:03}.json"
-        write(path, chunk_json(number, f"Passage number {number} of the leaflet."))
+    files = [folder / "leaflets" / f"leaflet_chunk_{number:03}.json" for number in range(3)]
+    for number, file in enumerate(files):
+        text = f"Passage number {number} of the leaflet."
+        record = {
+            "chunk_id": file.stem,
+            "source_document": "leaflet",
+            "chunk_text": text,
+            "original_text": text,
+            "token_count": 8,
+            "metadata": {},
+        }
+        write(file, json.dumps(record))
     sync(collection, folder)
     assert "leaflets/leaflet" in names(collection, folder)
-    path.unlink()
-    assert sync(collection, folder, delete=True).modified == ("leaflet.chunks.jsonl",)
-    for file in (folder / "leaflets").iterdir():
-        file.unlink()
-    assert sync(collection, folder, delete=True).deleted == ("leaflets/leaflet",)
-    assert names(collection, folder) == ALL
-
-
-def test_a_bundle_whose_files_cannot_be_read_is_not_deleted(
-    collection: Collection, folder: Path
-) -> None:
-    path = folder / "leaflets" / "leaflet_chunk_000.json"
-    write(path, chunk_json(0, "The only passage of the leaflet."))
-    sync(collection, folder)
-    write(path, '{"chunk_id": "cut off')
+    files[2].unlink()
     result = sync(collection, folder, delete=True)
-    assert (result.deleted, len(result.failed)) == ((), 1)
+    assert changes(result) == {"modified": ["leaflet.chunks.jsonl"]}
+    files[1].unlink()
+    write(files[0], '{"chunk_id": "cut off')  # which may be of any document
+    result = sync(collection, folder, delete=True)
+    assert changes(result) == {"failed": ["leaflets/leaflet_chunk_000.json"]}
     assert "leaflets/leaflet" in names(collection, folder)
+    files[0].unlink()
+    assert changes(sync(collection, folder, delete=True)) == {"deleted": ["leaflets/leaflet"]}
+    assert names(collection, folder) == ALL
 
 
 def test_a_file_that_is_there_and_cannot_be_read_is_not_deleted(
@@ -256,87 +219,89 @@ def test_a_file_that_is_there_and_cannot_be_read_is_not_deleted(
     sync(collection, folder)
     (folder / "one.txt").unlink()
     (folder / "one.txt").symlink_to(folder / "nowhere")
-    result = sync(collection, folder, delete=True)
-    assert (result.deleted, result.failed) == ((), ("one.txt",))
-
-
-@pytest.mark.parametrize("state", ["missing", "a file", "empty"])
-def test_a_directory_that_is_suddenly_not_there_deletes_nothing(
-    collection: Collection, folder: Path, state: str
-) -> None:
-    sync(collection, folder)
-    folder.rename(folder.with_name("unmounted"))
-    if state == "a file":
-        folder.write_text("no directory")
-    elif state == "empty":
-        folder.mkdir()
-    with pytest.raises(InvalidInput, match="Nothing was changed"):
-        sync(collection, folder, delete=True, allow_deletions=True)
-    assert Document.objects.filter(collection=collection).count() == 3
-
-
-def test_an_empty_directory_counts_when_that_is_said(collection: Collection, folder: Path) -> None:
-    sync(collection, folder)
-    folder.rename(folder.with_name("elsewhere"))
-    folder.mkdir()
-    assert len(sync(collection, folder, delete=True, allow_empty=True).deleted) == 3
-    assert not Document.objects.filter(collection=collection).exists()
-
-
-def test_more_than_half_go_only_by_force(collection: Collection, folder: Path) -> None:
-    for number in range(12):
-        write(folder / f"{number}.txt", f"Number {number} of the files.")
-    sync(collection, folder)
-    for number in range(12):
-        (folder / f"{number}.txt").unlink()
-    with pytest.raises(InvalidInput, match="12 of 15 documents would be deleted"):
-        sync(collection, folder, delete=True)
-    assert len(names(collection, folder)) == 15
-    assert len(sync(collection, folder, delete=True, allow_deletions=True).deleted) == 12
+    assert changes(sync(collection, folder, delete=True)) == {"failed": ["one.txt"]}
     assert names(collection, folder) == ALL
 
 
-def test_a_dry_run_shows_many_deletions_and_says_that_they_are_refused(
+def test_a_file_that_comes_back_meanwhile_is_not_deleted(
     collection: Collection, folder: Path
 ) -> None:
-    for number in range(12):
-        write(folder / f"{number}.txt", f"Number {number} of the files.")
     sync(collection, folder)
-    for number in range(12):
-        (folder / f"{number}.txt").unlink()
-    arguments = ("sync", str(folder), *notes_of(collection), "--delete")
-    code, printed = run_command(*arguments, "--dry-run")
+    (folder / "one.txt").unlink()
+
+    def restore(run: IngestionRun) -> None:
+        write(folder / "one.txt", "It was only moved for a moment.")
+
+    assert sync(collection, folder, delete=True, on_progress=restore).deleted == ["one.txt"]
+    assert names(collection, folder) == ALL
+
+
+def test_a_directory_that_is_suddenly_not_there_deletes_nothing(
+    collection: Collection, folder: Path
+) -> None:
+    sync(collection, folder)
+
+    def assert_refused() -> None:
+        with pytest.raises(InvalidInput, match="Nothing was changed"):
+            sync(collection, folder, delete=True, allow_deletions=True)
+        assert names(collection, folder) == ALL
+
+    folder.rename(folder.with_name("unmounted"))
+    assert_refused()
+    code, printed = run_sync(collection, folder)
+    assert (code, "not a directory" in printed) == (2, True)
+    folder.write_text("no directory")
+    assert_refused()
+    folder.unlink()
+    folder.mkdir()
+    assert_refused()
+    code, printed = run_sync(collection, folder, "--delete", "--dry-run")
+    assert (code, printed.count("deleted: ")) == (0, 3)
+    assert "If this is intended: --allow-empty." in printed
+    _, printed = run_sync(collection, folder, "--delete", "--dry-run", "--json")
+    assert json.loads(printed)["refused"]["option"] == "allow_empty"
+    assert len(sync(collection, folder, delete=True, allow_empty=True).deleted) == 3
+    assert names(collection, folder) == set()
+
+
+def test_more_than_ten_and_more_than_half_are_deleted_only_if_allowed(
+    collection: Collection, folder: Path
+) -> None:
+    files = [folder / f"{number}.txt" for number in range(12)]
+    for file in files:
+        write(file, f"Number {file.stem} of the files.")
+    sync(collection, folder)
+    for file in files:
+        file.unlink()
+    with pytest.raises(InvalidInput, match="set `allow_deletions`"):
+        sync(collection, folder, delete=True)
+    code, printed = run_sync(collection, folder, "--delete", "--dry-run")
     assert (code, printed.count("deleted: ")) == (0, 12)
     assert (
         "Nothing was changed: this was a dry run.\n"
         "Without --dry-run this is refused: 12 of 15 documents would be deleted, more than half."
         " If this is intended: --allow-deletions.\n"
     ) in printed
-    code, printed = run_command(*arguments)
+    code, printed = run_sync(collection, folder, "--delete")
     assert (code, "--dry-run lists them. If this is intended: --allow-deletions." in printed) == (
         2,
         True,
     )
-    _, printed = run_command(*arguments, "--dry-run", "--allow-deletions", "--json")
+    dry = ("--delete", "--dry-run")
+    _, printed = run_sync(collection, folder, *dry, "--allow-deletions", "--json")
     assert json.loads(printed)["refused"] is None
-    _, printed = run_command(*arguments, "--dry-run", "--force")
+    _, printed = run_sync(collection, folder, *dry, "--force")
     assert "--force is called --allow-deletions now." in printed
     assert "refused" not in printed
     assert len(names(collection, folder)) == 15
-
-
-def test_a_dry_run_shows_the_deletions_of_an_empty_directory(
-    collection: Collection, folder: Path
-) -> None:
-    sync(collection, folder)
-    folder.rename(folder.with_name("unmounted"))
-    folder.mkdir()
-    arguments = ("sync", str(folder), *notes_of(collection), "--delete", "--dry-run")
-    code, printed = run_command(*arguments)
-    assert (code, printed.count("deleted: ")) == (0, 3)
-    assert "If this is intended: --allow-empty." in printed
-    _, printed = run_command(*arguments, "--json")
-    assert json.loads(printed)["refused"]["option"] == "allow_empty"
+    for file in files[:2]:
+        write(file, "It came back.")
+    ten = sync(collection, folder, delete=True, dry_run=True)
+    assert (len(ten.deleted), ten.refused) == (10, None)
+    for file in files[:2]:
+        file.unlink()
+    assert len(sync(collection, folder, delete=True, allow_deletions=True).deleted) == 12
+    assert names(collection, folder) == ALL
 
 
 def test_a_dry_run_creates_neither_collection_nor_workspace(folder: Path) -> None:
@@ -351,15 +316,6 @@ def test_a_dry_run_creates_neither_collection_nor_workspace(folder: Path) -> Non
         assert not model._default_manager.exists()
     code, printed = run_command("sync", str(folder), "--collection", "No Slug", "--dry-run")
     assert (code, "lower-case letters" in printed) == (2, True)
-
-
-def test_a_dry_run_advises_no_option_that_was_given(collection: Collection, folder: Path) -> None:
-    sync(collection, folder)
-    (folder / "one.txt").unlink()
-    advice = "--delete removes them"
-    arguments = ("sync", str(folder), *notes_of(collection), "--dry-run")
-    assert advice in run_command(*arguments)[1]
-    assert advice not in run_command(*arguments, "--delete")[1]
 
 
 def test_two_syncs_of_one_directory_at_once_are_one(collection: Collection, folder: Path) -> None:
@@ -388,30 +344,14 @@ def test_what_the_workers_are_to_ingest_is_queued(collection: Collection, folder
     assert (result.run.total, result.run.state) == (3, "running")
 
 
-def notes_of(collection: Collection) -> tuple[str, ...]:
-    return ("--collection", "notes", "--workspace", collection.workspace.slug)
-
-
 def test_the_command_names_and_counts(collection: Collection, folder: Path) -> None:
     sync(collection, folder)
     (folder / "two.txt").unlink()
     (folder / "one.txt").rename(folder / "first.txt")
-    code, said = run_command("sync", str(folder), *notes_of(collection), "--delete")
+    advice = "--delete removes them"
+    assert advice in run_sync(collection, folder, "--dry-run")[1]
+    assert advice not in run_sync(collection, folder, "--dry-run", "--delete")[1]
+    code, printed = run_sync(collection, folder, "--delete")
     assert code == 0
-    assert "deleted: two.txt\nrenamed: one.txt -> first.txt\n" in said
-    assert "0 new, 0 modified, 1 unchanged, 1 renamed, 1 deleted, 0 failed, 0 retried" in said
-
-
-def test_a_program_reads_every_name(collection: Collection, folder: Path) -> None:
-    write(folder / "bad.pdf", "%PDF-1.7 cut off")
-    code, said = run_command("sync", str(folder), *notes_of(collection), "--json")
-    report = json.loads(said)
-    assert code == 1
-    assert set(report["new"]) == ALL | {"bad.pdf"}
-    assert report["counts"]["new"] == 4
-    assert [failure["name"] for failure in report["run"]["failures"]] == ["bad.pdf"]
-
-
-def test_a_directory_that_is_not_there_ends_with_2(collection: Collection) -> None:
-    code, said = run_command("sync", "/nowhere/at/all", "--collection", "notes")
-    assert (code, "not a directory" in said) == (2, True)
+    assert "deleted: two.txt\nrenamed: one.txt -> first.txt\n" in printed
+    assert "0 new, 0 modified, 1 unchanged, 1 renamed, 1 deleted, 0 failed, 0 retried" in printed

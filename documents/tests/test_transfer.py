@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 HASHING = "inference.backends.hashing.HashingEmbedder"
 TEXT = "\n\n".join(f"Paragraph {n} speaks of topic{n}. " * 25 for n in range(8))
+METADATA = {"year": 2026, "tags": ["a", "b"]}
 DOCUMENT_FIELDS = (
     *("key", "version", "is_current", "title", "source", "url", "media_type", "rendering"),
     *("language", "metadata", "declared", "access", "size", "source_sha256", "content_sha256"),
@@ -44,7 +45,7 @@ def collection() -> Collection:
     """Texts, chunk records, a text and a vector of a program's, something only some may see."""
     collection = CollectionFactory(slug="notes", name="Notes", default_language="en")
     sources = [
-        text_source("one", TEXT, title="The first", metadata={"year": 2026, "tags": ["a", "b"]}),
+        text_source("one", TEXT, title="The first", metadata=METADATA),
         text_source("two", "# Head\n\nHead text.\n\n## Sub\n\nSub text.", file_name="two.md"),
     ]
     services.ingest_inline(collection=collection, sources=sources)
@@ -95,22 +96,28 @@ def failures(run: IngestionRun) -> list[tuple[str, str]]:
     return list(run.items.filter(state="failed").values_list("name", "error"))
 
 
-def test_everything_comes_back_with_the_very_vectors(
+def test_everything_comes_back_with_the_very_vectors_and_later_imports_change_nothing(
     collection: Collection, other: Workspace
 ) -> None:
-    run = put_in(exported(collection), other)
+    Collection.objects.update(graph="off")
+    data = exported(collection)
+    run = put_in(data, other)
     copy = collection_in(other)
     assert (run.state, run.ready, run.total) == ("succeeded", 4, 4)
-    assert content(copy) == content(collection)
+    assert content(copy) == content(collection)  # access lists, too
     assert all(map(np.array_equal, vectors(copy), vectors(collection)))
-    assert (copy.name, copy.default_language) == ("Notes", "en")
+    assert (copy.name, copy.default_language, copy.graph) == ("Notes", "en", "off")
     assert validate().is_clean
 
-
-def test_it_is_read_for_the_graph_in_the_same_way(collection: Collection, other: Workspace) -> None:
-    Collection.objects.update(graph="off")
-    put_in(exported(collection), other)
-    assert collection_in(other).graph == "off"
+    ids = set(Chunk.objects.values_list("id", flat=True))
+    updated = list(Document.objects.values_list("updated_at", flat=True))
+    for workspace in (other, collection.workspace):
+        run = put_in(data, workspace)
+        assert (run.skipped, run.ready, run.embedded) == (4, 0, 0)
+    assert set(Chunk.objects.values_list("id", flat=True)) == ids
+    assert list(Document.objects.values_list("updated_at", flat=True)) == updated
+    source = text_source("one", TEXT, title="The first", metadata=METADATA)
+    assert services.ingest_inline(collection=copy, sources=[source]).skipped == 1
 
 
 def test_an_export_of_an_earlier_release_says_nothing_of_the_graph(
@@ -121,34 +128,6 @@ def test_an_export_of_an_earlier_release_says_nothing_of_the_graph(
     del header["collection"]["graph"]
     put_in(b"".join([json.dumps(header).encode() + b"\n", *lines]), other)
     assert collection_in(other).graph == "rules"
-
-
-def test_a_second_import_writes_nothing(collection: Collection, other: Workspace) -> None:
-    data = exported(collection)
-    put_in(data, other)
-    ids = set(Chunk.objects.filter(workspace=other).values_list("id", flat=True))
-    updated = list(Document.objects.filter(workspace=other).values_list("updated_at", flat=True))
-    run = put_in(data, other)
-    assert (run.skipped, run.ready, run.embedded) == (4, 0, 0)
-    assert set(Chunk.objects.filter(workspace=other).values_list("id", flat=True)) == ids
-    after = Document.objects.filter(workspace=other).values_list("updated_at", flat=True)
-    assert list(after) == updated
-
-
-def test_into_its_own_collection_it_is_unchanged_too(collection: Collection) -> None:
-    run = put_in(exported(collection), collection.workspace)
-    assert (run.skipped, run.ready) == (4, 0)
-
-
-def test_an_ingested_file_is_known_as_unchanged_after_an_import(
-    collection: Collection, other: Workspace
-) -> None:
-    put_in(exported(collection), other)
-    source = text_source(
-        "one", TEXT, title="The first", metadata={"year": 2026, "tags": ["a", "b"]}
-    )
-    run = services.ingest_inline(collection=collection_in(other), sources=[source])
-    assert run.skipped == 1
 
 
 def test_without_vectors_texts_are_embedded_and_vectors_alone_fail(
@@ -228,11 +207,7 @@ def test_superseded_versions_come_along(collection: Collection, other: Workspace
 def test_what_is_stored_once_stays_so(collection: Collection, other: Workspace) -> None:
     services.ingest_inline(
         collection=collection,
-        sources=[
-            text_source(
-                "copy", TEXT, title="The first", metadata={"year": 2026, "tags": ["a", "b"]}
-            )
-        ],
+        sources=[text_source("copy", TEXT, title="The first", metadata=METADATA)],
         store_once=True,
     )
     assert Document.objects.get(collection=collection, key="copy").is_link
@@ -381,13 +356,6 @@ def test_what_is_no_export_is_refused(data: bytes, other: Workspace) -> None:
     with pytest.raises(InvalidInput, match="This is not an export"):
         put_in(data, other)
     assert not Collection.objects.filter(workspace=other).exists()
-
-
-def test_access_lists_are_those_of_the_file(collection: Collection, other: Workspace) -> None:
-    put_in(exported(collection), other)
-    document = Document.objects.get(workspace=other, key="two")
-    assert document.access == ["user:7", "group:3"]
-    assert {tuple(chunk.access or ()) for chunk in document.chunks.all()} == {("user:7", "group:3")}
 
 
 # --- commands -------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""A changed document becomes a new version: readers see the old or the new, and the old stays."""
+"""A changed document becomes a new version: readers see the old or the new, the old stays, and what
+changed between them is shown."""
 
 from collections.abc import Iterator
 from random import Random
@@ -6,15 +7,19 @@ from string import ascii_lowercase
 from typing import Any
 
 import pytest
-from django.core.files.base import ContentFile
+from django.test import Client
+from django.urls import reverse
 
 from common.errors import InvalidInput
 from documents import lexical_index, services
 from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.sources import Source, text_source
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
-from documents.services import Upload, ingest_inline, ingest_uploads
+from documents.services import ingest_inline
+from documents.services.changes import changed_values, find_changes, in_order
+from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.words import chunk_counts, counted_chunks
+from tests.kit import queue_file, work_on
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -30,22 +35,8 @@ def ingest(
     return ingest_inline(collection=collection, sources=[text_source(key, text)], **options)
 
 
-def queue(collection: Collection, content: bytes, *, policy: str = NEW_VERSION) -> Document:
-    """Upload a file, without any worker; the row that its text goes into."""
-    run = ingest_uploads(
-        collection=collection,
-        uploads=[Upload(name="note.txt", file=ContentFile(content, name="note.txt"))],
-        policy=policy,
-    )
-    document = run.items.get().document
-    assert document is not None
-    return document
-
-
-def work(document: Document) -> None:
-    """What the two queues do with it."""
-    pipeline.embed_documents(pipeline.parse_documents([document.id]))
-    document.refresh_from_db()
+def queue_note(collection: Collection, content: bytes, policy: str = NEW_VERSION) -> Document:
+    return queue_file(collection, "note.txt", content, policy=policy)
 
 
 def current_texts(collection: Collection) -> set[str]:
@@ -99,8 +90,8 @@ def test_unchanged_bytes_make_no_version(collection: Collection) -> None:
 
 
 def test_a_version_waits_beside_the_old_one_until_it_is_loaded(collection: Collection) -> None:
-    work(queue(collection, b"The first text."))
-    waiting = queue(collection, b"The second text.")
+    work_on(queue_note(collection, b"The first text."))
+    waiting = queue_note(collection, b"The second text.")
     assert shape(collection) == [(1, True, "ready"), (2, False, "queued")]
     assert current_texts(collection) == {"The first text."}
     pipeline.parse_documents([waiting.id])
@@ -111,14 +102,14 @@ def test_a_version_waits_beside_the_old_one_until_it_is_loaded(collection: Colle
 
 
 def test_a_version_that_waits_is_taken_by_the_newest_upload(collection: Collection) -> None:
-    work(queue(collection, b"The first text."))
-    second = queue(collection, b"The second text.")
+    work_on(queue_note(collection, b"The first text."))
+    second = queue_note(collection, b"The second text.")
     token, _ = jobs.claim([second.id])
-    third = queue(collection, b"The third text.")
+    third = queue_note(collection, b"The third text.")
     assert third.id == second.id
     with jobs.lease_renewal(token):
         pass
-    work(third)
+    work_on(third)
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
     assert current_texts(collection) == {"The third text."}
     assert set(IngestionRun.objects.values_list("state", flat=True)) == {"succeeded"}
@@ -127,23 +118,23 @@ def test_a_version_that_waits_is_taken_by_the_newest_upload(collection: Collecti
 def test_a_first_text_that_was_never_loaded_is_replaced_and_no_version(
     collection: Collection,
 ) -> None:
-    first = queue(collection, b"The first text.")
-    second = queue(collection, b"The second text.")
+    first = queue_note(collection, b"The first text.")
+    second = queue_note(collection, b"The second text.")
     assert first.id == second.id
-    work(second)
+    work_on(second)
     assert shape(collection) == [(1, True, "ready")]
     assert current_texts(collection) == {"The second text."}
 
 
 @pytest.mark.parametrize("policy", ["overwrite", "skip_if_unchanged"])
 def test_another_policy_withdraws_a_version_that_waits(collection: Collection, policy: str) -> None:
-    work(queue(collection, b"The first text."))
-    waiting = queue(collection, b"The second text.")
-    last = queue(collection, b"The third text.", policy=policy)
+    work_on(queue_note(collection, b"The first text."))
+    waiting = queue_note(collection, b"The second text.")
+    last = queue_note(collection, b"The third text.", policy=policy)
     pipeline.embed_documents(
         pipeline.parse_documents([waiting.id])
     )  # its message comes all the same
-    work(last)
+    work_on(last)
     assert shape(collection) == [(1, True, "ready")]
     assert current_texts(collection) == {"The third text."}
     assert set(IngestionRun.objects.values_list("state", flat=True)) == {"succeeded"}
@@ -153,11 +144,11 @@ def test_another_policy_withdraws_a_version_that_waits(collection: Collection, p
 def test_the_first_text_again_is_news_while_another_one_waits(
     collection: Collection, policy: str
 ) -> None:
-    work(queue(collection, b"The first text."))
-    waiting = queue(collection, b"The second text.")
-    last = queue(collection, b"The first text.", policy=policy)
+    work_on(queue_note(collection, b"The first text."))
+    waiting = queue_note(collection, b"The second text.")
+    last = queue_note(collection, b"The first text.", policy=policy)
     pipeline.embed_documents(pipeline.parse_documents([waiting.id]))
-    work(last)
+    work_on(last)
     assert current_texts(collection) == {"The first text."}
     assert Document.objects.filter(is_current=True).count() == 1
 
@@ -165,20 +156,20 @@ def test_the_first_text_again_is_news_while_another_one_waits(
 def test_an_overwriting_that_is_overtaken_by_a_version_stays_behind_it(
     collection: Collection,
 ) -> None:
-    work(queue(collection, b"The first text."))
-    overwriting = queue(collection, b"The second text.", policy="overwrite")
-    version = queue(collection, b"The third text.")
-    work(version)
-    work(overwriting)
+    work_on(queue_note(collection, b"The first text."))
+    overwriting = queue_note(collection, b"The second text.", policy="overwrite")
+    version = queue_note(collection, b"The third text.")
+    work_on(version)
+    work_on(overwriting)
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
     assert current_texts(collection) == {"The third text."}
     assert services.document_text(overwriting).text == "The second text."
 
 
 def test_vectors_that_vanish_before_they_are_taken_over_are_made(collection: Collection) -> None:
-    work(queue(collection, "\n\n".join(PARAGRAPHS).encode()))
-    overwriting = queue(collection, b"Something else.", policy="overwrite")
-    version = queue(collection, "\n\n".join([*PARAGRAPHS, "And more."]).encode())
+    work_on(queue_note(collection, "\n\n".join(PARAGRAPHS).encode()))
+    overwriting = queue_note(collection, b"Something else.", policy="overwrite")
+    version = queue_note(collection, "\n\n".join([*PARAGRAPHS, "And more."]).encode())
     pipeline.parse_documents([version.id])
     token, (held,) = jobs.claim([version.id])
     job = loader.LoadJob(
@@ -190,7 +181,7 @@ def test_vectors_that_vanish_before_they_are_taken_over_are_made(collection: Col
 
     def interrupted() -> Iterator[list[loader.LoadJob]]:
         yield [job]
-        work(overwriting)  # between asking what is known and loading
+        work_on(overwriting)  # between asking what is known and loading
 
     assert len(list(loader.load_groups(interrupted(), token=token))) == 1
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
@@ -200,14 +191,14 @@ def test_vectors_that_vanish_before_they_are_taken_over_are_made(collection: Col
 
 
 def test_a_version_that_fails_leaves_the_old_one_and_says_so(collection: Collection) -> None:
-    work(queue(collection, b"The first text."))
-    broken = queue(collection, b"\x89PNG\r\n\x1a\n" + bytes(300))
-    work(broken)
+    work_on(queue_note(collection, b"The first text."))
+    broken = queue_note(collection, b"\x89PNG\r\n\x1a\n" + bytes(300))
+    work_on(broken)
     item = IngestionItem.objects.get(state="failed")
     assert shape(collection) == [(1, True, "ready"), (2, False, "failed")]
     assert current_texts(collection) == {"The first text."}
     assert "version 1 stays current" in item.error
-    work(queue(collection, b"The second text."))
+    work_on(queue_note(collection, b"The second text."))
     assert shape(collection) == [(1, False, "ready"), (2, True, "ready")]
 
 
@@ -293,3 +284,94 @@ def _sentence(random: Random) -> str:
 def chunk_ids(collection: Collection) -> dict[str, int]:
     chunks = Chunk.objects.filter(collection=collection, is_current=True)
     return dict(chunks.values_list("content_sha256", "id"))
+
+
+OLD = """# Leave
+
+Everybody has 28 days of leave a year.
+
+Leave is agreed with your lead.
+
+# Travel
+
+Trains are booked by everybody alone.
+
+Receipts are paid back until 14 March.
+"""
+NEW = """# Leave
+
+Everybody has 30 days of leave a year.
+
+A day off for moving house is paid.
+
+# Travel
+
+Receipts are paid back until 14 April.
+
+Trains are booked by everybody alone.
+"""
+
+
+def versions(collection: Collection, *texts: str) -> list[Document]:
+    for text in texts:
+        source = text_source("policy", text, media_type="text/markdown")
+        ingest_inline(collection=collection, sources=[source], policy="new_version")
+    return list(Document.objects.filter(collection=collection).order_by("version"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "values"),
+    [
+        ("It costs 3.50 euros.", "It costs 4.50 euros.", (("3.50", "4.50"),)),
+        ("until 14 March", "until 14 April", (("14 March", "14 April"),)),
+        ("vom 3. bis zum 5. Mai", "vom 3. bis zum 6. Mai", (("5", "6"),)),
+        ("el 12 de mayo de 2026", "el 12 de mayo de 2027", (("2026", "2027"),)),
+        ("ten days", "ten weeks", ()),
+    ],
+)
+def test_numbers_and_dates_that_changed(
+    before: str, after: str, values: tuple[tuple[str, str], ...]
+) -> None:
+    assert changed_values(before, after) == values
+
+
+@pytest.mark.django_db
+def test_changes_name_numbers_first_and_pass_over_what_moved() -> None:
+    old, new = versions(CollectionFactory(), OLD, NEW)
+    changes = find_changes(old, new)
+    assert [(change.kind, change.values) for change in changes] == [
+        ("changed", (("28", "30"),)),
+        ("changed", (("14 March", "14 April"),)),
+        ("removed", ()),
+        ("added", ()),
+    ]
+    for change in changes:
+        for document, side in ((old, change.before), (new, change.after)):
+            if side is not None:
+                assert side.chunk is not None
+                assert side.chunk.document_id == document.pk
+                place = side.start - side.chunk.start
+                assert side.chunk.text[place:].startswith(side.text)
+    assert in_order(new, old) == in_order(old, new) == (old, new)
+    assert find_changes(new, new) == []
+
+
+@pytest.mark.django_db
+def test_the_page_links_both_versions_and_compares_documents_that_may_be_read(
+    client: Client,
+) -> None:
+    member = MembershipFactory()
+    client.force_login(member.user)
+    collection = CollectionFactory(workspace=member.workspace)
+    old, new = versions(collection, OLD, NEW)
+    source = text_source("other", "# Leave\n\nEverybody has 31 days of leave a year.\n")
+    ingest_inline(collection=collection, sources=[source])
+    other = Document.objects.get(key="other")
+    address = reverse("document_compare", args=[collection.slug, new.pk])
+    page = client.get(address).content.decode()
+    assert "<del>28</del> → <ins>30</ins>" in page
+    for document in (old, new):
+        assert f"/{document.pk}/?chunk=" in page
+    assert client.get(f"{address}?with={other.pk}").status_code == 200
+    Document.objects.filter(pk=other.pk).update(access=["group:1"])
+    assert client.get(f"{address}?with={other.pk}").status_code == 404

@@ -137,7 +137,7 @@ def test_files_of_an_archive_are_documents_and_follow_it(
     assert again["box.zip!/a/two.txt"].pk == found["box.zip!/a/two.txt"].pk
     path.rename(tmp_path / "new.zip")
     result = sync_directory(collection=collection, directory=tmp_path, delete=True)
-    assert (len(result.renamed), result.new, result.deleted) == (3, (), ())
+    assert (len(result.renamed), result.new, result.deleted) == (3, [], [])
     services.delete_document(document=documents(collection, tmp_path)["new.zip"])
     assert documents(collection, tmp_path) == {}
 

@@ -3,84 +3,123 @@
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+#: Status, headers, body.
+Answer = tuple[int, dict[str, str], bytes]
 
-@dataclass
-class Web:
-    """`pages` say what is sent for a path: (status, headers, body), or a function that does it all.
-    `hosts` are the Host headers that came."""
 
-    port: int = 0
-    pages: dict[str, Any] = field(default_factory=dict)
-    hosts: list[str] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
+class LoopbackServer:
+    """`pages` say what is sent for a path: an answer, or a function that takes the handler and does
+    it all. `hosts` are the Host headers that came, `requests` the paths. `over` is set at the end.
+    """
 
-    def url(self, path: str, host: str = "docs.example") -> str:
+    def __init__(self, certificate: Path | None = None) -> None:
+        self.port = 0
+        self.pages: dict[str, Answer | Callable[[Any], None]] = {}
+        self.hosts: list[str] = []
+        self.requests: list[str] = []
+        self.over = threading.Event()
+        self._certificate = certificate
+        self._server: ThreadingHTTPServer | None = None
+
+    def url(self, path: str = "/", host: str = "localhost") -> str:
         return f"http://{host}:{self.port}{path}"
 
-    def page(self, path: str, body: bytes, media_type: str = "text/html", **headers: str) -> None:
+    def file(self, path: str, body: bytes, media_type: str = "text/plain", **headers: str) -> None:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.pages[path] = (200, {"Content-Type": media_type, **named}, body)
 
     def redirect(self, path: str, to: str, status: int = 302) -> None:
         self.pages[path] = (status, {"Location": to}, b"")
 
+    def answer(self, path: str) -> Answer | Callable[[Any], None]:
+        missing = (404, {"Content-Type": "text/plain"}, b"nothing here")
+        return self.pages.get(path) or self.pages.get(path.partition("?")[0], missing)
+
+    def finished(self, handler: Any, answer: Answer) -> Answer:
+        """The answer to this request, with what is in none of the pages."""
+        return answer
+
+    def start(self) -> None:
+        web = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_GET(self) -> None:
+                web.hosts.append(self.headers["Host"])
+                web.requests.append(self.path)
+                answer = web.answer(self.path)
+                with suppress(ConnectionError):
+                    if callable(answer):
+                        answer(self)
+                        return
+                    status, headers, body = web.finished(self, answer)
+                    self.send_response(status)
+                    if status != 304:
+                        headers = {"Content-Length": str(len(body)), **headers}
+                    for name, value in headers.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *args: Any) -> None:
+                """Clients that hang up in the middle are what is tested."""
+
+        self._server = Server(("127.0.0.1", self.port), Handler)
+        if self._certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+
+class Web(LoopbackServer):
+    """Pages of `docs.example`, a name that only the tests resolve."""
+
+    def url(self, path: str = "/", host: str = "docs.example") -> str:
+        return super().url(path, host)
+
+    def page(self, path: str, body: bytes, media_type: str = "text/html", **headers: str) -> None:
+        self.file(path, body, media_type, **headers)
+
+
+Kind = TypeVar("Kind", bound=LoopbackServer)
+
 
 @contextmanager
-def serving(certificate: Path | None = None) -> Iterator[Web]:
-    web = Web()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            web.hosts.append(self.headers["Host"])
-            page = web.pages.get(self.path.partition("?")[0], (404, {}, b"nothing here"))
-            if isinstance(page, Callable):  # type: ignore[arg-type]
-                page(self)
-                return
-            status, headers, body = page
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *args: Any) -> None:
-            """Clients that hang up in the middle are what is tested."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    if certificate is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    web.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
+def running(web: Kind) -> Iterator[Kind]:
+    """Started, and stopped at the end."""
+    web.start()
     try:
         yield web
     finally:
         web.over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        web.stop()
 
 
 def self_signed(folder: Path, host: str) -> Path:

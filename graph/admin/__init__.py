@@ -1,11 +1,8 @@
 """Curation of the graph: nodes, edges, names, and the queue of documents that are read for it,
 which is here."""
 
-from typing import Any
-
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.formats import number_format
 from django.utils.safestring import SafeString
@@ -15,11 +12,10 @@ from unfold.decorators import display
 
 from common.admin import (
     EXCERPT_CHARACTERS,
-    ReadOnlyAdmin,
+    QueueAdmin,
     choice_column,
     excerpt,
     link_column,
-    requires,
 )
 from graph.admin import edges, nodes
 from graph.models import Extraction
@@ -38,7 +34,7 @@ STATE_COLOURS = {
 
 
 @admin.register(Extraction)
-class ExtractionAdmin(ReadOnlyAdmin):
+class ExtractionAdmin(QueueAdmin):
     """The extraction queue, dead entries first. Extraction can be retried or repeated."""
 
     list_display = [
@@ -61,7 +57,6 @@ class ExtractionAdmin(ReadOnlyAdmin):
     search_fields = ["document__key", "document__title"]
     # By the alphabet, “dead” comes before all others.
     ordering = ["state", "-id"]
-    sortable_by = ["state_label"]
     actions = ["try_again", "read_again"]
     document_link = link_column("document")
     collection_link = link_column("collection")
@@ -84,23 +79,8 @@ class ExtractionAdmin(ReadOnlyAdmin):
         "extracted_at",
     ]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Extraction]:
-        rows: QuerySet[Extraction] = super().get_queryset(request)
-        return rows.annotate(beginning=Left("error", EXCERPT_CHARACTERS))
-
-    has_operate_permission = requires("graph.change_extraction")
-
-    @admin.action(description=gettext_lazy("Retry failed passages"), permissions=["operate"])
-    def try_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
-        ids = list(queryset.values_list("pk", flat=True))
-        number = retry_extractions(extraction_ids=ids)
-        messages.success(
-            request,
-            gettext("{number} of {ids} are in the queue again.").format(
-                number=number_format(number, force_grouping=True),
-                ids=number_format(len(ids), force_grouping=True),
-            ),
-        )
+    def retry(self, ids: list[int]) -> int:
+        return retry_extractions(extraction_ids=ids)
 
     @admin.action(description=gettext_lazy("Read again"), permissions=["operate"])
     def read_again(self, request: HttpRequest, queryset: QuerySet[Extraction]) -> None:
@@ -119,7 +99,3 @@ class ExtractionAdmin(ReadOnlyAdmin):
     @display(description=gettext_lazy("document"), ordering="id")
     def name(self, row: Extraction) -> SafeString:
         return excerpt(str(row.document)[:EXCERPT_CHARACTERS])
-
-    @display(description=gettext_lazy("error"))
-    def problem(self, row: Any) -> SafeString:
-        return excerpt(row.beginning)

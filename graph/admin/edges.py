@@ -14,7 +14,6 @@ from unfold.decorators import display
 
 from accounts.models import Workspace
 from common.admin import bidi_isolated, link_column, link_to
-from graph import services
 from graph.admin.forms import (
     EdgeForm,
     GraphAdmin,
@@ -25,12 +24,11 @@ from graph.admin.forms import (
     cached_per_row,
     matching_node_ids,
     node_label,
-    row_scope,
 )
 from graph.extraction.normalized_names import normalize_name
 from graph.models import Alias, Edge, Evidence
 from graph.node_ids import is_retired_id_form
-from graph.services.edits import add_alias, delete_edges, remove_aliases
+from graph.services.edits import delete_edges, remove_aliases
 
 
 @admin.register(Alias)
@@ -44,7 +42,6 @@ class AliasAdmin(GraphAdmin):
     list_heavy_fields = ("node__props",)
     search_fields = ["form"]
     search_help_text = gettext_lazy("The full name, in any spelling.")
-    ordering = ["-id"]
     sortable_by = ["name"]
     autocomplete_fields = ["node"]
     shown_fields = ["node", "name", "workspace"]
@@ -56,10 +53,6 @@ class AliasAdmin(GraphAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        made = add_alias(node=form.cleaned_data["node"], name=form.cleaned_data["form"])
-        obj.__dict__.update(made.__dict__)
 
     def delete_rows(self, rows: Iterable[Alias]) -> None:
         remove_aliases(alias_ids=[row.pk for row in rows])
@@ -93,7 +86,6 @@ class EdgeAdmin(GraphAdmin):
     list_heavy_fields = ("props", "source__props", "target__props")
     search_fields = ["source__name"]
     search_help_text = gettext_lazy("One of its nodes: part of the name, or the full id.")
-    ordering = ["-id"]
     sortable_by = ["rel_name"]
     list_display_links = ["rel_name"]
     autocomplete_fields = ["source", "target"]
@@ -120,22 +112,6 @@ class EdgeAdmin(GraphAdmin):
         ends = () if obj is None else (obj.source, obj.target)
         is_content = any(node.document_id or node.chunk_id for node in ends)
         return bool(super().has_change_permission(request, obj)) and not is_content
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        if change and not form.changed_data:
-            return
-        given = form.cleaned_data
-        services.upsert_edge(
-            scope=row_scope(obj.source),
-            source=obj.source.key,
-            rel=obj.rel,
-            target=obj.target.key,
-            weight=given["weight"],
-            props=given["props"],
-            replace_props=True,
-        )
-        stored = Edge.objects.get(source=obj.source_id, rel=obj.rel, target=obj.target_id)
-        obj.__dict__.update(stored.__dict__)
 
     def delete_rows(self, rows: Iterable[Edge]) -> None:
         delete_edges(edge_ids=[row.pk for row in rows])

@@ -4,7 +4,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -28,18 +28,20 @@ from common.admin import (
     LargeTableAdmin,
     LoggedById,
     ServiceDeletion,
+    ServiceForm,
+    WrittenByForm,
     choice_column,
     excerpt,
 )
-from common.errors import RagsiteError
-from graph import inputs
+from common.errors import InvalidInput
+from common.options.forms import WrittenField
+from graph import inputs, services
 from graph.extraction.normalized_names import normalize_name
 from graph.models import Alias, Edge, Node
-from graph.node_ids import check_id, check_rel, check_writable, is_content_id
+from graph.node_ids import is_content_id
 from graph.querysets import Origin
 from graph.scopes import GraphScope
-from graph.services import get_node
-from graph.services.edits import check_alias
+from graph.services.edits import add_alias
 
 ORIGIN_COLOURS = {Origin.GIVEN: "info", Origin.EXTRACTED: "default"}
 #: Nodes whose edges and names a search looks through.
@@ -141,18 +143,6 @@ class LabelFilter(TextFilter):
         return queryset.filter(labels__contains=[self.value()]) if self.value() else queryset
 
 
-def checked_by(check: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """A validator of forms that makes an error of `check` one of the field."""
-
-    def validate(value: Any) -> None:
-        try:
-            check(value)
-        except RagsiteError as error:
-            raise forms.ValidationError(str(error)) from error
-
-    return validate
-
-
 class PropertiesField(forms.JSONField):
     """A JSON object, displayed with one property per line."""
 
@@ -163,7 +153,6 @@ class PropertiesField(forms.JSONField):
             required=False,
             widget=widget,
             help_text=help_text,
-            validators=[checked_by(inputs.props_text)],
             **kwargs,
         )
 
@@ -176,30 +165,21 @@ class PropertiesField(forms.JSONField):
         return super().clean(value) or {}
 
 
-class LabelsField(forms.CharField):
+class LabelsField(WrittenField):
     """List of labels, one per line of a textarea."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(
-            required=False,
-            widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-            help_text=gettext_lazy("One per line, such as “Person”."),
-            validators=[checked_by(inputs.check_labels)],
-            **kwargs,
-        )
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 2})
+    kind = list
 
-    def prepare_value(self, value: Any) -> Any:
-        return "\n".join(value) if isinstance(value, list) else value
-
-    def to_python(self, value: Any) -> Any:
-        lines = (line.strip() for line in (super().to_python(value) or "").splitlines())
+    def parse(self, text: str) -> list[str]:
+        lines = (line.strip() for line in text.splitlines())
         return list(dict.fromkeys(line for line in lines if line))
 
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool((initial or []) != self.to_python(data))
+    def write(self, value: list[str]) -> str:
+        return "\n".join(value)
 
 
-class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+class NodeForm(ServiceForm):
     """Name, labels and properties of a node; its id cannot change."""
 
     name = forms.CharField(
@@ -210,70 +190,91 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         help_text=gettext_lazy(
             "The displayed name. Texts with this name refer to the node. Empty: its id."
         ),
-        validators=[checked_by(inputs.check_name)],
     )
-    labels = LabelsField(label=gettext_lazy("Labels"))
+    labels = LabelsField(
+        label=gettext_lazy("Labels"), help_text=gettext_lazy("One per line, such as “Person”.")
+    )
     props = PropertiesField(label=gettext_lazy("Properties"))
 
     class Meta:
         model = Node
         fields = ["name", "labels", "props"]
 
+    def write(self, given: dict[str, Any]) -> Node:
+        node: Node = self.instance
+        return self.write_node(node.workspace_id, node.key, self.changed_data)
+
+    def write_node(self, workspace_id: int, key: str, names: Iterable[str]) -> Node:
+        """The node with what is given in the fields of these names."""
+        given = {name: self.cleaned_data[name] for name in names}
+        if given:
+            services.upsert_node(
+                scope=GraphScope(workspace_id), id=key, **given, replace_props=True
+            )
+        return Node.objects.get(workspace=workspace_id, key=key)
+
 
 class NewNodeForm(NodeForm):
     """A node with an id that is not in use."""
 
+    service_names = {"id": "key"}
     key = forms.CharField(
         label=gettext_lazy("Id"),
         strip=False,
         widget=UnfoldAdminTextInputWidget,
         help_text=gettext_lazy("Permanent. Examples: “ent:person:ada lovelace”, “src:crm:4711”."),
-        validators=[checked_by(check_id)],
     )
 
     class Meta(NodeForm.Meta):
         fields = ["workspace", "key", "name", "labels", "props"]
 
-    def clean_key(self) -> str:
-        """Rejects ids of documents and passages, which are nodes implicitly."""
-        key: str = self.cleaned_data["key"]
+    def write(self, given: dict[str, Any]) -> Node:
+        workspace_id, key = given["workspace"].pk, given["key"]
         if is_content_id(key):
-            raise forms.ValidationError(
-                gettext("This prefix is reserved for documents and passages. Choose another id.")
+            raise InvalidInput(
+                gettext("This prefix is reserved for documents and passages. Choose another id."),
+                field="id",
             )
-        return key
-
-    def clean(self) -> dict[str, Any]:
-        """Rejects ids that already mean another node."""
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        workspace, key = given.get("workspace"), given.get("key")
-        if workspace and key:
-            there = get_node(scope=row_scope(Node(workspace=workspace)), id=key)
-            if there is not None:
-                name = f"“{there.name}”" + ("" if there.id == key else f" ({there.id})")
-                self.add_error(
-                    "key",
-                    gettext("{name} already has this id. Change that node instead.").format(
-                        name=name
-                    ),
-                )
-        return given
+        there = services.get_node(scope=GraphScope(workspace_id), id=key)
+        if there is not None:
+            name = f"“{there.name}”" + ("" if there.id == key else f" ({there.id})")
+            raise InvalidInput(
+                gettext("{name} already has this id. Change that node instead.").format(name=name),
+                field="id",
+            )
+        return self.write_node(workspace_id, key, NodeForm.Meta.fields)
 
 
-class EdgeForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+class EdgeForm(ServiceForm):
     """Weight and properties of an edge."""
 
     weight = forms.FloatField(
         initial=1,
         widget=UnfoldAdminDecimalFieldWidget,
         help_text=gettext_lazy("The weight in ranking: 1 is the default, 0 ignores the edge."),
-        validators=[checked_by(inputs.check_weight)],
     )
     props = PropertiesField(label=gettext_lazy("Properties"))
 
     class Meta:
         model = Edge
         fields = ["weight", "props"]
+
+    def write(self, given: dict[str, Any]) -> Edge:
+        edge: Edge = self.instance
+        return self.write_edge(edge.source, edge.rel, edge.target) if self.changed_data else edge
+
+    def write_edge(self, source: Node, rel: str, target: Node) -> Edge:
+        """The edge with the given weight and properties."""
+        services.upsert_edge(
+            scope=row_scope(source),
+            source=source.key,
+            rel=rel,
+            target=target.key,
+            weight=self.cleaned_data["weight"],
+            props=self.cleaned_data["props"],
+            replace_props=True,
+        )
+        return Edge.objects.get(source=source, rel=rel, target=target)
 
 
 class NewEdgeForm(EdgeForm):
@@ -283,36 +284,26 @@ class NewEdgeForm(EdgeForm):
         label=gettext_lazy("Relation"),
         widget=UnfoldAdminTextInputWidget,
         help_text=gettext_lazy("The relation from the first node to the second, such as WORKS_AT."),
-        validators=[checked_by(check_rel)],
     )
 
     class Meta(EdgeForm.Meta):
         fields = ["source", "rel", "target", "weight", "props"]
 
-    def clean(self) -> dict[str, Any]:
-        """Rejects edges across workspaces, derived relations, and duplicates."""
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        source, rel, target = (given.get(name) for name in ("source", "rel", "target"))
-        if source is None or target is None or rel is None:
-            return given
+    def write(self, given: dict[str, Any]) -> Edge:
+        source, rel, target = given["source"], given["rel"], given["target"]
         if source.workspace_id != target.workspace_id:
-            self.add_error(
-                "target",
+            raise InvalidInput(
                 gettext("This node is in another workspace than “{source}”.").format(source=source),
+                field="target",
             )
-        elif Edge.objects.filter(source=source, rel=rel, target=target).exists():
-            self.add_error(
-                "rel", gettext("This edge already exists. Change it in the list of edges.")
+        if Edge.objects.filter(source=source, rel=rel, target=target).exists():
+            raise InvalidInput(
+                gettext("This edge already exists. Change it in the list of edges."), field="rel"
             )
-        else:
-            try:
-                check_writable(source.key, rel, target.key)
-            except RagsiteError as error:
-                self.add_error("rel", str(error))
-        return given
+        return self.write_edge(source, rel, target)
 
 
-class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+class NewAliasForm(ServiceForm):
     """An alias: a name by which texts and questions mean a node."""
 
     form = forms.CharField(
@@ -320,31 +311,17 @@ class NewAliasForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at
         max_length=inputs.MAX_NAME_CHARACTERS,
         widget=UnfoldAdminTextInputWidget,
         help_text=gettext_lazy("In any spelling: case, accents, “the” and “’s” are ignored."),
-        validators=[checked_by(check_alias)],
     )
 
     class Meta:
         model = Alias
         fields = ["node", "form"]
 
-    def clean(self) -> dict[str, Any]:
-        """Rejects names that mean another node of the workspace."""
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        node, name = given.get("node"), given.get("form")
-        if node is not None and name:
-            there = Alias.objects.filter(workspace=node.workspace_id, form=normalize_name(name))
-            if (taken := there.select_related("node").first()) is not None:
-                self.add_error(
-                    "form",
-                    gettext(
-                        "“{form}” is already a name of “{node}”. Remove that name first,"
-                        " or merge the two nodes."
-                    ).format(form=taken.form, node=taken.node),
-                )
-        return given
+    def write(self, given: dict[str, Any]) -> Alias:
+        return add_alias(node=given["node"], name=given["form"])
 
 
-class GraphAdmin(ServiceDeletion, LoggedById, LargeTableAdmin):
+class GraphAdmin(WrittenByForm, ServiceDeletion, LoggedById, LargeTableAdmin):
     """Rows that are written by the services, and shown with what belongs to them."""
 
     #: The form of a row, the fields of it that can be edited, and the form of a new row.

@@ -187,11 +187,9 @@ class NodeAdmin(GraphAdmin):
         "updated_at",
     ]
     list_filter = [("workspace", AutocompleteSelectFilter), LabelFilter, "origin", "is_stub"]
-    list_select_related = ["workspace"]
     list_heavy_fields = ("props",)
     search_fields = ["name"]
     search_help_text = gettext_lazy("Part of its name, or the full text of another name or its id.")
-    ordering = ["-id"]
     sortable_by = ["name_label"]
     autocomplete_fields = ["workspace"]
     actions = ["merge_selected"]
@@ -237,19 +235,6 @@ class NodeAdmin(GraphAdmin):
     def has_merge_permission(self, request: HttpRequest) -> bool:
         """Merging changes one node and deletes the others."""
         return self.has_change_permission(request) and self.has_delete_permission(request)
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        given = form.cleaned_data
-        wanted = form.changed_data if change else NodeForm.Meta.fields
-        if not wanted:
-            return
-        services.upsert_node(
-            scope=row_scope(obj),
-            id=obj.key,
-            **{name: given[name] for name in ("name", "labels", "props") if name in wanted},
-            replace_props=True,
-        )
-        obj.__dict__.update(Node.objects.get(workspace=obj.workspace_id, key=obj.key).__dict__)
 
     def delete_rows(self, rows: Iterable[Node]) -> None:
         for group in _grouped_by_workspace(rows):

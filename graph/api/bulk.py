@@ -85,8 +85,8 @@ class BulkView(GraphView):
         ' or as JSON Lines of `{"node": {…}}` and `{"edge": {…}}`. What is left out of an item'
         " stays as it is, and of two for one node or edge the last counts. A fault is told by its"
         " place, `edges.3.weight`, or its line. The same again changes nothing.",
-        request={"application/json": inputs.BulkBody, JSON_LINES: str},
-        responses=serializers.BulkAnswerSerializer,
+        request={"application/json": inputs.GraphBulkInputSerializer, JSON_LINES: str},
+        responses=serializers.GraphBulkAnswerSerializer,
         examples=[examples.BULK, examples.BULK_LINES, examples.BULK_ANSWER],
     )
     @idempotent
@@ -97,7 +97,7 @@ class BulkView(GraphView):
         if lines:
             given_nodes, given_edges = lines.nodes(), lines.edges()
         else:
-            body = self.validated(inputs.BulkBody)
+            body = self.validated(inputs.GraphBulkInputSerializer)
             options |= {name: body[name] for name in BULK_OPTIONS if name in body}
             values = body.get("nodes", []), body.get("edges", [])
             if sum(map(len, values)) > MAX_ITEMS:
@@ -122,7 +122,7 @@ class BulkView(GraphView):
             "stubs": done.stubs,
             "taken": done.taken,
         }
-        return Response(serializers.BulkAnswerSerializer(answer).data)
+        return Response(serializers.GraphBulkAnswerSerializer(answer).data)
 
 
 def _noting(items: Iterator[BulkItemT], names: set[Any]) -> Iterator[BulkItemT]:
@@ -161,18 +161,18 @@ class MergeView(GraphView):
         " each once; their ids and names refer to it from then on, also when"
         " documents are read again. With `dry_run` nothing changes. 404 if one of"
         " them does not exist.",
-        request=inputs.MergeBody,
-        responses={200: serializers.MergeAnswerSerializer},
+        request=inputs.GraphMergeInputSerializer,
+        responses={200: serializers.GraphMergeAnswerSerializer},
         examples=[examples.MERGE, examples.MERGE_ANSWER],
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        body = self.validated(inputs.MergeBody)
+        body = self.validated(inputs.GraphMergeInputSerializer)
         dry_run = body.pop("dry_run")
         act = services.merge_preview if dry_run else services.merge_nodes
         done = act(scope=self.editable, **body)
         answer = {"dry_run": dry_run, "keep": body["keep"], **asdict(done)}
-        return Response(serializers.MergeAnswerSerializer(answer).data)
+        return Response(serializers.GraphMergeAnswerSerializer(answer).data)
 
 
 @extend_schema(tags=["graph"])
@@ -184,12 +184,12 @@ class StatsView(GraphView):
     @extend_schema(
         operation_id="graph_stats",
         summary="Read the size of the graph",
-        responses=serializers.StatisticsSerializer,
+        responses=serializers.GraphStatisticsSerializer,
         examples=[examples.STATISTICS],
     )
     def get(self, request: Request) -> Response:
         found = services.graph_statistics(scope=self.scope)
-        return Response(serializers.StatisticsSerializer(found).data)
+        return Response(serializers.GraphStatisticsSerializer(found).data)
 
 
 @extend_schema(tags=["graph"])
@@ -226,25 +226,25 @@ class ExtractionsView(GraphView):
     @extend_schema(
         operation_id="graph_extractions",
         summary="Read the progress of a collection's extraction",
-        responses=serializers.ExtractionSerializer,
+        responses=serializers.GraphExtractionSerializer,
         examples=[examples.EXTRACTION],
     )
     def get(self, request: Request) -> Response:
         collection = self._collection(self.parameters["collection"])
-        return Response(serializers.ExtractionSerializer(_extraction_data(collection)).data)
+        return Response(serializers.GraphExtractionSerializer(_extraction_data(collection)).data)
 
     @extend_schema(
         operation_id="graph_reextract",
         summary="Have a collection read for the graph again",
         description="In the background; the current results stay until then. 409 if its"
         " `graph` is `off`.",
-        request=inputs.ReextractionBody,
-        responses={202: serializers.ReextractionSerializer, 409: ErrorSerializer},
+        request=inputs.GraphReextractionSerializer,
+        responses={202: serializers.GraphReextractionAnswerSerializer, 409: ErrorSerializer},
         examples=[examples.REEXTRACTION, examples.REEXTRACTION_ANSWER],
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        body = self.validated(inputs.ReextractionBody)
+        body = self.validated(inputs.GraphReextractionSerializer)
         collection = self._collection(body["collection"])
         self.require_editor(self.workspace)
         if collection.graph == Collection.Graph.OFF:
@@ -255,7 +255,7 @@ class ExtractionsView(GraphView):
             )
         queued = reextract_collection(collection=collection, only_stale=body["only_stale"])
         answer = {"queued": queued, "state": _extraction_data(collection)}
-        return Response(serializers.ReextractionSerializer(answer).data, status=202)
+        return Response(serializers.GraphReextractionAnswerSerializer(answer).data, status=202)
 
     def _collection(self, slug: str) -> Collection:
         return get_collection(workspace=self.workspace, slug=slug)

@@ -8,10 +8,9 @@ from rest_framework import serializers
 from accounts.api import ListParameters, WorkspaceParameters
 from common.options.drf import OptionsSerializer
 from common.serializers import StrictSerializer, TextField
-from graph.inputs import MAX_ALIASES, MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_NAME_CHARACTERS
-from graph.models import MAX_WEIGHT
-from graph.node_ids import MAX_ID_CHARACTERS, MAX_REL_CHARACTERS
-from graph.options import PathOptions, SubgraphOptions, TraversalOptions, WalkOptions
+from graph.inputs import MAX_LABEL_CHARACTERS, MAX_LABELS, EdgeInput, NodeInput
+from graph.node_ids import MAX_REL_CHARACTERS
+from graph.options import NeighborOptions, PathOptions, SubgraphOptions, TraversalOptions
 from graph.reading.steps import MAX_PAGE
 from graph.reading.vertices import KINDS
 from graph.reading.vertices import MAX_ID_CHARACTERS as MAX_ASKED_ID
@@ -107,33 +106,18 @@ class DeletionParameters(WorkspaceParameters):
     former_names = {"preview": "dry_run"}
 
 
-@extend_schema_serializer(component_name="GraphNodeInput")
-class NodeBody(StrictSerializer):
+class GraphNodeInputSerializer(OptionsSerializer):
     """A node to create or change."""
 
-    id = TextField(
-        max_length=MAX_ID_CHARACTERS,
-        help_text="Your own id for it, such as `src:crm:4711` or `ent:person:ada lovelace`.",
-    )
-    name = TextField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_NAME_CHARACTERS,
-        help_text="Its name for people. Default: its id.",
-    )
-    labels = labels_field("What it is, such as `Person`.")
-    props = serializers.DictField(required=False, help_text="Your own JSON object.")
-    aliases = serializers.ListField(
-        child=TextField(max_length=MAX_NAME_CHARACTERS),
-        required=False,
-        max_length=MAX_ALIASES,
-        help_text="Other names that texts and questions use for it.",
-    )
+    options = NodeInput
+    text_field = TextField
+
+    props = serializers.DictField(required=False)
     replace_props = replace_props_field()
 
 
-@extend_schema_serializer(component_name="GraphIds", deprecate_fields=["preview"])
-class IdsBody(StrictSerializer):
+@extend_schema_serializer(deprecate_fields=["preview"])
+class GraphIdsSerializer(StrictSerializer):
     """Ids of the nodes to delete."""
 
     ids = serializers.ListField(
@@ -163,19 +147,13 @@ class EdgeNameParameters(WorkspaceParameters):
     target = id_field("Where it leads.")
 
 
-@extend_schema_serializer(component_name="GraphEdgeInput")
-class EdgeBody(StrictSerializer):
+class GraphEdgeInputSerializer(OptionsSerializer):
     """An edge to create or change."""
 
-    source = id_field("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`).")  # type: ignore[assignment]
-    rel = TextField(
-        max_length=MAX_REL_CHARACTERS, help_text="What its source is or does, such as `WORKS_AT`."
-    )
-    target = id_field("Where it leads.")
-    weight = serializers.FloatField(
-        required=False, min_value=0, max_value=MAX_WEIGHT, help_text="How much it counts: 1."
-    )
-    props = serializers.DictField(required=False, help_text="Your own JSON object.")
+    options = EdgeInput
+    text_field = TextField
+
+    props = serializers.DictField(required=False)
     strict = strict_field()
     replace_props = replace_props_field()
 
@@ -183,12 +161,9 @@ class EdgeBody(StrictSerializer):
 class NeighborParameters(OptionsSerializer, WorkspaceParameters):
     """Query string of a node's neighbors."""
 
-    options = WalkOptions
+    options = NeighborOptions
 
     id = id_field("A node, document or passage.")
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_PAGE, default=100, help_text="Neighbors a page."
-    )
     cursor = cursor_field()
 
 
@@ -202,8 +177,7 @@ class MentionParameters(WorkspaceParameters):
     cursor = cursor_field()
 
 
-@extend_schema_serializer(component_name="GraphTraversalInput")
-class TraversalBody(OptionsSerializer):
+class GraphTraversalInputSerializer(OptionsSerializer):
     """Start, depth and filters of a traversal."""
 
     options = TraversalOptions
@@ -211,8 +185,7 @@ class TraversalBody(OptionsSerializer):
     start = id_field("A node, document or passage.")
 
 
-@extend_schema_serializer(component_name="GraphPathInput")
-class PathBody(OptionsSerializer):
+class GraphPathInputSerializer(OptionsSerializer):
     """Ends, depth and filters of a path."""
 
     options = PathOptions
@@ -221,8 +194,7 @@ class PathBody(OptionsSerializer):
     target = id_field("Another one.")
 
 
-@extend_schema_serializer(component_name="GraphSubgraphInput")
-class SubgraphBody(OptionsSerializer):
+class GraphSubgraphInputSerializer(OptionsSerializer):
     """Start nodes, distance and filters of a subgraph."""
 
     options = SubgraphOptions
@@ -255,15 +227,13 @@ class BulkParameters(WorkspaceParameters):
     replace_props = replace_props_field()
 
 
-@extend_schema_serializer(component_name="GraphNodeItem")
-class NodeItem(NodeBody):
+class GraphNodeItemSerializer(GraphNodeInputSerializer):
     """A node in a bulk write."""
 
     replace_props = None  # type: ignore[assignment]  # is said once for all
 
 
-@extend_schema_serializer(component_name="GraphEdgeItem")
-class EdgeItem(EdgeBody):
+class GraphEdgeItemSerializer(GraphEdgeInputSerializer):
     """An edge in a bulk write."""
 
     strict = None  # type: ignore[assignment]
@@ -279,20 +249,19 @@ class ItemsField(serializers.ListField):
         return data
 
 
-@extend_schema_serializer(component_name="GraphBulkInput")
-class BulkBody(StrictSerializer):
+class GraphBulkInputSerializer(StrictSerializer):
     """Nodes and edges that are written together or not at all."""
 
-    nodes = ItemsField(child=NodeItem(), required=False, help_text="Written first.")
+    nodes = ItemsField(child=GraphNodeItemSerializer(), required=False, help_text="Written first.")
     edges = ItemsField(
-        child=EdgeItem(), required=False, help_text="Of two for one the last counts."
+        child=GraphEdgeItemSerializer(), required=False, help_text="Of two for one the last counts."
     )
     strict = strict_field(required=False)
     replace_props = replace_props_field(required=False)
 
 
-@extend_schema_serializer(component_name="GraphMergeInput", deprecate_fields=["preview"])
-class MergeBody(StrictSerializer):
+@extend_schema_serializer(deprecate_fields=["preview"])
+class GraphMergeInputSerializer(StrictSerializer):
     """The node to keep, and those merged into it."""
 
     keep = id_field("Id of the node that stays.")
@@ -337,8 +306,7 @@ class ExtractionParameters(WorkspaceParameters):
     collection = serializers.SlugField(max_length=63, help_text="Its slug.")
 
 
-@extend_schema_serializer(component_name="GraphReextraction")
-class ReextractionBody(StrictSerializer):
+class GraphReextractionSerializer(StrictSerializer):
     """Which collection to extract again, and how much of it."""
 
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")

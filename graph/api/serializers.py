@@ -6,11 +6,24 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.utils.urls import replace_query_param
 
+from common.serializers import ResultSerializer
 from documents.models import Collection
 from graph.extraction.mentions import KINDS as KINDS_OF_MENTION
 from graph.querysets import Origin
-from graph.reading.results import Link, Neighbour, Reached
+from graph.reading.results import (
+    Connected,
+    GraphStatistics,
+    Link,
+    MentionFound,
+    Neighbour,
+    Reached,
+    Truncated,
+)
 from graph.reading.vertices import DERIVED, KINDS, Vertex
+from graph.services.edits import Deletion
+from graph.services.extraction import ExtractionState
+from graph.services.merge import MergeResult
+from graph.services.upsert import EdgeChange, NodeChange
 
 #: Whose word it is.
 ORIGINS = [*Origin.values, DERIVED]
@@ -41,8 +54,7 @@ def names_field(meaning: str) -> serializers.ListField:
     return serializers.ListField(child=serializers.CharField(), help_text=meaning)
 
 
-@extend_schema_serializer(component_name="GraphNode")
-class NodeSerializer(serializers.Serializer[Vertex]):
+class GraphNodeSerializer(serializers.Serializer[Vertex]):
     """A node, a document or a passage."""
 
     id = serializers.CharField()
@@ -67,96 +79,77 @@ class NodeSerializer(serializers.Serializer[Vertex]):
         return vertex.pk if vertex.kind == "chunk" else None
 
 
-@extend_schema_serializer(component_name="GraphNodePage")
-class NodePageSerializer(serializers.Serializer[Any]):
+class GraphNodePageSerializer(serializers.Serializer[Any]):
     """One page of a list of nodes."""
 
     next = serializers.CharField(allow_null=True, help_text="Address of the next page, or null.")
     previous = serializers.CharField(allow_null=True)
-    results = NodeSerializer(many=True)
+    results = GraphNodeSerializer(many=True)
 
 
-@extend_schema_serializer(component_name="GraphLink")
-class LinkSerializer(serializers.Serializer[Link]):
+class GraphLinkSerializer(ResultSerializer):
     """A relation between two nodes, by their ids."""
 
-    source = serializers.CharField()  # type: ignore[assignment]
-    rel = serializers.CharField()
-    target = serializers.CharField()
-    weight = serializers.FloatField()
+    result = Link
+    skip = frozenset({"props"})
+
     origin = origin_field()
 
 
-@extend_schema_serializer(component_name="GraphEdge")
-class EdgeSerializer(LinkSerializer):
+class GraphEdgeSerializer(ResultSerializer):
     """An edge that was given or extracted."""
 
+    result = Link
+
+    origin = origin_field()
     props = serializers.DictField(
         allow_null=True, help_text="Null in lists: ask for one edge by all of its names."
     )
 
 
-@extend_schema_serializer(component_name="GraphEdgePage")
-class EdgePageSerializer(serializers.Serializer[Any]):
+class GraphEdgePageSerializer(serializers.Serializer[Any]):
     """One page of a list of edges."""
 
     next = NextField()
-    results = EdgeSerializer(many=True)
+    results = GraphEdgeSerializer(many=True)
 
 
-@extend_schema_serializer(component_name="GraphNodeChange")
-class NodeChangeSerializer(serializers.Serializer[Any]):
+class GraphNodeChangeSerializer(ResultSerializer):
     """The node after a write, and what changed."""
 
-    node = NodeSerializer()
-    created = serializers.BooleanField()
-    changed = serializers.BooleanField(help_text="False if it existed unchanged.")
-    taken = names_field("Names by which texts mean another node already, in their normal form.")
+    result = NodeChange
+
+    node = GraphNodeSerializer()
 
 
-@extend_schema_serializer(component_name="GraphEdgeChange")
-class EdgeChangeSerializer(serializers.Serializer[Any]):
+class GraphEdgeChangeSerializer(ResultSerializer):
     """The edge after a write, and what changed."""
 
-    edge = EdgeSerializer()
-    created = serializers.BooleanField()
-    changed = serializers.BooleanField(help_text="False if it existed unchanged.")
-    stubs = serializers.IntegerField(help_text="Nodes that were created for its ends.")
+    result = EdgeChange
+
+    edge = GraphEdgeSerializer()
 
 
-@extend_schema_serializer(component_name="GraphDeletion", deprecate_fields=["preview"])
-class DeletionSerializer(serializers.Serializer[Any]):
+@extend_schema_serializer(deprecate_fields=["preview"])
+class GraphDeletionSerializer(ResultSerializer):
     """What was deleted, or would be."""
+
+    result = Deletion
 
     dry_run = serializers.BooleanField(help_text="True: nothing was deleted.")
     preview = serializers.BooleanField(source="dry_run", help_text="Former name of `dry_run`.")
-    nodes = serializers.IntegerField(help_text="Of the requested nodes.")
-    edges = serializers.IntegerField(help_text="Edges of these nodes.")
-    mentions = serializers.IntegerField(help_text="Mentions of these nodes.")
-    aliases = serializers.IntegerField(help_text="Aliases of these nodes.")
-    stubs = serializers.IntegerField(
-        help_text="Nodes that were created only for one of these edges."
-    )
 
 
-@extend_schema_serializer(component_name="GraphTruncated")
-class TruncatedSerializer(serializers.Serializer[Any]):
+class GraphTruncatedSerializer(ResultSerializer):
     """What was left out of an answer."""
 
-    limit = serializers.BooleanField(help_text="There is more than was asked for.")
-    hubs = names_field(
-        "Ids of nodes with so many neighbors that only those of the largest weight were looked at."
-    )
-    work = serializers.BooleanField(
-        help_text="The search was stopped because there was too much to examine."
-    )
+    result = Truncated
 
 
-@extend_schema_serializer(component_name="GraphNeighbor")
-class NeighbourSerializer(serializers.Serializer[Neighbour]):
+class GraphNeighborSerializer(serializers.Serializer[Neighbour]):
     """A node related to the one asked about."""
 
-    node = NodeSerializer(source="vertex")
+    node = GraphNodeSerializer(source="vertex")
     rel = serializers.CharField()
     direction = serializers.SerializerMethodField(
         help_text="`out`: the relation leads from the requested node to this one."
@@ -172,22 +165,20 @@ class NeighbourSerializer(serializers.Serializer[Neighbour]):
         return "out" if neighbour.outgoing else "in"
 
 
-@extend_schema_serializer(component_name="GraphNeighbors")
-class NeighboursSerializer(serializers.Serializer[Any]):
+class GraphNeighborsSerializer(serializers.Serializer[Any]):
     """Neighbors of a node, in natural order: `…:2` before `…:10`."""
 
-    node = NodeSerializer(source="vertex", help_text="The requested node.")
+    node = GraphNodeSerializer(source="vertex", help_text="The requested node.")
     total = serializers.IntegerField(help_text="On all pages.")
     next = NextField()
-    results = NeighbourSerializer(many=True, source="items")
-    truncated = TruncatedSerializer()
+    results = GraphNeighborSerializer(many=True, source="items")
+    truncated = GraphTruncatedSerializer()
 
 
-@extend_schema_serializer(component_name="GraphReached")
-class ReachedSerializer(serializers.Serializer[Reached]):
+class GraphReachedSerializer(serializers.Serializer[Reached]):
     """A reached node, and the last step to it."""
 
-    node = NodeSerializer(source="vertex")
+    node = GraphNodeSerializer(source="vertex")
     depth = serializers.IntegerField(help_text="Steps from the start, which has 0.")
     parent = serializers.SerializerMethodField(  # type: ignore[assignment]
         help_text="Id of the node that the last step comes from; null of the start."
@@ -207,16 +198,14 @@ class ReachedSerializer(serializers.Serializer[Reached]):
         return ("out" if reached.outgoing else "in") if reached.depth else None
 
 
-@extend_schema_serializer(component_name="GraphTraversal")
-class TraversalSerializer(serializers.Serializer[Any]):
+class GraphTraversalSerializer(serializers.Serializer[Any]):
     """Reached nodes, nearest first, including the start."""
 
-    reached = ReachedSerializer(many=True, source="items")
-    truncated = TruncatedSerializer()
+    reached = GraphReachedSerializer(many=True, source="items")
+    truncated = GraphTruncatedSerializer()
 
 
-@extend_schema_serializer(component_name="GraphPath")
-class PathSerializer(serializers.Serializer[Any]):
+class GraphPathSerializer(serializers.Serializer[Any]):
     """A shortest path, if there is one."""
 
     found = serializers.BooleanField(
@@ -224,70 +213,59 @@ class PathSerializer(serializers.Serializer[Any]):
         " the search was given up."
     )
     length = serializers.IntegerField(allow_null=True, help_text="Steps; null without a way.")
-    nodes = NodeSerializer(many=True, source="vertices", help_text="From source to target.")
-    edges = LinkSerializer(
+    nodes = GraphNodeSerializer(many=True, source="vertices", help_text="From source to target.")
+    edges = GraphLinkSerializer(
         many=True,
         source="links",
         help_text="One fewer. Each has its own direction; the path may follow it backwards.",
     )
     max_depth = serializers.IntegerField()
-    truncated = TruncatedSerializer()
+    truncated = GraphTruncatedSerializer()
 
 
-@extend_schema_serializer(component_name="GraphMention")
-class MentionSerializer(serializers.Serializer[Any]):
+class GraphMentionSerializer(ResultSerializer):
     """A passage that mentions the node."""
 
-    passage = NodeSerializer()
-    document = NodeSerializer()
+    result = MentionFound
+
+    passage = GraphNodeSerializer()
+    document = GraphNodeSerializer()
     kind = serializers.ChoiceField(
         choices=KINDS_OF_MENTION,
         help_text="`self`: the document's own name or address; where else it stands.",
     )
-    count = serializers.IntegerField(help_text="How often.")
-    start = serializers.IntegerField(help_text="Offset in the passage of the first one.")
-    end = serializers.IntegerField(
-        help_text="0 like `start` where only the title or a heading says it."
-    )
-    snippet = serializers.CharField(help_text="The text around it.")
-    snippet_start = serializers.IntegerField(help_text="Offset of the snippet in the passage.")
 
 
-@extend_schema_serializer(component_name="GraphMentions")
-class MentionsSerializer(serializers.Serializer[Any]):
+class GraphMentionsSerializer(serializers.Serializer[Any]):
     """Passages that mention a node, in order of documents."""
 
-    node = NodeSerializer(source="vertex", help_text="The requested node.")
+    node = GraphNodeSerializer(source="vertex", help_text="The requested node.")
     next = NextField()
-    results = MentionSerializer(many=True, source="items")
+    results = GraphMentionSerializer(many=True, source="items")
 
 
-@extend_schema_serializer(component_name="GraphElement")
-class ElementSerializer(serializers.Serializer[Any]):
+class GraphElementSerializer(serializers.Serializer[Any]):
     """A node or an edge in the format of cytoscape.js."""
 
     data = serializers.DictField()  # type: ignore[assignment]
 
 
-@extend_schema_serializer(component_name="GraphElements")
-class ElementsSerializer(serializers.Serializer[Any]):
+class GraphElementsSerializer(serializers.Serializer[Any]):
     """Elements in the format of cytoscape.js."""
 
-    nodes = ElementSerializer(many=True)
-    edges = ElementSerializer(many=True)
+    nodes = GraphElementSerializer(many=True)
+    edges = GraphElementSerializer(many=True)
 
 
-@extend_schema_serializer(component_name="GraphSubgraph")
-class SubgraphSerializer(serializers.Serializer[Any]):
+class GraphSubgraphSerializer(serializers.Serializer[Any]):
     """A subgraph in the format of cytoscape.js."""
 
-    elements = ElementsSerializer()
+    elements = GraphElementsSerializer()
     missing = names_field("Those of the ids that are not there, or not for you.")
-    truncated = TruncatedSerializer()
+    truncated = GraphTruncatedSerializer()
 
 
-@extend_schema_serializer(component_name="GraphCounts")
-class CountsSerializer(serializers.Serializer[Any]):
+class GraphCountsSerializer(serializers.Serializer[Any]):
     """Counts of written nodes or edges."""
 
     created = serializers.IntegerField()
@@ -295,82 +273,51 @@ class CountsSerializer(serializers.Serializer[Any]):
     unchanged = serializers.IntegerField(help_text="Items that were unchanged.")
 
 
-@extend_schema_serializer(component_name="GraphBulkAnswer")
-class BulkAnswerSerializer(serializers.Serializer[Any]):
+class GraphBulkAnswerSerializer(serializers.Serializer[Any]):
     """Counts of a bulk write, and aliases in use."""
 
-    nodes = CountsSerializer()
-    edges = CountsSerializer()
+    nodes = GraphCountsSerializer()
+    edges = GraphCountsSerializer()
     stubs = serializers.IntegerField(help_text="Nodes that were created for ends of edges.")
     taken = names_field("Names by which texts mean another node already, in their normal form.")
 
 
-@extend_schema_serializer(component_name="GraphMergeAnswer", deprecate_fields=["preview"])
-class MergeAnswerSerializer(serializers.Serializer[Any]):
+@extend_schema_serializer(deprecate_fields=["preview"])
+class GraphMergeAnswerSerializer(ResultSerializer):
     """What the merge moved, or would move."""
+
+    result = MergeResult
 
     dry_run = serializers.BooleanField(help_text="True: nothing was changed.")
     preview = serializers.BooleanField(source="dry_run", help_text="Former name of `dry_run`.")
     keep = serializers.CharField(help_text="Id of the node that stays.")
-    nodes = serializers.IntegerField(help_text="How many are merged into it.")
-    edges = serializers.IntegerField(help_text="That are moved to it.")
-    edges_joined = serializers.IntegerField(help_text="Of these: that become one with another.")
-    edges_dropped = serializers.IntegerField(
-        help_text="Deleted, because they lead from one of these nodes to another."
-    )
-    mentions = serializers.IntegerField(help_text="Mentions that are moved to it.")
-    aliases = serializers.IntegerField(help_text="Aliases that are moved to it.")
 
 
-@extend_schema_serializer(component_name="GraphConnected")
-class ConnectedSerializer(serializers.Serializer[Any]):
+class GraphConnectedSerializer(ResultSerializer):
     """A node with its number of relations."""
 
-    node = NodeSerializer(source="vertex")
-    degree = serializers.IntegerField(help_text="How many.")
+    result = Connected
+
+    node = GraphNodeSerializer(source="vertex")
 
 
-@extend_schema_serializer(component_name="GraphStatistics")
-class StatisticsSerializer(serializers.Serializer[Any]):
+class GraphStatisticsSerializer(ResultSerializer):
     """Size of the graph, as the user sees it."""
 
-    nodes = serializers.IntegerField(help_text="Besides documents and passages.")
-    edges = serializers.IntegerField(help_text="Without derived relations.")
-    documents = serializers.IntegerField()
-    mentions = serializers.IntegerField(help_text="Pairs of a passage and a node.")
-    origins = serializers.DictField(child=serializers.IntegerField(), help_text="Of nodes.")
-    labels = serializers.DictField(
-        child=serializers.IntegerField(), help_text="The most frequent ones of nodes."
-    )
-    rels = serializers.DictField(
-        child=serializers.IntegerField(), help_text="The most frequent ones of edges."
-    )
-    best_connected = ConnectedSerializer(many=True)
-    sampled = serializers.BooleanField(
-        help_text="There was too much to count: the numbers are estimates."
-    )
+    result = GraphStatistics
 
 
-@extend_schema_serializer(component_name="GraphExtraction")
-class ExtractionSerializer(serializers.Serializer[Any]):
+class GraphExtractionSerializer(ResultSerializer):
     """Progress of extraction in a collection."""
+
+    result = ExtractionState
 
     collection = serializers.CharField()
     graph = serializers.ChoiceField(choices=Collection.Graph.choices, help_text="How.")
-    waiting = serializers.IntegerField()
-    running = serializers.IntegerField()
-    done = serializers.IntegerField()
-    dead = serializers.IntegerField(help_text="Given up after some attempts.")
-    stale = serializers.IntegerField(
-        help_text="Of those that are done: in another way than they would be now."
-    )
-    mentions = serializers.IntegerField(help_text="Pairs of a passage and a node.")
-    relations = serializers.IntegerField(help_text="Number of extracted relations.")
 
 
-@extend_schema_serializer(component_name="GraphReextractionAnswer")
-class ReextractionSerializer(serializers.Serializer[Any]):
+class GraphReextractionAnswerSerializer(serializers.Serializer[Any]):
     """Number of queued documents, and the progress."""
 
     queued = serializers.IntegerField(help_text="Documents that will be read again.")
-    state = ExtractionSerializer()
+    state = GraphExtractionSerializer()

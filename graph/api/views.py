@@ -125,7 +125,7 @@ class NodesView(GraphView):
         vertex = services.get_node(scope=self.scope, id=self.named("id"))
         if vertex is None:
             raise node_not_found()
-        return serializers.NodeSerializer(vertex).data
+        return serializers.GraphNodeSerializer(vertex).data
 
     def locked_rows(self) -> QuerySet[Node]:
         found = services.get_node(scope=self.scope, id=self.named("id"))
@@ -143,7 +143,7 @@ class NodesView(GraphView):
         responses={
             200: PolymorphicProxySerializer(
                 component_name="GraphNodesAnswer",
-                serializers=[serializers.NodePageSerializer, serializers.NodeSerializer],
+                serializers=[serializers.GraphNodePageSerializer, serializers.GraphNodeSerializer],
                 resource_type_field_name=None,
             )
         },
@@ -181,18 +181,18 @@ class NodesView(GraphView):
         description="201 for a new node, else 200. Fields that you leave out stay; properties"
         " are added to the existing ones. Sending the same again changes nothing,"
         " so requests can be repeated.",
-        request=inputs.NodeBody,
+        request=inputs.GraphNodeInputSerializer,
         responses={
-            200: serializers.NodeChangeSerializer,
-            201: serializers.NodeChangeSerializer,
+            200: serializers.GraphNodeChangeSerializer,
+            201: serializers.GraphNodeChangeSerializer,
         },
         examples=[examples.NODE_BODY, examples.NODE_CHANGE],
     )
     def put(self, request: Request) -> Response:
-        body = self.validated(inputs.NodeBody)
+        body = self.validated(inputs.GraphNodeInputSerializer)
         with naming_missing_node(body, "id"):
             change = services.upsert_node(scope=self.editable, **body)
-        shown = self.serialized(serializers.NodeChangeSerializer, change)
+        shown = self.serialized(serializers.GraphNodeChangeSerializer, change)
         return Response(shown, status=201 if change.created else 200)
 
     @extend_schema(
@@ -201,7 +201,7 @@ class NodesView(GraphView):
         description="Nodes that documents mention come back when they are read again: merge"
         " them instead, or change the `graph` of their collection. With `dry_run`"
         " nothing is deleted.",
-        responses={200: serializers.DeletionSerializer},
+        responses={200: serializers.GraphDeletionSerializer},
         examples=[examples.DELETION],
     )
     def delete(self, request: Request) -> Response:
@@ -219,23 +219,23 @@ class NodesDeleteView(GraphView):
         operation_id="graph_nodes_delete",
         summary="Delete nodes by id, with their edges",
         description="Unknown ids are ignored. With `dry_run` nothing is deleted.",
-        request=inputs.IdsBody,
-        responses={200: serializers.DeletionSerializer},
+        request=inputs.GraphIdsSerializer,
+        responses={200: serializers.GraphDeletionSerializer},
         examples=[examples.IDS, examples.DELETION],
     )
     def post(self, request: Request) -> Response:
-        body = self.validated(inputs.IdsBody)
+        body = self.validated(inputs.GraphIdsSerializer)
         return Response(_delete(self, body["ids"], dry_run=body["dry_run"]))
 
 
 def _node_data(vertices: Any) -> Any:
-    return serializers.NodeSerializer(vertices, many=True).data
+    return serializers.GraphNodeSerializer(vertices, many=True).data
 
 
 def _delete(view: GraphView, ids: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
     act = services.deletion_preview if dry_run else services.delete_nodes
     gone = act(scope=view.editable, ids=ids)
-    return dict(serializers.DeletionSerializer({"dry_run": dry_run, **asdict(gone)}).data)
+    return dict(serializers.GraphDeletionSerializer({"dry_run": dry_run, **asdict(gone)}).data)
 
 
 EDGE_NAMES = ("source", "rel", "target")
@@ -270,7 +270,7 @@ class EdgesView(GraphView):
         description="Those that somebody gave or that passages tell of. Relations that documents"
         " tell themselves (`HAS_CHUNK`, `MENTIONS`, `REFERS_TO`, `NEXT`, `VERSION_OF`) are read at"
         " `/graph/neighbors/`.",
-        responses=serializers.EdgePageSerializer,
+        responses=serializers.GraphEdgePageSerializer,
         examples=[examples.EDGES],
     )
     def get(self, request: Request) -> Response:
@@ -283,25 +283,27 @@ class EdgesView(GraphView):
             limit=self.parameters.get("page_size", 50),
             cursor=self.parameters.get("cursor", ""),
         )
-        return self.serialized(serializers.EdgePageSerializer, {"next": cursor, "results": links})
+        return self.serialized(
+            serializers.GraphEdgePageSerializer, {"next": cursor, "results": links}
+        )
 
     @extend_schema(
         operation_id="graph_edge_upsert",
         summary="Create or change an edge",
         description="201 for a new edge, else 200. Fields that you leave out stay. Sending"
         " the same again changes nothing, so requests can be repeated.",
-        request=inputs.EdgeBody,
+        request=inputs.GraphEdgeInputSerializer,
         responses={
-            200: serializers.EdgeChangeSerializer,
-            201: serializers.EdgeChangeSerializer,
+            200: serializers.GraphEdgeChangeSerializer,
+            201: serializers.GraphEdgeChangeSerializer,
         },
         examples=[examples.EDGE_BODY, examples.EDGE_CHANGE],
     )
     def put(self, request: Request) -> Response:
-        body = self.validated(inputs.EdgeBody)
+        body = self.validated(inputs.GraphEdgeInputSerializer)
         with naming_missing_node(body, "source", "target"):
             change = services.upsert_edge(scope=self.editable, **body)
-        shown = self.serialized(serializers.EdgeChangeSerializer, change)
+        shown = self.serialized(serializers.GraphEdgeChangeSerializer, change)
         return Response(shown, status=201 if change.created else 200)
 
     @extend_schema(
@@ -335,12 +337,12 @@ class NeighborsView(GraphView):
         " documents tell themselves: `HAS_CHUNK` (document → passage), `NEXT` (passage → passage),"
         " `MENTIONS` (document or passage → node), `REFERS_TO` (document → document),"
         " `VERSION_OF` (an old version → the current one).",
-        responses=serializers.NeighboursSerializer,
+        responses=serializers.GraphNeighborsSerializer,
         examples=[examples.NEIGHBORS],
     )
     def get(self, request: Request) -> Response:
         found = services.neighbors(scope=self.scope, **self.arguments)
-        return Response(self.serialized(serializers.NeighboursSerializer, found))
+        return Response(self.serialized(serializers.GraphNeighborsSerializer, found))
 
 
 @extend_schema(tags=["graph"])
@@ -353,12 +355,12 @@ class MentionsView(GraphView):
     @extend_schema(
         operation_id="graph_mentions",
         summary="List the passages that mention a node",
-        responses=serializers.MentionsSerializer,
+        responses=serializers.GraphMentionsSerializer,
         examples=[examples.MENTIONS],
     )
     def get(self, request: Request) -> Response:
         found = services.mentions_of(scope=self.scope, **self.arguments)
-        return Response(self.serialized(serializers.MentionsSerializer, found))
+        return Response(self.serialized(serializers.GraphMentionsSerializer, found))
 
 
 class QueryView(GraphView):
@@ -426,8 +428,8 @@ def query_view(
 @query_view(
     "traverse",
     ("Walk from a node, the nearest first", "Walk from a node"),
-    body=inputs.TraversalBody,
-    responses=serializers.TraversalSerializer,
+    body=inputs.GraphTraversalInputSerializer,
+    responses=serializers.GraphTraversalSerializer,
     shown=[examples.TRAVERSAL_BODY, examples.TRAVERSAL],
 )
 class TraverseView(QueryView):
@@ -435,7 +437,7 @@ class TraverseView(QueryView):
 
     def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
         found = services.traverse(scope=self.scope, rels=asked.pop("rel", ()), **asked)
-        return Response(self.serialized(serializers.TraversalSerializer, found))
+        return Response(self.serialized(serializers.GraphTraversalSerializer, found))
 
 
 @query_view(
@@ -443,8 +445,8 @@ class TraverseView(QueryView):
     ("Find a shortest way between two nodes", "Find a shortest way"),
     description="That there is none is an answer: `found` is false then. 404 where one of the"
     " two is not there.",
-    body=inputs.PathBody,
-    responses=serializers.PathSerializer,
+    body=inputs.GraphPathInputSerializer,
+    responses=serializers.GraphPathSerializer,
     shown=[examples.PATH_BODY, examples.PATH],
 )
 class PathsView(QueryView):
@@ -452,7 +454,7 @@ class PathsView(QueryView):
 
     def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
         path = services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
-        return Response(self.serialized(serializers.PathSerializer, path))
+        return Response(self.serialized(serializers.GraphPathSerializer, path))
 
 
 @query_view(
@@ -463,8 +465,8 @@ class PathsView(QueryView):
     ),
     description="As cytoscape.js reads it, or as a file of GraphML. Those of the ids that are"
     " not there are named in `missing`; 404 where none is.",
-    body=inputs.SubgraphBody,
-    responses={(200, "application/json"): serializers.SubgraphSerializer, (200, GRAPHML): str},
+    body=inputs.GraphSubgraphInputSerializer,
+    responses={(200, "application/json"): serializers.GraphSubgraphSerializer, (200, GRAPHML): str},
     shown=[examples.SUBGRAPH_BODY, examples.SUBGRAPH, examples.GRAPHML],
 )
 class SubgraphView(QueryView):

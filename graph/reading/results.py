@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from graph.reading.vertices import Vertex
 
@@ -11,15 +11,14 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """What was left out, and why; falsy if nothing.
+    """What was left out, and why; falsy if nothing."""
 
-    `limit`: there is more than requested. `hubs`: ids whose neighbours were only partly
-    examined, by largest weight. `work`: the search was given up.
-    """
-
-    limit: bool = False
-    hubs: tuple[str, ...] = ()
-    work: bool = False
+    limit: Annotated[bool, "There is more than was asked for."] = False
+    hubs: Annotated[
+        tuple[str, ...],
+        "Ids of nodes with so many neighbors that only those of the largest weight were looked at.",
+    ] = ()
+    work: Annotated[bool, "The search was stopped because there was too much to examine."] = False
 
     def __bool__(self) -> bool:
         return self.limit or self.work or bool(self.hubs)
@@ -81,19 +80,16 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class MentionFound:
-    """A mention of a node in a passage. `kind` is one of `KINDS`; `start` and `end` are offsets
-    into its text, 0, 0 if only in title or headings. `snippet` is the text around it, from
-    `snippet_start`.
-    """
+    """A mention of a node in a passage. `kind` is one of `KINDS`."""
 
     passage: Vertex
     document: Vertex
     kind: str
-    count: int
-    start: int
-    end: int
-    snippet: str
-    snippet_start: int = 0
+    count: Annotated[int, "How often."]
+    start: Annotated[int, "Offset in the passage of the first one."]
+    end: Annotated[int, "0 like `start` where only the title or a heading says it."]
+    snippet: Annotated[str, "The text around it."]
+    snippet_start: Annotated[int, "Offset of the snippet in the passage."] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,21 +135,19 @@ class Connected(NamedTuple):
     """A node with the number of its relations."""
 
     vertex: Vertex
-    degree: int
+    degree: Annotated[int, "How many."]
 
 
 @dataclass(frozen=True, slots=True)
 class GraphStatistics:
-    """Size of a graph, as the scope sees it. `labels` and `rels` are the most frequent ones.
-    `sampled`: numbers are estimates from a sample.
-    """
+    """Size of a graph, as the scope sees it."""
 
-    nodes: int
-    edges: int
+    nodes: Annotated[int, "Besides documents and passages."]
+    edges: Annotated[int, "Without derived relations."]
     documents: int
-    mentions: int
-    origins: Mapping[str, int]
-    labels: Mapping[str, int]
-    rels: Mapping[str, int]
+    mentions: Annotated[int, "Pairs of a passage and a node."]
+    origins: Annotated[Mapping[str, int], "Of nodes."]
+    labels: Annotated[Mapping[str, int], "The most frequent ones of nodes."]
+    rels: Annotated[Mapping[str, int], "The most frequent ones of edges."]
     best_connected: tuple[Connected, ...]
-    sampled: bool = False
+    sampled: Annotated[bool, "There was too much to count: the numbers are estimates."] = False

@@ -7,7 +7,7 @@ see does not exist here: deleted, it is not found.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import connection, transaction
 from django.utils.translation import gettext
@@ -63,15 +63,13 @@ _COUNT_SQL = """
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Counts of deleted nodes, edges, mentions and aliases, and of stubs that only
-    these edges used.
-    """
+    """Counts of what was deleted."""
 
-    nodes: int = 0
-    edges: int = 0
-    mentions: int = 0
-    aliases: int = 0
-    stubs: int = 0
+    nodes: Annotated[int, "Of the requested nodes."] = 0
+    edges: Annotated[int, "Edges of these nodes."] = 0
+    mentions: Annotated[int, "Mentions of these nodes."] = 0
+    aliases: Annotated[int, "Aliases of these nodes."] = 0
+    stubs: Annotated[int, "Nodes that were created only for one of these edges."] = 0
 
 
 def delete_nodes(*, scope: GraphScope, ids: Iterable[str]) -> Deletion:

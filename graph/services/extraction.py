@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import connection, transaction
 from django.db.models import Count, Q, Sum
@@ -38,17 +38,15 @@ _REQUEUE_SQL = """
 
 @dataclass(frozen=True, slots=True)
 class ExtractionState:
-    """Number of documents by state, and totals of results. `stale` ones were extracted
-    by another recipe than the current one.
-    """
+    """Number of documents by state, and totals of results."""
 
     waiting: int = 0
     running: int = 0
     done: int = 0
-    dead: int = 0
-    stale: int = 0
-    mentions: int = 0
-    relations: int = 0
+    dead: Annotated[int, "Given up after some attempts."] = 0
+    stale: Annotated[int, "Of those that are done: in another way than they would be now."] = 0
+    mentions: Annotated[int, "Pairs of a passage and a node."] = 0
+    relations: Annotated[int, "Number of extracted relations."] = 0
 
 
 def extraction_state(*, collection: Collection) -> ExtractionState:

@@ -5,7 +5,7 @@ kept. Begin with `merge_nodes`.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import connection, transaction
 from django.utils.translation import gettext
@@ -164,16 +164,16 @@ _COUNT_SQL = """
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """Counts of a merge: nodes merged, edges moved, merged with another (`edges_joined`) or
-    deleted (`edges_dropped`), mentions and aliases moved.
-    """
+    """Counts of a merge."""
 
-    nodes: int = 0
-    edges: int = 0
-    edges_joined: int = 0
-    edges_dropped: int = 0
-    mentions: int = 0
-    aliases: int = 0
+    nodes: Annotated[int, "How many are merged into it."] = 0
+    edges: Annotated[int, "That are moved to it."] = 0
+    edges_joined: Annotated[int, "Of these: that become one with another."] = 0
+    edges_dropped: Annotated[
+        int, "Deleted, because they lead from one of these nodes to another."
+    ] = 0
+    mentions: Annotated[int, "Mentions that are moved to it."] = 0
+    aliases: Annotated[int, "Aliases that are moved to it."] = 0
 
 
 def merge_nodes(*, scope: GraphScope, keep: str, others: Iterable[str]) -> MergeResult:

@@ -7,7 +7,7 @@ see does not exist here: written, it starts from the user's own description.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -449,24 +449,24 @@ def _first_rows(statement: str, lost: Sequence[int]) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """The node after a write. `taken` are normalised names that already mean another
-    node, and still do.
-    """
+    """The node after a write."""
 
     node: Vertex
     created: bool
-    changed: bool
-    taken: tuple[str, ...] = ()
+    changed: Annotated[bool, "False if it existed unchanged."]
+    taken: Annotated[
+        tuple[str, ...], "Names by which texts mean another node already, in their normal form."
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeChange:
-    """The edge after a write, and how many nodes were created for its ends."""
+    """The edge after a write."""
 
     edge: Link
     created: bool
-    changed: bool
-    stubs: int = 0
+    changed: Annotated[bool, "False if it existed unchanged."]
+    stubs: Annotated[int, "Nodes that were created for its ends."] = 0
 
 
 def upsert_node(

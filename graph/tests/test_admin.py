@@ -86,8 +86,6 @@ def test_a_node_is_added_and_texts_find_it(client: Client) -> None:
         ({"key": "former"}, "“Somebody” (there) already has this id"),
         ({"props": "{"}, "Enter a valid JSON"),
         ({"props": "[1]"}, "Properties must be a JSON object"),
-        ({"props": '{"a": NaN}'}, "not valid JSON"),
-        ({"props": '{"a": ' + "[" * 40 + "]" * 40 + "}"}, "deep"),
         ({"workspace": ""}, "This field is required"),
     ],
 )
@@ -491,7 +489,7 @@ def test_a_name_that_means_another_node_is_refused(client: Client) -> None:
     node = make_node(name="Ada", form="ada")
     other = make_node(workspace=node.workspace)
     answer = client.post(page_of(Alias, "add"), {"node": other.pk, "form": "ADA"})
-    assert "already a name of “Ada (" in html.unescape(answer.content.decode())
+    assert "already a name of the node “Ada (" in html.unescape(answer.content.decode())
     answer = client.post(page_of(Alias, "add"), {"node": other.pk, "form": "…!"})
     assert "at least one letter or digit" in answer.content.decode()
     assert Alias.objects.get().node == node

@@ -37,11 +37,6 @@ def workspace(chunk: Chunk) -> Workspace:
     return chunk.workspace
 
 
-@pytest.fixture
-def scope(workspace: Workspace) -> GraphScope:
-    return GraphScope(workspace.pk)
-
-
 def test_parallel_edges_become_one_and_keep_who_speaks_for_them(
     scope: GraphScope, chunk: Chunk
 ) -> None:

@@ -12,6 +12,7 @@ from common.errors import InvalidInput, NotFound
 from graph import services
 from graph.models import Alias, Edge, Node
 from graph.node_ids import retired_id_form
+from graph.reading import traversal
 from graph.scopes import GraphScope
 from graph.tests.factories import make_edge, make_node
 
@@ -139,9 +140,12 @@ def test_the_same_path_is_found_each_time(workspace: Workspace, scope: GraphScop
     assert first == second
 
 
-def test_a_path_is_found_past_hubs_on_both_sides(workspace: Workspace, scope: GraphScope) -> None:
+def test_a_path_is_found_past_hubs_on_both_sides(
+    workspace: Workspace, scope: GraphScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each end has so many neighbours that they are looked at in a second attempt only."""
-    make_star(workspace, 12_000)
+    monkeypatch.setattr(traversal, "FIRST_STEPS", 500)
+    make_star(workspace, 600)
     hub = Node.objects.get(workspace=workspace, key="hub")
     other = make_hub(workspace, "other hub")
     between = make_node("between", workspace=workspace)

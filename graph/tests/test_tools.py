@@ -75,6 +75,10 @@ def test_ways_are_told_step_by_step(scope: GraphScope) -> None:
     assert f'"PROGRAMMED" from "Ada Lovelace" ("Person"), id "{ADA}"' in back
     near = text_of("graph_path", scope, source="doc:notes:a.md", target=ENGINE, max_steps=1)
     assert near == "Found no way of at most 1 step(s)."
+    other = text_of("graph_path", scope, source="doc:notes:a.md", target=ENGINE, rel=["PLANNED"])
+    assert other == "Found no way of at most 6 step(s)."
+    passages = text_of("graph_neighbors", scope, id=ADA, grain="chunk", rel="MENTIONS")
+    assert '("Passage")' in passages
 
 
 def test_a_node_that_is_not_there_is_an_error(scope: GraphScope) -> None:
@@ -94,6 +98,9 @@ def test_what_is_known_is_written_once(scope: GraphScope) -> None:
     assert text_of("graph_upsert", scope, **arguments) == "Everything was there already."
     arguments["nodes"][0]["props"] = {"born": 1791}
     assert text_of("graph_upsert", scope, **arguments) == "1 node(s) changed."
+    arguments["nodes"][0]["aliases"], arguments["edges"][0]["weight"] = ["Mr. Babbage"], 2
+    assert text_of("graph_upsert", scope, **arguments) == "1 edge(s) changed."
+    assert Node.objects.get(key="ent:person:babbage").aliases.filter(form="mr babbage").exists()
     assert text_of("graph_upsert", scope) == "Everything was there already."
 
 

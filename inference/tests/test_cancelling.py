@@ -18,12 +18,6 @@ PATIENCE = RetryPolicy(attempts=3, timeout=30, first_wait=0.01, longest_wait=30)
 LARGE = {"text": "x" * 32 * 1024 * 1024}  # more than the system's buffers hold
 
 
-@pytest.fixture
-def stub():
-    with stub_server() as server:
-        yield server
-
-
 @contextmanager
 def asked(work):
     """`work` begun by another thread, with the event that cancels it."""

@@ -6,7 +6,7 @@ from inference.backends.chat_anthropic import AnthropicChat
 from inference.interfaces import BackendUnavailable, ChatMessage, ToolCall
 from inference.tests.chatting import ASKED, KEY, completed, read, streamed
 from inference.tests.stub_answers import anthropic_events, anthropic_reply
-from inference.tests.stub_server import Reply, Stream, event, stub_server
+from inference.tests.stub_server import Reply, Stream, event
 
 TOOL = {"name": "f", "description": "does f", "parameters": {"type": "object"}}
 SCHEMA = {"name": "f", "description": "does f", "input_schema": {"type": "object"}}
@@ -15,16 +15,15 @@ EITHER_WAY = pytest.mark.parametrize("answered", [completed, streamed])
 
 
 @pytest.fixture
-def stub():
-    with stub_server() as server:
-        server.always(
-            lambda payload: (
-                Stream(*anthropic_events("Paris."))
-                if "stream" in payload
-                else anthropic_reply("Paris.")
-            )
+def stub(stub):
+    stub.always(
+        lambda payload: (
+            Stream(*anthropic_events("Paris."))
+            if "stream" in payload
+            else anthropic_reply("Paris.")
         )
-        yield server
+    )
+    return stub
 
 
 def chat(stub, **options):

@@ -6,23 +6,22 @@ from inference.backends.chat_ollama import OllamaChat
 from inference.interfaces import BackendUnavailable, ChatMessage, MalformedAnswer
 from inference.tests.chatting import ASKED, completed, read, streamed
 from inference.tests.stub_answers import ollama_line, ollama_stream
-from inference.tests.stub_server import Endless, Reply, Stream, stub_server
+from inference.tests.stub_server import Endless, Reply, Stream
 
 TOOLS = [{"name": name, "description": "", "parameters": {"type": "object"}} for name in "fg"]
 EITHER_WAY = pytest.mark.parametrize("answered", [completed, streamed])
 
 
 @pytest.fixture
-def stub():
-    with stub_server() as server:
-        server.always(
-            lambda payload: (
-                ollama_stream(ollama_line("Paris."), ollama_line(done="stop"))
-                if payload["stream"]
-                else Reply(ollama_line("Paris.", done="stop"))
-            )
+def stub(stub):
+    stub.always(
+        lambda payload: (
+            ollama_stream(ollama_line("Paris."), ollama_line(done="stop"))
+            if payload["stream"]
+            else Reply(ollama_line("Paris.", done="stop"))
         )
-        yield server
+    )
+    return stub
 
 
 def chat(stub, **options):

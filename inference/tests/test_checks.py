@@ -50,6 +50,16 @@ def test_a_local_model_that_is_not_here_is_told(tmp_path):
     assert check_model_folders() == []
 
 
+def test_without_torch_models_that_need_it_are_named_and_the_bundled_ones_are_well(monkeypatch):
+    monkeypatch.setattr("inference.checks.find_spec", lambda name: None)
+    with override_settings(INFERENCE={**GOOD, "embedder": {"default": EMBEDDER}}):
+        (warning,) = check_model_folders()
+    assert warning.id == "inference.W002"
+    assert "pip install -r requirements-torch.txt" in warning.msg
+    with override_settings(INFERENCE={**GOOD, "embedder": {"default": {"BACKEND": ONNX_EMBEDDER}}}):
+        assert check_model_folders() == []
+
+
 def test_an_onnx_model_that_is_not_here_is_told(tmp_path, monkeypatch):
     def warnings(kind, backend, **options):
         entry = {"BACKEND": backend, "OPTIONS": options}

@@ -1,4 +1,4 @@
-"""The embedder that needs no model."""
+"""The embedders that need no model."""
 
 import subprocess
 import sys
@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.backends.given import GivenVectors
 from inference.backends.hashing import HashingEmbedder
-from inference.interfaces import EmptyText, InferenceError
+from inference.interfaces import BackendUnavailable, EmptyText, InferenceError
 
 TEXT = st.text(min_size=1).filter(lambda text: not text.isspace())
 
@@ -97,3 +98,12 @@ def test_tokens_are_words_and_punctuation_marks():
 def test_counts_add_up_over_separate_texts(first, second):
     counter = HashingEmbedder().token_counter()
     assert counter.count(f"{first}\n{second}") == counter.count(first) + counter.count(second)
+
+
+def test_that_of_given_vectors_says_how_long_vectors_are_and_embeds_nothing():
+    embedder = GivenVectors(dimensions=1536, name="text-embedding-3-small")
+    assert (embedder.dimensions, embedder.model_name) == (1536, "text-embedding-3-small")
+    for ask in (lambda: embedder.embed_documents(["a"]), lambda: embedder.embed_query("a")):
+        with pytest.raises(BackendUnavailable, match="give the vector"):
+            ask()
+    assert embedder.token_counter().count("some words here") > 0

@@ -32,5 +32,5 @@ def test_a_missing_library_is_named_with_its_cure():
     def load():
         import torch_of_another_name  # noqa: F401
 
-    with pytest.raises(BackendUnavailable, match=r"torch_of_another_name.*pip install torch"):
+    with pytest.raises(BackendUnavailable, match=r"torch_of_another_name.*requirements-torch.txt"):
         LazyModel(load)()

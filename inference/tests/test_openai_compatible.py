@@ -4,7 +4,6 @@ import threading
 
 import numpy as np
 import pytest
-from django.test import override_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +17,6 @@ from inference.interfaces import (
     MalformedAnswer,
 )
 from inference.local.model_folder import locate_model
-from inference.model_registry import embedders
 from inference.tests.stub_server import (
     DIMENSIONS,
     Reply,
@@ -28,15 +26,13 @@ from inference.tests.stub_server import (
     vector,
 )
 
-OPENAI_EMBEDDER = "inference.backends.openai_compatible.OpenAIEmbedder"
 TEXTS = ["a first text", "a second text", "a third one"]
 
 
 @pytest.fixture
-def stub():
-    with stub_server() as server:
-        server.always(openai_reply)
-        yield server
+def stub(stub):
+    stub.always(openai_reply)
+    return stub
 
 
 @pytest.fixture(autouse=True)
@@ -366,13 +362,6 @@ def test_several_queries_go_in_one_request(stub):
     vectors = embedder(stub, query_prompt="q: ").embed_queries(["x", "y"])
     np.testing.assert_allclose(vectors, [unit("q: x"), unit("q: y")], atol=1e-6)
     assert len(stub.requests) == 1
-
-
-def test_the_settings_configure_it(stub):
-    options = {"model": "m", "base_url": stub.url, "dimensions": DIMENSIONS, "api_key": "sk-1"}
-    entry = {"BACKEND": OPENAI_EMBEDDER, "OPTIONS": options}
-    with override_settings(INFERENCE={"embedder": {"default": entry}}):
-        np.testing.assert_allclose(embedders["default"].embed_query("x"), unit("x"), atol=1e-6)
 
 
 def test_a_server_may_have_another_path_and_another_header_for_its_key(stub):

@@ -20,12 +20,6 @@ PATIENCE = RetryPolicy(attempts=3, timeout=5, first_wait=0.01, longest_wait=1)
 GOOD = Reply({"good": True})
 
 
-@pytest.fixture
-def stub():
-    with stub_server() as server:
-        yield server
-
-
 def post(stub, *, patience=PATIENCE, deadline=float("inf"), **options):
     client = JsonClient(stub.url, api_key=KEY, **options)
     return client.post("/x", {"asked": "ü"}, patience=patience, deadline=deadline)

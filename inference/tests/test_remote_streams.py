@@ -10,17 +10,11 @@ import pytest
 from inference.interfaces import BackendUnavailable, MalformedAnswer
 from inference.remote.client import JsonClient
 from inference.remote.retry import RetryPolicy
-from inference.tests.stub_server import Reply, Silence, Stream, event, stub_server
+from inference.tests.stub_server import Reply, Silence, Stream, event
 
 KEY = "sk-never-to-be-seen-0123456789"
 PATIENCE = RetryPolicy(attempts=3, timeout=5, first_wait=0.01, longest_wait=1)
 HASTY = RetryPolicy(attempts=1, timeout=0.15, first_wait=0.01, longest_wait=1)
-
-
-@pytest.fixture
-def stub():
-    with stub_server() as server:
-        yield server
 
 
 def stream(stub, *, patience=PATIENCE, deadline=float("inf"), **options):

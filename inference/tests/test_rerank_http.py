@@ -14,10 +14,9 @@ TEXTS = ["first", "second", "third"]
 
 
 @pytest.fixture
-def stub():
-    with stub_server() as server:
-        server.always(by_length)
-        yield server
+def stub(stub):
+    stub.always(by_length)
+    return stub
 
 
 def by_length(payload):

@@ -10,11 +10,20 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common.options.drf import OptionsSerializer
-from common.serializers import PageParameters, ReadOnlyModelSerializer, StrictSerializer, TextField
+from common.serializers import (
+    PageParameters,
+    ReadOnlyModelSerializer,
+    ResultSerializer,
+    StrictSerializer,
+    TextField,
+)
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.options import MAX_QUERY_CHARACTERS, InjectionOptions, MemoryQuery
+from memory.ranking import Ranked
 from memory.retrieval import MODES
 from memory.scopes import MAX_USER_ID_CHARACTERS
+from memory.services.memories import ErasureResult, Usage
+from memory.services.search import InjectionResult, MemoryHit, MemoryResult
 from memory.store import MAX_TEXT_BYTES
 
 
@@ -171,8 +180,8 @@ class ConversationFilter(PageParameters, MemoryParameters):
     )
 
 
-@extend_schema_serializer(component_name="MemorySearch", deprecate_fields=["query", "max_results"])
-class SearchInput(OptionsSerializer):
+@extend_schema_serializer(deprecate_fields=["query", "max_results"])
+class MemorySearchSerializer(OptionsSerializer):
     """A search in a user's memory."""
 
     options = MemoryQuery
@@ -183,7 +192,7 @@ class SearchInput(OptionsSerializer):
     former_names = {"query": "q", "max_results": "k"}
 
 
-class SearchParameters(SearchInput, MemoryParameters):
+class SearchParameters(MemorySearchSerializer, MemoryParameters):
     """The query string of a search."""
 
 
@@ -191,8 +200,7 @@ def _text(meaning: str, **options: bool) -> TextField:
     return TextField(help_text=f"{meaning} At most {MAX_TEXT_BYTES:,} bytes.", **options)
 
 
-@extend_schema_serializer(component_name="MemoryTurn")
-class TurnInput(StrictSerializer):
+class MemoryTurnSerializer(StrictSerializer):
     """A turn of a conversation: message, answer, time."""
 
     user_message = _text("What the user said.", allow_blank=True)
@@ -203,15 +211,13 @@ class TurnInput(StrictSerializer):
     at = serializers.DateTimeField(required=False, help_text="When it was said. Default: now.")
 
 
-@extend_schema_serializer(component_name="MemoryQuestion")
-class QuestionInput(StrictSerializer):
+class MemoryQuestionSerializer(StrictSerializer):
     """The exact text of a user message."""
 
     question = _text("What the user said, to the letter.")
 
 
-@extend_schema_serializer(component_name="MemoryFactValue")
-class FactInput(StrictSerializer):
+class MemoryFactValueSerializer(StrictSerializer):
     """The value of a fact, and since when it holds."""
 
     value = _text("In words.")
@@ -222,8 +228,7 @@ class FactInput(StrictSerializer):
     )
 
 
-@extend_schema_serializer(component_name="MemoryInjection")
-class InjectionInput(OptionsSerializer):
+class MemoryInjectionSerializer(OptionsSerializer):
     """Messages for a chat model, and limits of what is added."""
 
     options = InjectionOptions
@@ -236,8 +241,7 @@ class InjectionInput(OptionsSerializer):
     )
 
 
-@extend_schema_serializer(component_name="MemoryConversationInput")
-class ConversationInput(StrictSerializer):
+class MemoryConversationInputSerializer(StrictSerializer):
     """All messages of a conversation from its beginning."""
 
     conversation = TextField(max_length=255, help_text="Your name for it: the same each time.")
@@ -261,8 +265,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     user_id = serializers.CharField(allow_null=True, help_text=USER_ID_HELP)
 
 
-@extend_schema_serializer(component_name="MemoryContext")
-class ContextSerializer(ReadOnlyModelSerializer[Context]):
+class MemoryContextSerializer(ReadOnlyModelSerializer[Context]):
     """A turn: what the user said, and the answer."""
 
     embedded = serializers.SerializerMethodField(
@@ -293,76 +296,53 @@ class ContextSerializer(ReadOnlyModelSerializer[Context]):
         return context.space_id is not None
 
 
-@extend_schema_serializer(component_name="MemoryContextAnswer")
-class ContextAnswerSerializer(AnswerSerializer):
+class MemoryContextAnswerSerializer(AnswerSerializer):
     """A context, with the user id."""
 
-    context = ContextSerializer()  # type: ignore[assignment]  # DRF's metaclass takes it out
+    context = MemoryContextSerializer()  # type: ignore[assignment]  # DRF's metaclass takes it out
 
 
-@extend_schema_serializer(component_name="MemoryScores")
-class ScoresSerializer(serializers.Serializer[Any]):
+class MemoryScoresSerializer(ResultSerializer):
     """Scores of a context: all from 0 to 1, higher is better."""
 
-    score = serializers.FloatField(
-        help_text="Orders the hits: how strong it is beside the strongest, × `recency`."
-    )
-    relevance = serializers.FloatField(
-        help_text="Relevance for the question, comparable between questions and independent"
-        " of age. `threshold` applies to it."
-    )
-    recency = serializers.FloatField(help_text="How fresh it is.")
-    parts = serializers.DictField(
-        child=serializers.FloatField(),
-        help_text="The contribution of each kind of evidence.",
-    )
+    result = Ranked
+    skip = frozenset({"id"})
 
 
-@extend_schema_serializer(component_name="MemoryHit")
-class HitSerializer(serializers.Serializer[Any]):
+class MemoryHitSerializer(ResultSerializer):
     """A relevant context with its scores."""
 
-    context = ContextSerializer()  # type: ignore[assignment]  # DRF's metaclass takes it out
-    scores = ScoresSerializer(source="ranked")
+    result = MemoryHit
+
+    context = MemoryContextSerializer()  # type: ignore[assignment]  # DRF's metaclass takes it out
+    scores = MemoryScoresSerializer(source="ranked")
 
 
-@extend_schema_serializer(component_name="MemorySearchAnswer")
-class SearchAnswerSerializer(AnswerSerializer):
+class MemorySearchAnswerSerializer(AnswerSerializer, ResultSerializer):
     """Relevant contexts, the best first."""
+
+    result = MemoryResult
 
     query = serializers.CharField()
     mode = serializers.ChoiceField(choices=MODES)
-    hits = HitSerializer(many=True)
-    below = serializers.IntegerField(
-        help_text="How many were left out because their relevance is below the threshold."
-    )
-    searched = serializers.IntegerField(help_text="How many contexts the user has.")
-    degraded = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Parts that did not work: `vector` when the embedder is down.",
-    )
-    milliseconds = serializers.FloatField()
 
 
-@extend_schema_serializer(component_name="MemoryArchived")
-class ArchivedSerializer(AnswerSerializer):
+class MemoryArchivedSerializer(AnswerSerializer):
     """The archived context, and whether it is new."""
 
-    context = ContextSerializer(  # type: ignore[assignment]
+    context = MemoryContextSerializer(  # type: ignore[assignment]
         allow_null=True, help_text="Null if nothing was stored."
     )
     is_new = serializers.BooleanField(help_text="False if it was only repeated.")
 
 
-@extend_schema_serializer(component_name="MemoryRemoved")
-class RemovedSerializer(AnswerSerializer):
+class MemoryRemovedSerializer(AnswerSerializer):
     """Number of deleted rows, with the user id."""
 
     removed = serializers.IntegerField()
 
 
-@extend_schema_serializer(component_name="MemoryFact")
-class FactSerializer(ReadOnlyModelSerializer[Fact]):
+class MemoryFactSerializer(ReadOnlyModelSerializer[Fact]):
     """A fact that holds, or held."""
 
     is_current = serializers.SerializerMethodField(help_text="Whether it still holds.")
@@ -395,41 +375,33 @@ class FactSerializer(ReadOnlyModelSerializer[Fact]):
         return fact.valid_to is None
 
 
-@extend_schema_serializer(component_name="MemoryFactAnswer")
-class FactAnswerSerializer(AnswerSerializer):
+class MemoryFactAnswerSerializer(AnswerSerializer):
     """A fact, with the user id."""
 
-    fact = FactSerializer()
+    fact = MemoryFactSerializer()
 
 
-@extend_schema_serializer(component_name="MemoryFactChange")
-class FactChangeSerializer(AnswerSerializer):
+class MemoryFactChangeSerializer(AnswerSerializer):
     """The fact after a change, and the one it superseded."""
 
-    fact = FactSerializer(allow_null=True, help_text="Null if nothing was stored.")
+    fact = MemoryFactSerializer(allow_null=True, help_text="Null if nothing was stored.")
     changed = serializers.BooleanField(help_text="False if it was known already.")
-    superseded = FactSerializer(allow_null=True, help_text="The value that it replaced.")
+    superseded = MemoryFactSerializer(allow_null=True, help_text="The value that it replaced.")
 
 
-@extend_schema_serializer(component_name="MemoryFactCleared")
-class ClearedSerializer(AnswerSerializer):
+class MemoryFactClearedSerializer(AnswerSerializer):
     """Whether a current fact was ended."""
 
     cleared = serializers.BooleanField(help_text="False if there was none.")
 
 
-@extend_schema_serializer(component_name="MemoryErased")
-class ErasedSerializer(AnswerSerializer):
+class MemoryErasedSerializer(AnswerSerializer, ResultSerializer):
     """Number of deleted rows of each kind."""
 
-    contexts = serializers.IntegerField()
-    facts = serializers.IntegerField(help_text="Their history included.")
-    conversations = serializers.IntegerField(help_text="Of the queue of extraction.")
-    prunings = serializers.IntegerField(help_text="Records of what a quota removed.")
+    result = ErasureResult
 
 
-@extend_schema_serializer(component_name="MemoryPruning")
-class PruningSerializer(ReadOnlyModelSerializer[Pruning]):
+class MemoryPruningSerializer(ReadOnlyModelSerializer[Pruning]):
     """The oldest contexts, deleted because a quota was exceeded."""
 
     class Meta:
@@ -437,33 +409,22 @@ class PruningSerializer(ReadOnlyModelSerializer[Pruning]):
         fields = ["created_at", "reason", "rows", "bytes", "until"]
 
 
-@extend_schema_serializer(component_name="MemoryUsage")
-class UsageSerializer(AnswerSerializer):
+class MemoryUsageSerializer(AnswerSerializer, ResultSerializer):
     """How much is kept, and the limits; null is no limit."""
 
-    rows = serializers.IntegerField(help_text="Contexts.")
-    bytes = serializers.IntegerField(help_text="Of their texts.")
-    facts = serializers.IntegerField(help_text="Their history included.")
-    max_rows = serializers.IntegerField(
-        allow_null=True, help_text="Beyond it the oldest contexts are removed."
-    )
-    max_bytes = serializers.IntegerField(allow_null=True, help_text="Likewise.")
-    max_facts = serializers.IntegerField(
-        allow_null=True, help_text="Beyond it facts are refused: none is ever removed."
-    )
-    prunings = PruningSerializer(many=True, help_text="What was removed, the latest ten.")
+    result = Usage
+
+    prunings = MemoryPruningSerializer(many=True, help_text="What was removed, the latest ten.")
 
 
-@extend_schema_serializer(component_name="MemoryInjectedFact")
-class InjectedFactSerializer(serializers.Serializer[Any]):
+class MemoryInjectedFactSerializer(serializers.Serializer[Any]):
     """A fact that was put before the chat model."""
 
     key = serializers.CharField()
     value = serializers.CharField()
 
 
-@extend_schema_serializer(component_name="MemoryInjectedTurn")
-class InjectedTurnSerializer(serializers.Serializer[Any]):
+class MemoryInjectedTurnSerializer(serializers.Serializer[Any]):
     """A context that was put before the chat model, shortened where it is long."""
 
     said_on = serializers.DateField(help_text="The day, in the site's time zone.")
@@ -471,22 +432,17 @@ class InjectedTurnSerializer(serializers.Serializer[Any]):
     assistant_response = serializers.CharField(source="answer")
 
 
-@extend_schema_serializer(component_name="MemoryInjected")
-class InjectionSerializer(AnswerSerializer):
+class MemoryInjectedSerializer(AnswerSerializer, ResultSerializer):
     """Messages for a chat model, and what was added to them, the most relevant first."""
 
+    result = InjectionResult
+
     messages = serializers.ListField(child=MessageField())
-    facts = InjectedFactSerializer(many=True)
-    context = InjectedTurnSerializer(many=True)  # type: ignore[assignment]
-    tokens = serializers.IntegerField(help_text="Of all that was added, roughly.")
-    degraded = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Parts that did not work: `vector` when the embedder is down.",
-    )
+    facts = MemoryInjectedFactSerializer(many=True)
+    context = MemoryInjectedTurnSerializer(many=True)  # type: ignore[assignment]
 
 
-@extend_schema_serializer(component_name="MemoryConversation")
-class ConversationSerializer(ReadOnlyModelSerializer[ExtractionItem]):
+class MemoryConversationSerializer(ReadOnlyModelSerializer[ExtractionItem]):
     """A conversation and the progress of its extraction."""
 
     conversation = serializers.CharField(source="key", help_text="Your name for it.")
@@ -517,18 +473,16 @@ class ConversationSerializer(ReadOnlyModelSerializer[ExtractionItem]):
         }
 
 
-@extend_schema_serializer(component_name="MemoryConversationAnswer")
-class ConversationAnswerSerializer(AnswerSerializer):
+class MemoryConversationAnswerSerializer(AnswerSerializer):
     """A conversation, with the user id."""
 
-    conversation = ConversationSerializer()
+    conversation = MemoryConversationSerializer()
 
 
-@extend_schema_serializer(component_name="MemoryRecorded")
-class RecordedSerializer(AnswerSerializer):
+class MemoryRecordedSerializer(AnswerSerializer):
     """How many messages were new, and the state of the conversation."""
 
-    conversation = ConversationSerializer(
+    conversation = MemoryConversationSerializer(
         allow_null=True, help_text="Null if the user said nothing, or nothing is stored."
     )
     new = serializers.IntegerField(help_text="How many were not known before.")

@@ -105,7 +105,7 @@ class MemoryView(WorkspaceView):
 
 @extend_schema(
     tags=["memory"],
-    responses={200: api_serializers.SearchAnswerSerializer, 503: ErrorSerializer},
+    responses={200: api_serializers.MemorySearchAnswerSerializer, 503: ErrorSerializer},
 )
 class SearchView(MemoryView):
     """Search for relevant contexts, best first."""
@@ -124,18 +124,18 @@ class SearchView(MemoryView):
         operation_id="memory_search_post",
         summary="Search a user's memory with a JSON body",
         description="For questions that should not appear in a log of addresses.",
-        request=api_serializers.SearchInput,
+        request=api_serializers.MemorySearchSerializer,
         examples=[examples.SEARCH, examples.SEARCH_ANSWER],
     )
     def post(self, request: Request) -> Response:
-        return self._found(self.validated(api_serializers.SearchInput))
+        return self._found(self.validated(api_serializers.MemorySearchSerializer))
 
     def _found(self, given: dict[str, Any]) -> Response:
         asked = {name: given[name] for name in MemoryQuery.model_fields if name in given}
         query = asked.pop("q")
         result = services.search_memory(scope=self.scope, query=query, **asked)
         return self.answer(
-            api_serializers.SearchAnswerSerializer,
+            api_serializers.MemorySearchAnswerSerializer,
             result,
             query=query,
             mode=asked["mode"],
@@ -153,34 +153,34 @@ class ContextsView(MemoryView):
     @extend_schema(
         operation_id="memory_contexts",
         summary="List a user's contexts, newest first",
-        responses=api_serializers.ContextSerializer(many=True),
+        responses=api_serializers.MemoryContextSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         rows = context_rows(self.scope)
         if (conversation := self.parameters.get("conversation")) is not None:
             rows = rows.filter(conversation=conversation)
-        return self.page(rows, api_serializers.ContextSerializer)
+        return self.page(rows, api_serializers.MemoryContextSerializer)
 
     @extend_schema(
         operation_id="memory_archive",
         summary="Archive a turn of a conversation",
         description="201 for a new turn. 200 for an existing turn, which only gets the later time,"
         " so requests can be repeated. Without a user id: 200 with nulls, and nothing is stored.",
-        request=api_serializers.TurnInput,
+        request=api_serializers.MemoryTurnSerializer,
         responses={
-            200: api_serializers.ArchivedSerializer,
-            201: api_serializers.ArchivedSerializer,
+            200: api_serializers.MemoryArchivedSerializer,
+            201: api_serializers.MemoryArchivedSerializer,
         },
         examples=[examples.TURN, examples.ARCHIVED],
     )
     def post(self, request: Request) -> Response:
         archived = services.archive_turn(
-            scope=self.scope, **self.validated(api_serializers.TurnInput)
+            scope=self.scope, **self.validated(api_serializers.MemoryTurnSerializer)
         )
         is_new = archived is not None and archived.is_new
         row = context_rows(self.scope).filter(pk=archived.id).first() if archived else None
         return self.answer(
-            api_serializers.ArchivedSerializer,
+            api_serializers.MemoryArchivedSerializer,
             status=201 if is_new else 200,
             context=row,
             is_new=is_new,
@@ -199,13 +199,13 @@ class ContextView(MemoryView):
     @extend_schema(
         operation_id="memory_context",
         summary="Read a context",
-        responses=api_serializers.ContextAnswerSerializer,
+        responses=api_serializers.MemoryContextAnswerSerializer,
     )
     def get(self, request: Request, context_id: int) -> Response:
         row = context_rows(self.scope).filter(pk=context_id).first()
         if row is None:
             raise _no_context(context_id)
-        return self.answer(api_serializers.ContextAnswerSerializer, context=row)
+        return self.answer(api_serializers.MemoryContextAnswerSerializer, context=row)
 
     @extend_schema(
         operation_id="memory_context_forget", summary="Forget a context", responses={204: None}
@@ -230,14 +230,14 @@ class ContextsClearView(MemoryView):
         operation_id="memory_clear",
         summary="Forget every context of a question",
         description="All whose user message is this one, whatever was answered.",
-        request=api_serializers.QuestionInput,
-        responses=api_serializers.RemovedSerializer,
+        request=api_serializers.MemoryQuestionSerializer,
+        responses=api_serializers.MemoryRemovedSerializer,
         examples=[examples.QUESTION],
     )
     def post(self, request: Request) -> Response:
-        question = self.validated(api_serializers.QuestionInput)["question"]
+        question = self.validated(api_serializers.MemoryQuestionSerializer)["question"]
         removed = services.clear_memory(scope=self.scope, question=question)
-        return self.answer(api_serializers.RemovedSerializer, removed=removed)
+        return self.answer(api_serializers.MemoryRemovedSerializer, removed=removed)
 
 
 KEY_PARAMETER = OpenApiParameter(
@@ -260,12 +260,12 @@ class FactsView(MemoryView):
     @extend_schema(
         operation_id="memory_facts",
         summary="List a user's facts, by key",
-        responses=api_serializers.FactSerializer(many=True),
+        responses=api_serializers.MemoryFactSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         rows, as_of = fact_rows(self.scope), self.parameters.get("as_of")
         rows = rows.current() if as_of is None else rows.as_of(as_of)
-        return self.page(rows, api_serializers.FactSerializer)
+        return self.page(rows, api_serializers.MemoryFactSerializer)
 
 
 @extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
@@ -281,13 +281,13 @@ class FactView(MemoryView):
     @extend_schema(
         operation_id="memory_fact",
         summary="Read a fact",
-        responses=api_serializers.FactAnswerSerializer,
+        responses=api_serializers.MemoryFactAnswerSerializer,
     )
     def get(self, request: Request, key: str) -> Response:
         fact = services.get_fact(scope=self.scope, key=key, as_of=self.parameters.get("as_of"))
         if fact is None:
             raise NotFound(gettext("Fact not found: {key}").format(key=fact_key(key)))
-        return self.answer(api_serializers.FactAnswerSerializer, fact=fact)
+        return self.answer(api_serializers.MemoryFactAnswerSerializer, fact=fact)
 
     @extend_schema(
         operation_id="memory_fact_set",
@@ -295,26 +295,26 @@ class FactView(MemoryView):
         description="The previous value stays in the history. The same value changes nothing, so"
         " requests can be repeated. Without a user id: nulls, and nothing is stored."
         " 409 when the user's quota of facts is used up.",
-        request=api_serializers.FactInput,
-        responses={200: api_serializers.FactChangeSerializer, 409: ErrorSerializer},
+        request=api_serializers.MemoryFactValueSerializer,
+        responses={200: api_serializers.MemoryFactChangeSerializer, 409: ErrorSerializer},
         examples=[examples.FACT, examples.FACT_CHANGE],
     )
     def put(self, request: Request, key: str) -> Response:
         change = services.set_fact(
-            scope=self.scope, key=key, **self.validated(api_serializers.FactInput)
+            scope=self.scope, key=key, **self.validated(api_serializers.MemoryFactValueSerializer)
         )
         nothing: dict[str, Any] = {"fact": None, "changed": False, "superseded": None}
         values = {} if change else nothing
-        return self.answer(api_serializers.FactChangeSerializer, change, **values)
+        return self.answer(api_serializers.MemoryFactChangeSerializer, change, **values)
 
     @extend_schema(
         operation_id="memory_fact_forget",
         summary="Forget a fact with its history",
-        responses={200: api_serializers.RemovedSerializer},
+        responses={200: api_serializers.MemoryRemovedSerializer},
     )
     def delete(self, request: Request, key: str) -> Response:
         removed = services.forget_fact(scope=self.scope, key=key)
-        return self.answer(api_serializers.RemovedSerializer, removed=removed)
+        return self.answer(api_serializers.MemoryRemovedSerializer, removed=removed)
 
 
 @extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
@@ -326,11 +326,11 @@ class FactClearView(MemoryView):
         summary="End a fact",
         description="It is no longer true. Its value stays in the history.",
         request=None,
-        responses=api_serializers.ClearedSerializer,
+        responses=api_serializers.MemoryFactClearedSerializer,
     )
     def post(self, request: Request, key: str) -> Response:
         cleared = services.clear_fact(scope=self.scope, key=key)
-        return self.answer(api_serializers.ClearedSerializer, cleared=cleared)
+        return self.answer(api_serializers.MemoryFactClearedSerializer, cleared=cleared)
 
 
 @extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
@@ -344,11 +344,11 @@ class FactHistoryView(MemoryView):
     @extend_schema(
         operation_id="memory_fact_history",
         summary="List the values of a fact, latest first",
-        responses=api_serializers.FactSerializer(many=True),
+        responses=api_serializers.MemoryFactSerializer(many=True),
     )
     def get(self, request: Request, key: str) -> Response:
         rows = fact_rows(self.scope).filter(key=fact_key(key))
-        return self.page(rows, api_serializers.FactSerializer)
+        return self.page(rows, api_serializers.MemoryFactSerializer)
 
 
 @extend_schema(tags=["memory"])
@@ -362,13 +362,13 @@ class ConversationsView(MemoryView):
     @extend_schema(
         operation_id="memory_conversations",
         summary="List the conversations that facts are learned from, newest first",
-        responses=api_serializers.ConversationSerializer(many=True),
+        responses=api_serializers.MemoryConversationSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         rows = conversation_rows(self.scope)
         if state := self.parameters.get("state"):
             rows = rows.filter(state=state)
-        return self.page(rows, api_serializers.ConversationSerializer)
+        return self.page(rows, api_serializers.MemoryConversationSerializer)
 
     @extend_schema(
         operation_id="memory_learn",
@@ -377,17 +377,17 @@ class ConversationsView(MemoryView):
         " conversation each time: known messages are not processed again, so"
         " requests can be repeated. Only the user's messages are stored, and only"
         " until they have been read. 429 if too much is waiting.",
-        request=api_serializers.ConversationInput,
-        responses={200: api_serializers.RecordedSerializer, 429: ErrorSerializer},
+        request=api_serializers.MemoryConversationInputSerializer,
+        responses={200: api_serializers.MemoryRecordedSerializer, 429: ErrorSerializer},
         examples=[examples.CONVERSATION, examples.RECORDED],
     )
     def post(self, request: Request) -> Response:
         recorded = record_messages(
-            scope=self.scope, **self.validated(api_serializers.ConversationInput)
+            scope=self.scope, **self.validated(api_serializers.MemoryConversationInputSerializer)
         )
         row = conversation_rows(self.scope).filter(pk=recorded.item_id) if recorded else None
         return self.answer(
-            api_serializers.RecordedSerializer,
+            api_serializers.MemoryRecordedSerializer,
             conversation=row.first() if row is not None else None,
             new=recorded.new if recorded else 0,
         )
@@ -402,7 +402,7 @@ class ConversationRetryView(MemoryView):
         summary="Retry a failed conversation",
         description="All attempts are available again. 409 if it has not failed.",
         request=None,
-        responses={200: api_serializers.ConversationAnswerSerializer, 409: ErrorSerializer},
+        responses={200: api_serializers.MemoryConversationAnswerSerializer, 409: ErrorSerializer},
     )
     def post(self, request: Request, conversation_id: int) -> Response:
         mine = conversation_rows(self.scope).filter(pk=conversation_id)
@@ -416,7 +416,9 @@ class ConversationRetryView(MemoryView):
             raise Conflict(
                 gettext("This conversation has not failed for good. The workers retry it.")
             )
-        return self.answer(api_serializers.ConversationAnswerSerializer, conversation=mine.first())
+        return self.answer(
+            api_serializers.MemoryConversationAnswerSerializer, conversation=mine.first()
+        )
 
 
 @extend_schema(tags=["memory"])
@@ -430,16 +432,18 @@ class InjectView(MemoryView):
         " blank line, fenced as data. All others come back as they were sent, and"
         " so does this one if nothing is relevant. `facts` and `context` are the"
         " same as lists.",
-        request=api_serializers.InjectionInput,
-        responses={200: api_serializers.InjectionSerializer},
+        request=api_serializers.MemoryInjectionSerializer,
+        responses={200: api_serializers.MemoryInjectedSerializer},
         examples=[examples.INJECT, examples.INJECTED],
     )
     def post(self, request: Request) -> Response:
         done = inject(
-            scope=self.scope, enabled=True, **self.validated(api_serializers.InjectionInput)
+            scope=self.scope,
+            enabled=True,
+            **self.validated(api_serializers.MemoryInjectionSerializer),
         )
         facts = [{"key": key, "value": value} for key, value in done.facts]
-        return self.answer(api_serializers.InjectionSerializer, done, facts=facts)
+        return self.answer(api_serializers.MemoryInjectedSerializer, done, facts=facts)
 
 
 JSON_LINES = "application/x-ndjson"
@@ -457,7 +461,7 @@ class EraseView(MemoryView):
         description="Contexts, facts with their history, waiting conversations, and their"
         " entries in logs: afterwards no table contains any of it. To prevent"
         " accidents, `confirm` must repeat the user id.",
-        responses={200: api_serializers.ErasedSerializer},
+        responses={200: api_serializers.MemoryErasedSerializer},
         examples=[examples.ERASED],
     )
     def delete(self, request: Request) -> Response:
@@ -470,7 +474,7 @@ class EraseView(MemoryView):
                 field="confirm",
             )
         erased = services.erase_memory(scope=self.scope)
-        return self.answer(api_serializers.ErasedSerializer, erased)
+        return self.answer(api_serializers.MemoryErasedSerializer, erased)
 
 
 @extend_schema(tags=["memory"])
@@ -480,11 +484,11 @@ class UsageView(MemoryView):
     @extend_schema(
         operation_id="memory_usage",
         summary="Read a user's storage and quotas",
-        responses=api_serializers.UsageSerializer,
+        responses=api_serializers.MemoryUsageSerializer,
         examples=[examples.USAGE],
     )
     def get(self, request: Request) -> Response:
-        return self.answer(api_serializers.UsageSerializer, services.usage(scope=self.scope))
+        return self.answer(api_serializers.MemoryUsageSerializer, services.usage(scope=self.scope))
 
 
 @extend_schema(tags=["memory"])

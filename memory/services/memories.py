@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
@@ -254,17 +254,14 @@ LISTED_PRUNINGS = 10
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Number of contexts, their bytes, and facts with history, with the limits. None is no limit.
+    """How much is kept, and the limits; None is no limit. `prunings` are the latest first."""
 
-    `prunings` are the latest first.
-    """
-
-    rows: int = 0
-    bytes: int = 0
-    facts: int = 0
-    max_rows: int | None = None
-    max_bytes: int | None = None
-    max_facts: int | None = None
+    rows: Annotated[int, "Contexts."] = 0
+    bytes: Annotated[int, "Of their texts."] = 0
+    facts: Annotated[int, "Their history included."] = 0
+    max_rows: Annotated[int | None, "Beyond it the oldest contexts are removed."] = None
+    max_bytes: Annotated[int | None, "Likewise."] = None
+    max_facts: Annotated[int | None, "Beyond it facts are refused: none is ever removed."] = None
     prunings: tuple[Pruning, ...] = ()
 
 
@@ -293,9 +290,9 @@ class ErasureResult:
     """Number of deleted rows of each kind."""
 
     contexts: int = 0
-    facts: int = 0
-    conversations: int = 0
-    prunings: int = 0
+    facts: Annotated[int, "Their history included."] = 0
+    conversations: Annotated[int, "Of the queue of extraction."] = 0
+    prunings: Annotated[int, "Records of what a quota removed."] = 0
 
 
 def export_memory(*, scope: UserScope | None) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from django.conf import settings
 from django.utils import timezone
@@ -34,6 +34,8 @@ from memory.store import signing_keys
 
 M = TypeVar("M", Context, Fact)
 
+DEGRADED = "Parts that did not work: `vector` when the embedder is down."
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
@@ -45,14 +47,14 @@ class MemoryHit:
 
 @dataclass(frozen=True, slots=True)
 class MemoryResult:
-    """Hits, the best first. `below` is the number left out below the threshold, `searched` the
-    number of the user's contexts; `degraded` names what did not work.
-    """
+    """Hits, the best first."""
 
     hits: tuple[MemoryHit, ...]
-    below: int = 0
-    searched: int = 0
-    degraded: tuple[str, ...] = ()
+    below: Annotated[
+        int, "How many were left out because their relevance is below the threshold."
+    ] = 0
+    searched: Annotated[int, "How many contexts the user has."] = 0
+    degraded: Annotated[tuple[str, ...], DEGRADED] = ()
     milliseconds: float = 0.0
 
 
@@ -147,14 +149,14 @@ def _load_rows(
 @dataclass(frozen=True, slots=True)
 class InjectionResult:
     """Messages for the model, and what was added: facts as (key, value), context as turns, most
-    relevant first, and their tokens. `degraded` names parts of the search that failed.
+    relevant first.
     """
 
     messages: tuple[Message, ...]
     facts: tuple[FactEntry, ...] = ()
     context: tuple[TurnEntry, ...] = ()
-    tokens: int = 0
-    degraded: tuple[str, ...] = ()
+    tokens: Annotated[int, "Of all that was added, roughly."] = 0
+    degraded: Annotated[tuple[str, ...], DEGRADED] = ()
 
 
 def inject(

@@ -1,11 +1,16 @@
 """Scopes and rows for the tests of memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from accounts.models import Workspace
 from documents.tests.factories import WorkspaceFactory
+from inference.backends.hashing import HashingEmbedder
+from inference.interfaces import InvalidVector
 from memory.models import Context, Fact
 from memory.scopes import UserScope, user_scope
 from memory.services import archive_turn
@@ -49,3 +54,15 @@ def know_many(scope: UserScope, values: Mapping[str, str], **given: Any) -> None
         Fact(workspace_id=scope.workspace_id, user_id=scope.user_id, key=key, value=value, **given)
         for key, value in values.items()
     )
+
+
+POISON = "poison"
+
+
+class RefusingEmbedder(HashingEmbedder):
+    """Fails for a whole batch with one text in it that says POISON."""
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if any(POISON in text for text in texts):
+            raise InvalidVector("one of these has no direction")
+        return super().embed_documents(texts)

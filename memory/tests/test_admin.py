@@ -9,8 +9,9 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
-from documents.tests.factories import UserFactory, WorkspaceFactory
+from documents.tests.factories import MembershipFactory, UserFactory, WorkspaceFactory
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import get_fact, history, set_fact
@@ -39,56 +40,26 @@ def conversation(scope: UserScope, state: str, **given: Any) -> ExtractionItem:
 # --- facts ---------------------------------------------------------------------------------------
 
 
-def test_a_correction_supersedes_and_nothing_is_edited(client: Client) -> None:
-    scope = make_scope()
-    set_fact(scope=scope, key="city", value="Paris", at=NOW)
-    before = Fact.objects.get()
-
-    answer = client.post(page_of(before, "change"), {"correction": " Berlin ", "value": "Rome"})
-
-    assert answer.status_code == 302
-    now, then = history(scope=scope, key="city")
-    assert (now.value, then.value) == ("Berlin", "Paris")
-    assert (then.pk, then.superseded_by_id) == (before.pk, now.pk)
-    assert "Berlin" not in log_texts()
-    assert LogEntry.objects.get().object_id == str(now.pk)
-
-
-def test_nothing_typed_changes_nothing(client: Client) -> None:
-    scope = make_scope()
-    set_fact(scope=scope, key="city", value="Paris")
-    client.post(page_of(Fact.objects.get(), "change"), {"correction": "  "})
-
-    assert [row.value for row in history(scope=scope, key="city")] == ["Paris"]
-
-
-def test_what_the_service_refuses_is_said_beside_the_field(client: Client, settings: Any) -> None:
-    set_fact(scope=make_scope(), key="city", value="Paris")
-    page = page_of(Fact.objects.get(), "change")
-
-    assert "as a document" in client.post(page, {"correction": "x" * 100_001}).content.decode()
-    settings.MEMORY_MAX_FACTS = 1
-    assert "which is the limit" in client.post(page, {"correction": "Berlin"}).content.decode()
-    assert Fact.objects.count() == 1
-
-
-def test_what_was_held_true_is_shown_with_its_history_and_not_corrected(client: Client) -> None:
-    scope = make_scope()
+@pytest.mark.parametrize(("user_id", "leads"), [("alice & co", True), ("user:7", False)])
+def test_a_fact_shows_its_history_and_leads_to_its_page(user_id: str, leads: bool) -> None:
+    member = MembershipFactory(user__is_superuser=True)
+    scope = make_scope(user_id, workspace=member.workspace)
     source = Context.objects.get(pk=remember(scope, "I live in Paris"))
     set_fact(scope=scope, key="city", value="Paris", at=NOW, source=source)
     set_fact(scope=scope, key="city", value="Berlin")
     then, now = Fact.objects.order_by("valid_from")
+    client = logged_in(member)
 
-    page = client.get(page_of(then, "change")).content.decode()
+    former, shown = (client.get(page_of(row, "change")).content.decode() for row in (then, now))
 
-    assert 'name="correction"' not in page
-    assert page_of(now, "change") in page
-    assert page_of(source, "change") in page
-    client.post(page_of(then, "change"), {"correction": "Rome"})
-    assert Fact.objects.count() == 2
-    shown = client.get(page_of(now, "change")).content.decode()
-    assert 'name="correction"' in shown
+    assert page_of(now, "change") in former
+    assert page_of(source, "change") in former
     assert "<bdi>Paris</bdi>" in shown
+    page = reverse("memory_fact", args=["city"], query={"user_id": user_id})
+    assert (html.escape(page) in shown) is leads
+    assert client.post(page_of(now, "change"), {"value": "Rome"}).status_code == 403
+    if leads:
+        assert "Berlin" in client.get(page).content.decode()
 
 
 def test_the_list_shows_what_is_held_true_unless_asked(client: Client) -> None:

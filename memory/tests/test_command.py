@@ -222,13 +222,8 @@ def test_the_queue_is_listed_with_what_was_given_up_first_and_tried_again(
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (["facts", "--workspace", "nowhere"], "There is no workspace “nowhere”"),
         (["facts", "--user", "unknown"], "that is nobody"),
         (["erase", "--user", "", "--yes"], "that is nobody"),
-        (["search", " "], "Enter a question"),
-        (["search", "x", "-k", "0"], "k must be"),
-        (["search", "x", "--threshold", "7"], "threshold must be a number from 0 to 1"),
-        (["set", "!?", "x"], "needs a letter or digit"),
         (["set", "city", " "], "needs a value"),
         (["facts", "--as-of", "yesterday"], "write a moment such as"),
         (["forget"], "required"),

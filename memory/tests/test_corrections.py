@@ -1,7 +1,6 @@
 """Users correct themselves: what holds afterwards, and what no model gets to see any more."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -15,21 +14,10 @@ from memory.services.memories import record_messages
 from memory.tests.corrections import ENGLISH, GERMAN, REPORTED, Conversation
 from memory.tests.factories import make_scope, remember
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("at_once")]
 
 MARCH = datetime(2026, 3, 1, 9, tzinfo=UTC)
 ALL = [*REPORTED, *ENGLISH, *GERMAN]
-
-
-@pytest.fixture
-def scope() -> UserScope:
-    return make_scope()
-
-
-@pytest.fixture(autouse=True)
-def _at_once(settings: Any) -> None:
-    settings.MEMORY_EXTRACTION_MIN_TURNS = 1
-    settings.MEMORY_EXTRACTION_IDLE_SECONDS = 0
 
 
 def say(scope: UserScope, *said: str) -> None:

@@ -25,7 +25,7 @@ from memory.services import get_all_facts, history, set_fact
 from memory.services.memories import record_messages, retry_extractions
 from memory.tests.factories import make_scope
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("at_once")]
 
 State = ExtractionItem.State
 NOTHING_LISTENS = "http://127.0.0.1:9"
@@ -41,12 +41,6 @@ def stub(settings: Any) -> Iterator[StubServer]:
         server.always(lambda payload: answer(name="Sam"))
         use_chat(settings, server.url)
         yield server
-
-
-@pytest.fixture(autouse=True)
-def _at_once(settings: Any) -> None:
-    settings.MEMORY_EXTRACTION_MIN_TURNS = 1
-    settings.MEMORY_EXTRACTION_IDLE_SECONDS = 0
 
 
 def use_chat(settings: Any, url: str) -> None:

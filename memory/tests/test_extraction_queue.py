@@ -26,18 +26,6 @@ State = ExtractionItem.State
 MARCH = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
-@pytest.fixture
-def scope() -> UserScope:
-    return make_scope()
-
-
-@pytest.fixture
-def at_once(settings: Any) -> None:
-    """Every message is due when it comes."""
-    settings.MEMORY_EXTRACTION_MIN_TURNS = 1
-    settings.MEMORY_EXTRACTION_IDLE_SECONDS = 0
-
-
 def talk(*said: str, **given: Any) -> list[dict[str, Any]]:
     """A conversation in which the assistant answers everything."""
     return [

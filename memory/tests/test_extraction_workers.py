@@ -16,7 +16,7 @@ from memory.services.memories import record_messages
 from memory.tests.factories import make_scope
 from tests.plugin import WorkerProcess, wait_until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("at_once")]
 
 State = ExtractionItem.State
 CHAT = "inference.backends.chat_openai.OpenAIChat"
@@ -35,12 +35,6 @@ def stub() -> Iterator[StubServer]:
     with stub_server() as server:
         server.always(answer)
         yield server
-
-
-@pytest.fixture(autouse=True)
-def _at_once(settings: Any) -> None:
-    settings.MEMORY_EXTRACTION_MIN_TURNS = 1
-    settings.MEMORY_EXTRACTION_IDLE_SECONDS = 0
 
 
 def options(stub: StubServer) -> dict[str, Any]:

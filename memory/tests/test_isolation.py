@@ -80,7 +80,7 @@ class Isolation(TestCase):
     @settings(max_examples=30, deadline=None)
     @given(
         name=ids,
-        disguise=st.sampled_from(["{}", " {}", "{}\n", "\u200b{}", "\u00ad{}", "\ufeff{}"]),
+        disguise=st.sampled_from(DISGUISES),
     )
     def test_nobody_reaches_an_account_by_naming_it(self, name: str, disguise: str) -> None:
         workspace = WorkspaceFactory()

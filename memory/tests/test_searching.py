@@ -18,8 +18,7 @@ from memory.services import (
     set_fact,
     store_memory,
 )
-from memory.tests.factories import NOW, make_scope, remember
-from memory.tests.refusing import POISON
+from memory.tests.factories import NOW, POISON, make_scope, remember
 
 pytestmark = pytest.mark.django_db
 
@@ -139,7 +138,7 @@ def test_a_text_that_the_model_refuses_holds_up_no_other_and_is_not_tried_for_ev
     for number in range(3):
         remember(scope, f"Ferry number {number} goes to Bergen")
     remember(scope, f"{POISON} on the ferry to Bergen")
-    refusing = {"BACKEND": "memory.tests.refusing.RefusingEmbedder"}
+    refusing = {"BACKEND": "memory.tests.factories.RefusingEmbedder"}
     settings.INFERENCE = {**settings.INFERENCE, "embedder": {"default": refusing}}
 
     for _ in range(MAX_EMBED_ATTEMPTS + 2):

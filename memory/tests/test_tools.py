@@ -47,6 +47,7 @@ def test_the_entries_are_numbered_and_nothing_found_is_no_error() -> None:
     assert lines[0] == "Found 3 archived conversation(s):"
     assert [line[:3] for line in lines[1::3]] == ["1. ", "2. ", "3. "]
     assert text_of("memory_search", scope, query="x", max_results=5.0).startswith("Found 0")
+    assert text_of("memory_search", scope, query="cello", threshold=1).startswith("Found 0")
     assert text_of("memory_search", make_scope(), query="cello") == (
         "Found 0 archived conversation(s)."
     )
@@ -96,10 +97,7 @@ def test_the_past_is_told() -> None:
     [
         ("memory_search", {}, "'query' is a required property"),
         ("memory_search", {"query": "x", "k": 21}, "k: 21 is greater"),
-        ("memory_search", {"query": "  "}, "Enter a question"),
         ("set_fact", {"key": "city", "value": 7}, "value: 7 is not of type 'string'"),
-        ("set_fact", {"key": "!?", "value": "x"}, "needs a letter or digit"),
-        ("set_fact", {"key": "city", "value": " "}, "needs a value"),
         (
             "get_fact",
             {"key": "city", "as_of": "yesterday"},

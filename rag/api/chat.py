@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -45,8 +45,7 @@ OPTIONAL: dict[str, Any] = {"required": False, "allow_null": True}
 PASSAGE_ANSWER_FIELDS = ("mode", "temperature", "top_p", "max_tokens", "memory", "whole")
 
 
-@extend_schema_serializer(component_name="ChatTurn")
-class ChatTurnInput(StrictSerializer):
+class ChatTurnSerializer(StrictSerializer):
     """An earlier message of the conversation."""
 
     role = serializers.ChoiceField(choices=["user", "assistant"])
@@ -65,7 +64,7 @@ class AnswerInput(StrictSerializer):
         required=False, help_text="What passages must be like, in the language of searches."
     )
     history = serializers.ListField(
-        child=ChatTurnInput(),
+        child=ChatTurnSerializer(),
         required=False,
         max_length=MAX_TURNS,
         help_text="Earlier messages, oldest first, if your program keeps the history itself;"
@@ -95,8 +94,7 @@ class AnswerInput(StrictSerializer):
     )
 
 
-@extend_schema_serializer(component_name="Chat")
-class ChatInput(OptionsSerializer, AnswerInput):
+class ChatSerializer(OptionsSerializer, AnswerInput):
     """A question, where to search for its answer, and what answers it."""
 
     options = RetrievalOptions
@@ -220,8 +218,7 @@ class PassageLocationSerializer(serializers.Serializer[Any]):
     url = serializers.CharField(help_text="Page of the document with the passage marked.")
 
 
-@extend_schema_serializer(component_name="ChatPassage")
-class PassageSerializer(PassageLocationSerializer):
+class ChatPassageSerializer(PassageLocationSerializer):
     """A passage that was found, with the scores of a search."""
 
     text = serializers.CharField()
@@ -231,16 +228,14 @@ class PassageSerializer(PassageLocationSerializer):
     rerank = serializers.FloatField(allow_null=True)
 
 
-@extend_schema_serializer(component_name="ChatCitation")
-class CitationSerializer(PassageLocationSerializer):
+class ChatCitationSerializer(PassageLocationSerializer):
     """A passage that the answer cites: `start` and `end` are those of `quote`."""
 
     quote = serializers.CharField(help_text="Text of the document at these offsets.")
     at = serializers.IntegerField(help_text="Offset in the answer of the `[number]`.")
 
 
-@extend_schema_serializer(component_name="ChatUnsupported")
-class UnsupportedSerializer(serializers.Serializer[Any]):
+class ChatUnsupportedSerializer(serializers.Serializer[Any]):
     """A sentence of the answer that no source supports."""
 
     start = serializers.IntegerField(help_text="Offset in the answer.")
@@ -255,8 +250,7 @@ CONFIDENCE_HELP = (
 )
 
 
-@extend_schema_serializer(component_name="ChatSearched")
-class SearchedSerializer(serializers.Serializer[Any]):
+class ChatSearchedSerializer(serializers.Serializer[Any]):
     """What was searched before a refusal."""
 
     collections = serializers.ListField(child=serializers.CharField(), help_text="Slugs.")
@@ -264,38 +258,35 @@ class SearchedSerializer(serializers.Serializer[Any]):
     filtered = serializers.BooleanField(help_text="A filter narrowed the search.")
 
 
-@extend_schema_serializer(component_name="ChatVerdict")
-class VerdictSerializer(serializers.Serializer[Any]):
+class ChatVerdictSerializer(serializers.Serializer[Any]):
     """Result of checking the answer."""
 
     confidence = serializers.ChoiceField(choices=CONFIDENCES, help_text=CONFIDENCE_HELP)
     refused = serializers.BooleanField(help_text="The sources have no answer: confidence `none`.")
-    unsupported = UnsupportedSerializer(many=True)
+    unsupported = ChatUnsupportedSerializer(many=True)
     dropped_citations = serializers.IntegerField(
         help_text="Citations of passages that do not exist, removed from the text."
     )
-    searched = SearchedSerializer(
+    searched = ChatSearchedSerializer(
         allow_null=True, help_text="Where the site refused: what it searched."
     )
 
 
-@extend_schema_serializer(component_name="ChatUsage")
-class UsageSerializer(serializers.Serializer[Any]):
+class ChatUsageSerializer(serializers.Serializer[Any]):
     """Token counts of the model's server; 0 if it does not count."""
 
     input_tokens = serializers.IntegerField()
     output_tokens = serializers.IntegerField()
 
 
-@extend_schema_serializer(component_name="ChatAnswer")
-class AnswerSerializer(serializers.Serializer[Any]):
+class ChatAnswerSerializer(serializers.Serializer[Any]):
     """An answer with its sources."""
 
     answer = serializers.CharField()
     confidence = serializers.ChoiceField(choices=CONFIDENCES, help_text=CONFIDENCE_HELP)
-    citations = CitationSerializer(many=True)
-    passages = PassageSerializer(many=True)
-    verdict = VerdictSerializer()
+    citations = ChatCitationSerializer(many=True)
+    passages = ChatPassageSerializer(many=True)
+    verdict = ChatVerdictSerializer()
     model = serializers.CharField(help_text="`extractive` where sentences were quoted.")
     generator = serializers.ChoiceField(choices=["extractive", "model", "pipeline"])
     pipeline = serializers.CharField(allow_null=True)
@@ -315,7 +306,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="The memory that was used; null if none was requested."
     )
     finish_reason = serializers.ChoiceField(choices=["stop", "length", "refused", "tool_calls"])
-    usage = UsageSerializer()
+    usage = ChatUsageSerializer()
     elapsed_ms = serializers.FloatField()
     first_token_ms = serializers.FloatField(allow_null=True)
     conversation = serializers.IntegerField(allow_null=True, help_text="Null: it is not stored.")
@@ -364,10 +355,10 @@ class ChatView(WorkspaceView):
             " what was said so far stays in the conversation. 503 where too many answers are being"
             " made."
         ),
-        request=ChatInput,
+        request=ChatSerializer,
         responses={
             (200, "text/event-stream"): str,
-            (200, "application/json"): AnswerSerializer,
+            (200, "application/json"): ChatAnswerSerializer,
             502: ErrorSerializer,
             503: ErrorSerializer,
         },
@@ -379,7 +370,7 @@ class ChatView(WorkspaceView):
         ],
     )
     def post(self, request: Request) -> HttpResponseBase:
-        body = ChatInput(data=request.data)
+        body = ChatSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
         context = context_of_view(
@@ -402,11 +393,10 @@ class ChatView(WorkspaceView):
             request=request,
             cancelled=context.cancelled,
             streams=data["stream"],
-            make_body=lambda all_events: AnswerSerializer(answer_object(all_events)).data,
+            make_body=lambda all_events: ChatAnswerSerializer(answer_object(all_events)).data,
         )
 
 
-@extend_schema_serializer(component_name="Conversation")
 class ConversationSerializer(ReadOnlyModelSerializer[Conversation]):
     """A conversation without its messages."""
 
@@ -416,8 +406,7 @@ class ConversationSerializer(ReadOnlyModelSerializer[Conversation]):
         extra_kwargs = {"updated_at": {"help_text": "When something was said last."}}
 
 
-@extend_schema_serializer(component_name="ConversationMessage")
-class MessageSerializer(serializers.Serializer[Any]):
+class ConversationMessageSerializer(serializers.Serializer[Any]):
     """A question, or an answer with its sources, in the format of the events of a chat."""
 
     id = serializers.IntegerField(source="message.pk")
@@ -475,13 +464,13 @@ class ConversationViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(
         summary="List a conversation's messages in their order",
         description="Passages have the text that their document has now.",
-        responses=MessageSerializer(many=True),
+        responses=ConversationMessageSerializer(many=True),
     )
-    @action(detail=True, serializer_class=MessageSerializer, ordering="id")
+    @action(detail=True, serializer_class=ConversationMessageSerializer, ordering="id")
     def messages(self, *args: Any, **kwargs: Any) -> Response:
         rows = self.paginate_queryset(self.get_object().messages.all())
         visible = conversations.visible_messages(rows=rows or [], context=context_of_view(self))
-        return self.get_paginated_response(MessageSerializer(visible, many=True).data)
+        return self.get_paginated_response(ConversationMessageSerializer(visible, many=True).data)
 
     @extend_schema(
         summary="Rename a conversation", request=ConversationInput, examples=[examples.RENAME]

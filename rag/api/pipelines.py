@@ -5,8 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
-from drf_spectacular.utils import extend_schema_serializer as named
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,7 +18,7 @@ from common.options import option_fields
 from common.options.drf import OptionsSerializer, serializer_field
 from common.serializers import TextField
 from rag.answer_stream import answer_response
-from rag.api.chat import AnswerInput, AnswerSerializer, answer_object
+from rag.api.chat import AnswerInput, ChatAnswerSerializer, answer_object
 from rag.context import context_of_view
 from rag.models import Pipeline, Trace
 from rag.pipelines.definition import (
@@ -40,8 +39,7 @@ from rag.services.traces import MAX_DAYS
 examples = load_examples("rag.api")
 
 
-@extend_schema_serializer(component_name="PipelineRun")
-class PipelineRunInput(AnswerInput):
+class PipelineRunSerializer(AnswerInput):
     """A question to a pipeline."""
 
     question = TextField(max_length=MAX_QUESTION_CHARACTERS)
@@ -73,28 +71,25 @@ class PartSerializer(OptionsSerializer):
     has_defaults = False
 
 
-@named(component_name="PipelineModel")
-class ModelOptionsSerializer(PartSerializer):
+class PipelineModelSerializer(PartSerializer):
     """Which chat model a node uses, and with what options."""
 
     options = ModelOptions
 
 
-@named(component_name="PipelineWorker")
-class WorkerSerializer(PartSerializer):
+class PipelineWorkerSerializer(PartSerializer):
     """A worker that a coordinator may assign steps to."""
 
     options = Worker
 
 
-@named(component_name="PipelineNode")
-class NodeSerializer(PartSerializer):
+class PipelineNodeSerializer(PartSerializer):
     """A node. Which fields a type takes, and what they mean: docs/reference/pipelines.md."""
 
     options = Node
 
     type = serializers.ChoiceField(choices=sorted(NODE_TYPES))
-    model = ModelOptionsSerializer(required=False)
+    model = PipelineModelSerializer(required=False)
 
     def get_fields(self) -> dict[str, Any]:
         """Adds those of single types."""
@@ -106,7 +101,9 @@ class NodeSerializer(PartSerializer):
                 takers = [each for each, of in NODE_TYPES.items() if name in of.model_fields]
                 told = f"{option.description} Of nodes of type {' or '.join(takers)}."
                 if name == "workers":
-                    fields[name] = WorkerSerializer(many=True, required=False, help_text=told)
+                    fields[name] = PipelineWorkerSerializer(
+                        many=True, required=False, help_text=told
+                    )
                 else:
                     fields[name] = serializer_field(
                         option, has_default=False, required=False, help_text=told
@@ -114,25 +111,22 @@ class NodeSerializer(PartSerializer):
         return fields
 
 
-@named(component_name="PipelineEdge")
-class EdgeSerializer(PartSerializer):
+class PipelineEdgeSerializer(PartSerializer):
     """An edge from a node to the next."""
 
     options = Edge
 
 
-@named(component_name="PipelineDefinition")
-class DefinitionSerializer(PartSerializer):
+class PipelineDefinitionSerializer(PartSerializer):
     """A pipeline: nodes, and edges between them."""
 
     options = Definition
 
-    nodes = NodeSerializer(many=True)
-    edges = EdgeSerializer(many=True, required=False)
+    nodes = PipelineNodeSerializer(many=True)
+    edges = PipelineEdgeSerializer(many=True, required=False)
 
 
-@named(component_name="PipelineListed")
-class PipelineSummarySerializer(serializers.Serializer[Pipeline]):
+class PipelineListedSerializer(serializers.Serializer[Pipeline]):
     """A pipeline without its definition."""
 
     id = serializers.CharField(source="slug")
@@ -143,25 +137,22 @@ class PipelineSummarySerializer(serializers.Serializer[Pipeline]):
     updated_at = serializers.DateTimeField(allow_null=True)
 
 
-@named(component_name="Pipeline")
-class PipelineSerializer(PipelineSummarySerializer):
+class PipelineSerializer(PipelineListedSerializer):
     """A pipeline with its definition."""
 
-    definition = extend_schema_field(DefinitionSerializer)(serializers.JSONField)()
+    definition = extend_schema_field(PipelineDefinitionSerializer)(serializers.JSONField)()
 
 
-@named(component_name="PipelineList")
 class PipelineListSerializer(serializers.Serializer[Any]):
     """The workspace's own by id, then templates."""
 
-    results = PipelineSummarySerializer(many=True)
+    results = PipelineListedSerializer(many=True)
 
 
-@named(component_name="PipelineCheck")
 class PipelineCheckSerializer(serializers.Serializer[Any]):
     """A valid definition in its canonical form."""
 
-    definition = extend_schema_field(DefinitionSerializer)(serializers.JSONField)()
+    definition = extend_schema_field(PipelineDefinitionSerializer)(serializers.JSONField)()
 
 
 class PipelineView(WorkspaceView):
@@ -202,7 +193,7 @@ class PipelinesView(PipelineView):
         summary="Save a new pipeline",
         description="Needs the editor role. Every error is reported with its path, such as"
         " `nodes.2.tools.0`.",
-        request=DefinitionSerializer,
+        request=PipelineDefinitionSerializer,
         responses={201: PipelineSerializer, 409: ErrorSerializer},
         examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CREATED],
     )
@@ -222,7 +213,7 @@ class PipelineCheckView(PipelineView):
     @extend_schema(
         operation_id="pipelines_check",
         summary="Check a definition without saving it",
-        request=DefinitionSerializer,
+        request=PipelineDefinitionSerializer,
         responses={200: PipelineCheckSerializer},
         examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CHECKED],
     )
@@ -253,7 +244,7 @@ class PipelineDetailView(PipelineView):
         operation_id="pipelines_replace",
         summary="Replace what a pipeline does",
         description="Needs the editor role. The version goes up by one, unless nothing changed.",
-        request=DefinitionSerializer,
+        request=PipelineDefinitionSerializer,
         responses={200: PipelineSerializer, 409: ErrorSerializer},
         examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE],
     )
@@ -289,10 +280,10 @@ class PipelineRunView(PipelineView):
         description="Server-sent events as of `POST /chat/`, with `node` where a step begins or"
         " ends; `metadata` names the `trace`, by which the run can be cancelled. Nothing is kept in"
         " a conversation. 409 `no_chat_model` where a step needs a chat model and there is none.",
-        request=PipelineRunInput,
+        request=PipelineRunSerializer,
         responses={
             (200, "text/event-stream"): str,
-            (200, "application/json"): AnswerSerializer,
+            (200, "application/json"): ChatAnswerSerializer,
             409: ErrorSerializer,
             502: ErrorSerializer,
             503: ErrorSerializer,
@@ -300,7 +291,7 @@ class PipelineRunView(PipelineView):
         examples=[examples.PIPELINE_QUESTION],
     )
     def post(self, request: Request, id: str) -> HttpResponseBase:
-        body = PipelineRunInput(data=request.data)
+        body = PipelineRunSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
         context = context_of_view(
@@ -320,5 +311,5 @@ class PipelineRunView(PipelineView):
             request=request,
             cancelled=context.cancelled,
             streams=data["stream"],
-            make_body=lambda all_events: AnswerSerializer(answer_object(all_events)).data,
+            make_body=lambda all_events: ChatAnswerSerializer(answer_object(all_events)).data,
         )

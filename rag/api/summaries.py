@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -44,8 +44,7 @@ class ScopeSummaryParameters(ScopeInput, SummaryParameters):
     """Which summary, of which documents."""
 
 
-@extend_schema_serializer(component_name="SummaryRequest")
-class SummaryInput(StrictSerializer):
+class SummaryRequestSerializer(StrictSerializer):
     """What a chat model is to write."""
 
     kind = serializers.ChoiceField(choices=list(SENTENCES), default="summary", help_text=KIND)
@@ -54,7 +53,6 @@ class SummaryInput(StrictSerializer):
     )
 
 
-@extend_schema_serializer(component_name="SummaryCitation")
 class SummaryCitationSerializer(serializers.Serializer[Any]):
     """`[number]` stands in the text at the offset `at`; `quote` is the document's text from `start`
     to `end`."""
@@ -76,7 +74,6 @@ class SummaryCitationSerializer(serializers.Serializer[Any]):
     at = serializers.IntegerField()
 
 
-@extend_schema_serializer(component_name="Summary")
 class SummarySerializer(serializers.Serializer[Summary]):
     """A summary, or how far the chat model is that writes it."""
 
@@ -108,7 +105,7 @@ class SummaryBase(WorkspaceView):
         return Response(SummarySerializer(get_summary(text, self.parameters["kind"])).data)
 
     def write(self, request: Request, text: TextToSummarize) -> Response:
-        body = SummaryInput(data=request.data)
+        body = SummaryRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         row = request_summary(text, **body.validated_data)
         return Response(SummarySerializer(row).data, status=202 if row.is_unfinished else 200)
@@ -143,7 +140,7 @@ class DocumentSummaryView(SummaryBase):
         description="It is written in the background: GET shows the progress. For a long"
         " document the most central passages are read, up to the site's limit of"
         " tokens. 409 without a chat model.",
-        request=SummaryInput,
+        request=SummaryRequestSerializer,
         examples=[examples.SUMMARY],
         responses={200: SummarySerializer, 202: SummarySerializer, 409: ErrorSerializer},
     )
@@ -183,7 +180,7 @@ class ScopeSummaryView(SummaryBase):
     @extend_schema(
         operation_id="summary_write",
         summary="Have a chat model summarise the documents that filters leave",
-        request=SummaryInput,
+        request=SummaryRequestSerializer,
         examples=[examples.SUMMARY],
         responses={200: SummarySerializer, 202: SummarySerializer, 409: ErrorSerializer},
     )

@@ -5,8 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
-from drf_spectacular.utils import extend_schema_serializer as named
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -32,8 +31,7 @@ class ArgumentsField(serializers.Field[Any, Any, Any, Any]):
         return data
 
 
-@named(component_name="ToolCall")
-class ToolCallInput(StrictSerializer):
+class ToolCallSerializer(StrictSerializer):
     """The arguments a model sent."""
 
     arguments = ArgumentsField(
@@ -43,7 +41,6 @@ class ToolCallInput(StrictSerializer):
     )
 
 
-@named(component_name="Tool")
 class ToolSerializer(serializers.Serializer[Tool]):
     """A tool as a model receives it."""
 
@@ -67,14 +64,12 @@ class ToolSerializer(serializers.Serializer[Tool]):
         return data
 
 
-@named(component_name="Tools")
 class ToolsSerializer(serializers.Serializer[Any]):
     """In the order in which a model receives them."""
 
     tools = ToolSerializer(many=True)
 
 
-@named(component_name="ToolAnswer")
 class ToolAnswerSerializer(serializers.Serializer[tools.ToolAnswer]):
     """The tool's answer for the model."""
 
@@ -120,7 +115,7 @@ class ToolCallView(WorkspaceView):
         summary="Call a tool as a chat model would",
         description="Errors in the arguments are returned as an answer for the model, with"
         " `is_error`. A tool that writes needs the editor role.",
-        request=ToolCallInput,
+        request=ToolCallSerializer,
         responses={200: ToolAnswerSerializer},
         examples=[examples.CALL, examples.RESULT, examples.ERROR],
     )
@@ -131,7 +126,7 @@ class ToolCallView(WorkspaceView):
                     name=name, tools=", ".join(tools.TOOLS)
                 )
             )
-        body = ToolCallInput(data=request.data)
+        body = ToolCallSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         arguments = body.validated_data.get("arguments")
         given = {} if arguments is None else arguments
@@ -142,8 +137,7 @@ class ToolCallView(WorkspaceView):
 _NO_RERANKER = "inference.backends.rerank_basic.NoReranker"
 
 
-@extend_schema_serializer(component_name="ChatModelName")
-class ChatModelSerializer(serializers.Serializer[Any]):
+class ChatModelNameSerializer(serializers.Serializer[Any]):
     """A chat model that answers questions."""
 
     name = serializers.CharField(help_text="What `model` of a question may say.")
@@ -151,8 +145,7 @@ class ChatModelSerializer(serializers.Serializer[Any]):
     is_default = serializers.BooleanField()
 
 
-@extend_schema_serializer(component_name="EmbedderName")
-class EmbedderSerializer(serializers.Serializer[Any]):
+class EmbedderNameSerializer(serializers.Serializer[Any]):
     """An embedding model and the space of its vectors."""
 
     name = serializers.CharField(source="embedder", help_text="Its alias in the settings.")
@@ -162,21 +155,19 @@ class EmbedderSerializer(serializers.Serializer[Any]):
     is_default = serializers.BooleanField()
 
 
-@extend_schema_serializer(component_name="RerankerName")
-class RerankerSerializer(serializers.Serializer[Any]):
+class RerankerNameSerializer(serializers.Serializer[Any]):
     """A reranker configured on this site."""
 
     name = serializers.CharField(help_text="Its alias in the settings.")
     is_default = serializers.BooleanField()
 
 
-@extend_schema_serializer(component_name="Models")
 class ModelsSerializer(serializers.Serializer[Any]):
     """All models, by what they do."""
 
-    chat = ChatModelSerializer(many=True)
-    embedders = EmbedderSerializer(many=True)
-    rerankers = RerankerSerializer(many=True)
+    chat = ChatModelNameSerializer(many=True)
+    embedders = EmbedderNameSerializer(many=True)
+    rerankers = RerankerNameSerializer(many=True)
 
 
 @extend_schema(tags=["models"])

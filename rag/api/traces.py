@@ -5,7 +5,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field
-from drf_spectacular.utils import extend_schema_serializer as named
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -14,7 +13,11 @@ from accounts.api import WorkspaceViewSet
 from common.api import ErrorSerializer
 from common.openapi import load_examples
 from common.serializers import ReadOnlyModelSerializer
-from rag.api.pipelines import DefinitionSerializer, TraceParameters, TraceStatisticsParameters
+from rag.api.pipelines import (
+    PipelineDefinitionSerializer,
+    TraceParameters,
+    TraceStatisticsParameters,
+)
 from rag.context import context_of_view
 from rag.models import Span, Trace
 from rag.services import traces as services
@@ -25,8 +28,7 @@ examples = load_examples("rag.api")
 WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
 
 
-@named(component_name="TraceListed")
-class TraceSerializer(ReadOnlyModelSerializer[Trace]):
+class TraceListedSerializer(ReadOnlyModelSerializer[Trace]):
     """A run without its steps."""
 
     elapsed_ms = serializers.SerializerMethodField(help_text="Null while it runs.")
@@ -65,8 +67,7 @@ class TraceSerializer(ReadOnlyModelSerializer[Trace]):
         return serialized
 
 
-@named(component_name="TraceSpan")
-class SpanSerializer(ReadOnlyModelSerializer[Span]):
+class TraceSpanSerializer(ReadOnlyModelSerializer[Span]):
     """A step, or what it called: the model, a tool, a sub-task (`node` with a `parent`)."""
 
     elapsed_ms = serializers.SerializerMethodField()
@@ -105,19 +106,17 @@ class SpanSerializer(ReadOnlyModelSerializer[Span]):
         return serialized
 
 
-@named(component_name="Trace")
-class TraceDetailSerializer(TraceSerializer):
+class TraceSerializer(TraceListedSerializer):
     """A run with its steps, in the order in which they began."""
 
-    definition = extend_schema_field(DefinitionSerializer)(serializers.JSONField)()
-    spans = SpanSerializer(many=True)
+    definition = extend_schema_field(PipelineDefinitionSerializer)(serializers.JSONField)()
+    spans = TraceSpanSerializer(many=True)
 
-    class Meta(TraceSerializer.Meta):
-        fields = [*TraceSerializer.Meta.fields, "answer", "definition", "spans"]
+    class Meta(TraceListedSerializer.Meta):
+        fields = [*TraceListedSerializer.Meta.fields, "answer", "definition", "spans"]
 
 
-@named(component_name="TraceFigures")
-class RunStatisticsSerializer(serializers.Serializer[Any]):
+class TraceFiguresSerializer(serializers.Serializer[Any]):
     """Number of runs, their durations and tokens."""
 
     name = serializers.CharField()
@@ -130,26 +129,24 @@ class RunStatisticsSerializer(serializers.Serializer[Any]):
     output_tokens = serializers.IntegerField()
 
 
-@named(component_name="TracePipelineFigures")
-class PipelineStatisticsSerializer(RunStatisticsSerializer):
+class TracePipelineFiguresSerializer(TraceFiguresSerializer):
     """Statistics of a pipeline and of its steps."""
 
-    nodes = RunStatisticsSerializer(many=True)
+    nodes = TraceFiguresSerializer(many=True)
 
 
-@named(component_name="TraceStatistics")
 class TraceStatisticsSerializer(serializers.Serializer[Any]):
     """Statistics of runs by pipeline."""
 
     days = serializers.IntegerField()
-    results = PipelineStatisticsSerializer(many=True)
+    results = TracePipelineFiguresSerializer(many=True)
 
 
 @extend_schema(tags=["pipelines"])
 class TraceViewSet(WorkspaceViewSet):
     """Your runs of pipelines. Other users cannot see them."""
 
-    serializer_class = TraceSerializer
+    serializer_class = TraceListedSerializer
     ordering = ("-started_at", "-id")
     lookup_value_converter = "int"
     required_scope = "chat"
@@ -163,18 +160,18 @@ class TraceViewSet(WorkspaceViewSet):
         filters = {name: self.parameters.get(name) for name in ("pipeline", "state")}
         rows = self.get_queryset().filter(**{name: each for name, each in filters.items() if each})
         page = self.paginate_queryset(rows.defer("definition", "answer")) or []
-        serialized = TraceSerializer(page, many=True, context=self._withheld(page))
+        serialized = TraceListedSerializer(page, many=True, context=self._withheld(page))
         return self.get_paginated_response(serialized.data)
 
     @extend_schema(
         operation_id="traces_read",
         summary="Read a run with its steps",
-        responses=TraceDetailSerializer,
+        responses=TraceSerializer,
         examples=[examples.TRACE],
     )
     def retrieve(self, *args: Any, **kwargs: Any) -> Response:
         row = self.get_object()
-        return Response(TraceDetailSerializer(row, context=self._withheld([row])).data)
+        return Response(TraceSerializer(row, context=self._withheld([row])).data)
 
     @extend_schema(operation_id="traces_delete", summary="Delete a run that has ended")
     def destroy(self, *args: Any, **kwargs: Any) -> Response:
@@ -186,12 +183,12 @@ class TraceViewSet(WorkspaceViewSet):
         summary="Cancel a run",
         description="It ends within a second, wherever it runs. 409 if it has ended already.",
         request=None,
-        responses={202: TraceSerializer, 409: ErrorSerializer},
+        responses={202: TraceListedSerializer, 409: ErrorSerializer},
     )
     @action(detail=True, methods=["post"])
     def cancel(self, *args: Any, **kwargs: Any) -> Response:
         row = services.cancel_run(context=context_of_view(self), id=self.get_object().pk)
-        return Response(TraceSerializer(row, context=self._withheld([row])).data, status=202)
+        return Response(TraceListedSerializer(row, context=self._withheld([row])).data, status=202)
 
     @extend_schema(
         operation_id="traces_statistics",

@@ -24,8 +24,8 @@ from rag.answer_stream import answer_response
 from rag.context import RagContext, context_of_view
 from rag.events import Citation, Done, Event, Failed, InjectedMemory, Metadata, Token, answer_text
 from rag.openai.chat_schema import (
-    CompletionInput,
-    CompletionSerializer,
+    OpenAIChatCompletionSerializer,
+    OpenAIChatRequestSerializer,
     ToolSchema,
     document_question,
     model_options,
@@ -280,12 +280,12 @@ class CompletionsView(OpenAIView):
             " OpenAI's and the last `[DONE]`; an answer that breaks off ends with an object"
             " `error`. Fields that are not listed are passed over."
         ),
-        request=CompletionInput,
-        responses={200: CompletionSerializer},
+        request=OpenAIChatRequestSerializer,
+        responses={200: OpenAIChatCompletionSerializer},
         examples=[examples.CHAT],
     )
     def post(self, request: Request) -> HttpResponseBase:
-        body = self.validated(CompletionInput)
+        body = self.validated(OpenAIChatRequestSerializer)
         extras = body.get("ragsite") or {}
         collections = [*(body.get("collections") or ()), *(extras.get("collections") or ())]
         context = context_of_view(

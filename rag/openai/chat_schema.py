@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from common.errors import InvalidInput
@@ -55,8 +55,7 @@ def _nullable(**options: Any) -> dict[str, Any]:
     return {"required": False, "allow_null": True, **options}
 
 
-@extend_schema_serializer(component_name="OpenAIExtras")
-class ExtrasInput(OptionsSerializer):
+class OpenAIExtrasSerializer(OptionsSerializer):
     """Options that OpenAI's API does not have; unknown ones are an error."""
 
     options = RetrievalOptions
@@ -79,15 +78,13 @@ class ExtrasInput(OptionsSerializer):
     )
 
 
-@extend_schema_serializer(component_name="OpenAIStreamOptions")
-class StreamOptionsInput(serializers.Serializer[Any]):
+class OpenAIStreamOptionsSerializer(serializers.Serializer[Any]):
     """Options that only a stream has."""
 
     include_usage = serializers.BooleanField(**_nullable(default=False))
 
 
-@extend_schema_serializer(component_name="OpenAIChatRequest")
-class CompletionInput(serializers.Serializer[Any]):
+class OpenAIChatRequestSerializer(serializers.Serializer[Any]):
     """A conversation to be continued by a message."""
 
     model = serializers.CharField(
@@ -101,7 +98,7 @@ class CompletionInput(serializers.Serializer[Any]):
         child=MessageField(), min_length=1, max_length=MAX_MESSAGES, help_text="As OpenAI has them."
     )
     stream = serializers.BooleanField(**_nullable(default=False))
-    stream_options = StreamOptionsInput(**_nullable())
+    stream_options = OpenAIStreamOptionsSerializer(**_nullable())
     temperature = serializers.FloatField(**_nullable(min_value=0, max_value=2))
     top_p = serializers.FloatField(**_nullable(min_value=0, max_value=1))
     max_tokens = serializers.IntegerField(**_nullable(min_value=1, max_value=MAX_ANSWER_TOKENS))
@@ -132,7 +129,7 @@ class CompletionInput(serializers.Serializer[Any]):
             " and cites them.",
         ),
     )
-    ragsite = ExtrasInput(**_nullable(help_text="Not OpenAI's: more of that kind."))
+    ragsite = OpenAIExtrasSerializer(**_nullable(help_text="Not OpenAI's: more of that kind."))
 
     def validate_response_format(self, value: Any) -> Any:
         """Only text: JSON cannot be guaranteed for every model."""
@@ -304,8 +301,7 @@ def _calls(given: Any, place: str) -> tuple[ToolCall, ...]:
     return tuple(calls)
 
 
-@extend_schema_serializer(component_name="OpenAIMessage")
-class MessageSerializer(serializers.Serializer[Any]):
+class OpenAIMessageSerializer(serializers.Serializer[Any]):
     """The assistant's message, with citations if documents were used."""
 
     role = serializers.ChoiceField(choices=["assistant"])
@@ -320,18 +316,16 @@ class MessageSerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(component_name="OpenAIChoice")
-class ChoiceSerializer(serializers.Serializer[Any]):
+class OpenAIChoiceSerializer(serializers.Serializer[Any]):
     """One answer; there is always exactly one."""
 
     index = serializers.IntegerField()
-    message = MessageSerializer()
+    message = OpenAIMessageSerializer()
     logprobs = serializers.DictField(allow_null=True)
     finish_reason = serializers.ChoiceField(choices=["stop", "length", "tool_calls"])
 
 
-@extend_schema_serializer(component_name="OpenAIUsage")
-class UsageSerializer(serializers.Serializer[Any]):
+class OpenAIUsageSerializer(serializers.Serializer[Any]):
     """Tokens as the model's server counts them, 0 if it does not."""
 
     prompt_tokens = serializers.IntegerField()
@@ -339,8 +333,7 @@ class UsageSerializer(serializers.Serializer[Any]):
     total_tokens = serializers.IntegerField()
 
 
-@extend_schema_serializer(component_name="OpenAIChatCompletion")
-class CompletionSerializer(serializers.Serializer[Any]):
+class OpenAIChatCompletionSerializer(serializers.Serializer[Any]):
     """A chat completion in OpenAI's format."""
 
     id = serializers.CharField()
@@ -348,6 +341,6 @@ class CompletionSerializer(serializers.Serializer[Any]):
     created = serializers.IntegerField(help_text="Seconds since 1970.")
     model = serializers.CharField()
     system_fingerprint = serializers.CharField(allow_null=True)
-    choices = ChoiceSerializer(many=True)
-    usage = UsageSerializer()
+    choices = OpenAIChoiceSerializer(many=True)
+    usage = OpenAIUsageSerializer()
     ragsite = serializers.DictField(help_text="Not OpenAI's: how the answer came about.")

@@ -72,8 +72,7 @@ def encode_vector(vector: Vectors, form: Literal["float", "base64"]) -> list[flo
     return numbers
 
 
-@extend_schema_serializer(component_name="OpenAIEmbeddingsRequest")
-class EmbeddingsInput(HelpfulSerializer):
+class OpenAIEmbeddingsRequestSerializer(HelpfulSerializer):
     """Texts to embed, and the form of their vectors."""
 
     model = serializers.CharField(
@@ -110,8 +109,7 @@ class VectorField(serializers.Field[Any, Any, Any, Any]):
     """Numbers, or base64 of them."""
 
 
-@extend_schema_serializer(component_name="OpenAIEmbedding")
-class EmbeddingSerializer(serializers.Serializer[Any]):
+class OpenAIEmbeddingSerializer(serializers.Serializer[Any]):
     """The vector of one text."""
 
     object = serializers.CharField(help_text="`embedding`.")
@@ -120,22 +118,21 @@ class EmbeddingSerializer(serializers.Serializer[Any]):
     tokens = serializers.IntegerField(help_text="Not OpenAI's: of this text, as the model counts.")
 
 
-@extend_schema_serializer(component_name="OpenAIEmbeddingsUsage")
-class UsageSerializer(serializers.Serializer[Any]):
+class OpenAIEmbeddingsUsageSerializer(serializers.Serializer[Any]):
     """Tokens as the model counts them."""
 
     prompt_tokens = serializers.IntegerField()
     total_tokens = serializers.IntegerField()
 
 
-@extend_schema_serializer(component_name="OpenAIEmbeddings", many=False)
-class EmbeddingsSerializer(serializers.Serializer[Any]):
+@extend_schema_serializer(many=False)
+class OpenAIEmbeddingsSerializer(serializers.Serializer[Any]):
     """Vectors in the order of the texts."""
 
     object = serializers.CharField(help_text="`list`.")
-    data = EmbeddingSerializer(many=True)  # type: ignore[assignment]  # taken out by DRF
+    data = OpenAIEmbeddingSerializer(many=True)  # type: ignore[assignment]  # taken out by DRF
     model = serializers.CharField()
-    usage = UsageSerializer()
+    usage = OpenAIEmbeddingsUsageSerializer()
 
 
 @extend_schema(tags=["openai"])
@@ -147,12 +144,12 @@ class EmbeddingsView(OpenAIView):
     @extend_schema(
         operation_id="openai_embeddings",
         summary="Embed texts as OpenAI does",
-        request=EmbeddingsInput,
-        responses=EmbeddingsSerializer,
+        request=OpenAIEmbeddingsRequestSerializer,
+        responses=OpenAIEmbeddingsSerializer,
         examples=[examples.EMBEDDINGS],
     )
     def post(self, request: Request) -> Response:
-        body = self.validated(EmbeddingsInput)
+        body = self.validated(OpenAIEmbeddingsRequestSerializer)
         name, embedder = get_embedder(body["model"])
         release_connection()
         vectors, counts = embed_texts(

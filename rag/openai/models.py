@@ -119,8 +119,7 @@ def _load(handler: ModelRegistry[T], alias: str) -> T:
         raise ModelFailed(error) from error
 
 
-@extend_schema_serializer(component_name="OpenAIModel")
-class ModelSerializer(serializers.Serializer[Any]):
+class OpenAIModelSerializer(serializers.Serializer[Any]):
     """A model in OpenAI's format, plus its `kind`."""
 
     id = serializers.CharField(help_text="What `model` of a request may say.")
@@ -130,12 +129,12 @@ class ModelSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(help_text="`chat`, `pipeline`, `embedding` or `rerank`.")
 
 
-@extend_schema_serializer(component_name="OpenAIModels", many=False)
-class ModelsSerializer(serializers.Serializer[Any]):
+@extend_schema_serializer(many=False)
+class OpenAIModelsSerializer(serializers.Serializer[Any]):
     """All models that a request may name."""
 
     object = serializers.CharField(help_text="`list`.")
-    data = ModelSerializer(many=True)  # type: ignore[assignment]  # DRF's metaclass takes it out
+    data = OpenAIModelSerializer(many=True)  # type: ignore[assignment]  # DRF's metaclass takes it out
 
 
 @extend_schema(tags=["openai"])
@@ -146,7 +145,7 @@ class ModelsView(OpenAIView):
         operation_id="openai_models_list",
         summary="List models as OpenAI does",
         description="Chat models, `extractive`, pipelines as `pipeline/ID`, embedders, rerankers.",
-        responses=ModelsSerializer,
+        responses=OpenAIModelsSerializer,
     )
     def get(self, request: Request) -> Response:
         return Response({"object": "list", "data": list_models(context_of_view(self))})
@@ -159,7 +158,7 @@ class ModelView(OpenAIView):
     @extend_schema(
         operation_id="openai_models_retrieve",
         summary="Read a model as OpenAI shows it",
-        responses=ModelSerializer,
+        responses=OpenAIModelSerializer,
         examples=[examples.MODEL],
     )
     def get(self, request: Request, model: str) -> Response:

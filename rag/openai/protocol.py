@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -75,8 +75,7 @@ def error_data(message: str, code: str, status: int, param: str | None = None) -
     return {"error": error}
 
 
-@extend_schema_serializer(component_name="OpenAIErrorDetail")
-class ErrorDetailSerializer(serializers.Serializer[Any]):
+class OpenAIErrorDetailSerializer(serializers.Serializer[Any]):
     """What went wrong, in OpenAI's fields."""
 
     message = serializers.CharField(help_text="What is wrong and, where there is one, the cure.")
@@ -85,18 +84,17 @@ class ErrorDetailSerializer(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="Stable and machine-readable.")
 
 
-@extend_schema_serializer(component_name="OpenAIError")
-class ErrorSerializer(serializers.Serializer[Any]):
+class OpenAIErrorSerializer(serializers.Serializer[Any]):
     """An error in the format of OpenAI's API."""
 
-    error = ErrorDetailSerializer()
+    error = OpenAIErrorDetailSerializer()
 
 
 class OpenAISchema(AutoSchema):
     """Describes errors in OpenAI's format."""
 
     def _error_response(self, status: str) -> dict[str, Any]:
-        response = self._get_response_for_code(ErrorSerializer, status)  # type: ignore[no-untyped-call]
+        response = self._get_response_for_code(OpenAIErrorSerializer, status)  # type: ignore[no-untyped-call]
         return {**response, "description": ERRORS[status]["description"]}
 
 

@@ -19,8 +19,7 @@ from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenA
 MAX_QUERY_CHARACTERS = 8_000
 
 
-@extend_schema_serializer(component_name="RerankRequest")
-class RerankInput(serializers.Serializer[Any]):
+class RerankRequestSerializer(serializers.Serializer[Any]):
     """A query and documents that may answer it."""
 
     model = serializers.CharField(
@@ -40,37 +39,34 @@ class RerankInput(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(component_name="RerankDocument")
-class DocumentSerializer(serializers.Serializer[Any]):
+class RerankDocumentSerializer(serializers.Serializer[Any]):
     """A document as the request gave it."""
 
     text = serializers.CharField()
 
 
-@extend_schema_serializer(component_name="RerankResult")
-class ResultSerializer(serializers.Serializer[Any]):
+class RerankResultSerializer(serializers.Serializer[Any]):
     """The relevance of one document."""
 
     index = serializers.IntegerField(help_text="Of the document in `documents`.")
     relevance_score = serializers.FloatField(help_text="0 to 1, higher is better.")
-    document = DocumentSerializer(required=False)
+    document = RerankDocumentSerializer(required=False)
 
 
-@extend_schema_serializer(component_name="RerankUsage")
-class UsageSerializer(serializers.Serializer[Any]):
+class RerankUsageSerializer(serializers.Serializer[Any]):
     """How many tokens were used."""
 
     total_tokens = serializers.IntegerField(help_text="0 where the model does not count.")
 
 
-@extend_schema_serializer(component_name="RerankAnswer", many=False)
-class RerankSerializer(serializers.Serializer[Any]):
+@extend_schema_serializer(many=False)
+class RerankAnswerSerializer(serializers.Serializer[Any]):
     """Results, best first; equal scores keep the input's order."""
 
     id = serializers.CharField()
     model = serializers.CharField(help_text="What judged.")
-    results = ResultSerializer(many=True)
-    usage = UsageSerializer()
+    results = RerankResultSerializer(many=True)
+    usage = RerankUsageSerializer()
     meta = serializers.DictField(child=serializers.DictField())
 
 
@@ -86,12 +82,12 @@ class RerankView(OpenAIView):
         summary="Rerank documents as Cohere and Jina do",
         description="Without a reranker documents are scored by how alike their vectors and the"
         " query's are; `model` of the answer then says `embedding-similarity`.",
-        request=RerankInput,
-        responses=RerankSerializer,
+        request=RerankRequestSerializer,
+        responses=RerankAnswerSerializer,
         examples=[examples.RERANK],
     )
     def post(self, request: Request) -> Response:
-        body = self.validated(RerankInput)
+        body = self.validated(RerankRequestSerializer)
         name, reranker = get_reranker(body["model"])
         release_connection()
         query, texts = body["query"], body["documents"]

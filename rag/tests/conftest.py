@@ -21,12 +21,6 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """langchain-tests marks tests of chat models, which are imported with those that are run."""
-    config.addinivalue_line("markers", "benchmark: unused")
-    config.addinivalue_line("markers", "vcr: unused")
-
-
 class SiteProcess:
     """gunicorn as `manage.py up` starts it, on the tests' database."""
 
@@ -90,6 +84,22 @@ def committed(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         yield
         empty_tables()
         connection.close()
+
+
+@pytest.fixture(scope="module")
+def world(committed: None) -> Any:
+    """Who and what the tests of other programs meet: `rag.tests.mcp_world.World`."""
+    from rag.tests.mcp_world import make_world
+
+    return make_world()
+
+
+@pytest.fixture(scope="module")
+def secret(world: Any) -> str:
+    """Of a key of Alice's that may do anything."""
+    from rag.tests.mcp_world import secret_of
+
+    return secret_of(world.alice)
 
 
 @pytest.fixture(scope="session")

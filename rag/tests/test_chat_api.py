@@ -5,7 +5,6 @@ import threading
 from typing import Any
 
 import pytest
-from django.test import Client
 from rest_framework.test import APIClient
 
 from documents.models import Chunk
@@ -21,7 +20,7 @@ from inference.tests.stub_server import (
 )
 from rag.context import RagContext
 from rag.models import Conversation, Message
-from rag.tests.asking import reader
+from tests.kit import client_of
 
 # The answer is made in another thread, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,19 +29,8 @@ QUESTION = "When does the firm leave Mill Street?"
 
 
 @pytest.fixture
-def alice() -> RagContext:
-    return reader()[0]
-
-
-@pytest.fixture
-def client(alice: RagContext) -> APIClient:
-    return client_of(alice)
-
-
-def client_of(context: RagContext) -> APIClient:
-    client = APIClient(raise_request_exception=False)
-    client.force_login(context.user)
-    return client
+def client(context: RagContext) -> APIClient:
+    return client_of(context, raise_request_exception=False)
 
 
 def ask(client: APIClient, message: str = QUESTION, **body: Any) -> Any:
@@ -165,9 +153,9 @@ def test_of_a_huge_history_only_the_end_goes_to_the_model(
 
 
 def test_only_the_collections_that_are_named_are_asked(
-    client: APIClient, alice: RagContext
+    client: APIClient, context: RagContext
 ) -> None:
-    CollectionFactory(workspace=alice.workspace, slug="empty")
+    CollectionFactory(workspace=context.workspace, slug="empty")
     assert whole(client, collections=["empty"])["passages"] == []
     answer = whole(client, collections=["office"])
     assert {passage["collection"] for passage in answer["passages"]} == {"office"}
@@ -195,11 +183,11 @@ def test_a_pipeline_answers_and_tells_its_steps(client: APIClient, server: StubS
 
 
 def test_a_question_begins_a_conversation_and_others_continue_it(
-    client: APIClient, alice: RagContext
+    client: APIClient, context: RagContext
 ) -> None:
     begun = told(ask(client, collections=["office"]))[0][1]
     kept = Conversation.objects.get(pk=begun["conversation"])
-    assert (kept.user, kept.title, kept.collections) == (alice.user, QUESTION, ["office"])
+    assert (kept.user, kept.title, kept.collections) == (context.user, QUESTION, ["office"])
     answer = whole(client, "What does everybody pack?", conversation=kept.pk)
     assert answer["conversation"] == kept.pk
     assert [each.role for each in kept.messages.order_by("id")] == [
@@ -225,13 +213,6 @@ def test_a_request_that_is_refused_leaves_no_conversation(client: APIClient) -> 
     assert not Conversation.objects.exists()
 
 
-def test_conversations_of_others_are_not_there(client: APIClient) -> None:
-    other = MembershipFactory()
-    theirs = Conversation.objects.create(workspace=other.workspace, user=other.user, title="Mine")
-    assert refused(client, 404, message=QUESTION, conversation=theirs.pk)["code"] == "not_found"
-    assert not theirs.messages.exists()
-
-
 # --- what is refused -----------------------------------------------------------------------------
 
 
@@ -239,7 +220,6 @@ def test_conversations_of_others_are_not_there(client: APIClient) -> None:
 @pytest.mark.parametrize(
     ("body", "attr"),
     [
-        ({"message": 7}, "message"),
         ({"message": "a\0b"}, "message"),
         ({"message": "a", "history": [{"role": "system", "content": "b"}]}, "history.0.role"),
         ({"message": "a", "history": [{"role": "user"}]}, "history.0.content"),
@@ -250,11 +230,6 @@ def test_conversations_of_others_are_not_there(client: APIClient) -> None:
         ({"message": "a", "conversation": 2**63}, "conversation"),
         ({"message": "a", "pipeline": "rag", "pipeline_id": "sql"}, "pipeline_id"),
         ({"message": "a", "pipeline": "rag", "temperature": 1}, "temperature"),
-        ({"message": "a", "temperature": 2.1}, "temperature"),
-        ({"message": "a", "top_p": -1}, "top_p"),
-        ({"message": "a", "max_tokens": 0}, "max_tokens"),
-        ({"message": "a", "mode": "magic"}, "mode"),
-        ({"message": "a", "memory": "perhaps"}, "memory"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -264,36 +239,8 @@ def test_what_cannot_be_is_named(body: dict[str, Any], attr: str) -> None:
     assert refused(client, **body)["attr"] == attr
 
 
-@pytest.mark.django_db
-def test_bodies_that_are_no_questions_are_refused(client: APIClient) -> None:
-    for body, status in [(b"{", 400), (b"[]", 400), (b"\xff", 400), (b"x" * 10_485_761, 413)]:
-        answer = client.post("/api/v1/chat/", body, content_type="application/json")
-        assert answer.status_code == status
-    answer = client.post("/api/v1/chat/", b"message=a", content_type="text/plain")
-    assert answer.status_code == 415
-
-
 def test_a_filter_that_cannot_be_says_so(client: APIClient) -> None:
     assert refused(client, message=QUESTION, filter={"year": {"$near": 1}})["attr"] == "filter"
-
-
-@pytest.mark.django_db
-def test_nobody_and_get_get_nothing(client: APIClient) -> None:
-    assert APIClient().post("/api/v1/chat/", {"message": "a"}, format="json").status_code == 401
-    assert client.get("/api/v1/chat/").status_code == 405
-    strict = Client(enforce_csrf_checks=True)
-    strict.force_login(MembershipFactory().user)
-    answer = strict.post("/api/v1/chat/", {"message": "a"}, content_type="application/json")
-    assert answer.status_code == 403
-
-
-def test_outsiders_find_nothing_of_it(alice: RagContext) -> None:
-    outsider = client_of(RagContext(user=MembershipFactory().user, workspace=alice.workspace))
-    assert whole(outsider)["passages"] == []
-    asked = outsider.post(
-        f"/api/v1/chat/?workspace={alice.workspace.slug}", {"message": QUESTION}, format="json"
-    )
-    assert asked.status_code == 404
 
 
 # --- what goes wrong -----------------------------------------------------------------------------
@@ -396,4 +343,3 @@ def test_models_are_listed_by_what_they_do(client: APIClient, server: StubServer
     (embedder,) = (each for each in listed["embedders"] if each["is_default"])
     assert (embedder["name"], embedder["dimensions"]) == ("default", 384)
     assert listed["rerankers"] == []
-    assert APIClient().get("/api/v1/models/").status_code == 401

@@ -8,7 +8,7 @@ from langgraph.graph import END, START, StateGraph
 
 from rag.document import Document
 from rag.retriever import Retriever
-from rag.tests.mcp_world import VACATION, World, make_world
+from rag.tests.mcp_world import VACATION, World
 
 pytestmark = pytest.mark.django_db
 
@@ -20,11 +20,6 @@ class State(TypedDict, total=False):
     tried: int
     documents: list[Document]
     answer: str
-
-
-@pytest.fixture(scope="module")
-def world(committed: None) -> World:
-    return make_world()
 
 
 def agent(retriever: Retriever) -> Any:

@@ -26,7 +26,6 @@ from rag.tests.mcp_world import (
     VACATION,
     World,
     blocks_of_how_to,
-    make_world,
     secret_of,
     text_of,
 )
@@ -34,11 +33,6 @@ from rag.tools import TOOLS
 
 T = TypeVar("T")
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(scope="module")
-def world(committed: None) -> World:
-    return make_world()
 
 
 def with_client(

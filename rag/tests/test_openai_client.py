@@ -16,8 +16,6 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from accounts.models import Role
-from documents.tests.factories import MembershipFactory
 from inference.backends.chat_openai import OpenAIChat
 from inference.backends.hashing import HashingEmbedder
 from inference.backends.openai_compatible import OpenAIEmbedder
@@ -28,7 +26,7 @@ from memory.scopes import user_scope
 from memory.services import set_fact
 from rag.models import Conversation, Pipeline
 from rag.tests.conftest import ROOT, SiteProcess, commit
-from rag.tests.mcp_world import VACATION, World, make_world, secret_of
+from rag.tests.mcp_world import VACATION, World, secret_of
 
 pytestmark = pytest.mark.django_db
 
@@ -65,11 +63,6 @@ def answered(payload: Any) -> Any:
     pieces = ["Ten days", " [1]", "."] if "[1]" in text else ["I read ", str(len(text)), "."]
     usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
     return Stream(*map(event, [*map(delta, pieces), delta(finish="stop"), usage, "[DONE]"]))
-
-
-@pytest.fixture(scope="module")
-def world(committed: None) -> World:
-    return make_world()
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +106,6 @@ def site(
         yield process
     finally:
         process.stop()
-
-
-@pytest.fixture(scope="module")
-def secret(world: World) -> str:
-    return secret_of(world.alice)
 
 
 @pytest.fixture
@@ -191,7 +179,6 @@ def test_one_text_and_a_query_and_a_long_text_are_embedded(client: OpenAI) -> No
     [
         ({"input": [1, 2, 3]}, "input"),
         ({"input": [[1, 2], [3]]}, "input"),
-        ({"input": []}, "input"),
         ({"input": ""}, "input"),
         ({"input": ["good", "  "]}, "input"),
         ({"input": ["a"] * 2049}, "input"),
@@ -438,18 +425,6 @@ def test_what_documents_do_not_hold_is_refused(client: OpenAI, world: World) -> 
     assert answer.choices[0].finish_reason == "stop"
 
 
-def test_nobody_is_answered_out_of_what_others_own(
-    site: SiteProcess, world: World, stub: StubServer
-) -> None:
-    with client_with(site, secret_of(world.charlie)) as charlie:
-        with pytest.raises(openai.NotFoundError):
-            charlie.chat.completions.create(
-                model="stub", messages=ask(QUESTION), extra_body={"collections": ["handbook"]}
-            )
-        answer: Any = charlie.chat.completions.create(model="extractive", messages=ask(QUESTION))
-    assert "ten days" not in answer.choices[0].message.content
-
-
 def test_memory_is_put_before_the_model_when_it_is_asked_for(
     site: SiteProcess, world: World, stub: StubServer
 ) -> None:
@@ -552,18 +527,6 @@ def test_a_wrong_key_is_an_authentication_error(site: SiteProcess, wrong: str) -
     assert refused.value.code == "invalid_api_key"
 
 
-def test_a_key_without_the_scope_is_denied(site: SiteProcess, world: World) -> None:
-    with client_with(site, secret_of(world.alice, "read", "write", "memory", "admin")) as client:
-        for use in (
-            client.models.list,
-            lambda: client.embeddings.create(model="default", input="a"),
-            lambda: client.chat.completions.create(model="extractive", messages=ask("Hello")),
-        ):
-            with pytest.raises(openai.PermissionDeniedError) as refused:
-                use()
-            assert refused.value.code == "insufficient_scope"
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("documents", [False, True])
 def test_a_model_that_is_down_is_an_error_before_any_word(
@@ -605,7 +568,6 @@ def test_an_answer_that_breaks_off_raises_behind_its_words(
         ),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.tool_call_id"),
         ({"n": 2}, "n"),
-        ({"temperature": 3}, "temperature"),
         ({"stop": [1]}, "stop"),
         ({"tools": [{"type": "function"}]}, "tools.0"),
         ({"tools": [WEATHER], "tool_choice": "sometimes"}, "tool_choice"),
@@ -705,10 +667,8 @@ def test_without_a_reranker_likeness_of_vectors_decides_and_says_so(
     ("wrong", "status", "param"),
     [
         ({"model": "rerank-english-v3.0"}, 404, "model"),
-        ({"documents": []}, 400, "documents"),
         ({"documents": [{"title": "no text"}]}, 400, "documents"),
         ({"query": " "}, 400, "query"),
-        ({"top_n": 0}, 400, "top_n"),
     ],
 )
 def test_a_wrong_wish_to_rerank_is_told_where(
@@ -760,10 +720,3 @@ def test_the_examples_of_the_how_to_work(
     for part in ("extractive chat", "ten days", "#passage", "Ten days [1].", "2 384"):
         assert part in told, part
     assert 'get_weather {"city": "Kiel"}' in told
-
-
-def test_viewers_may_ask(site: SiteProcess, world: World) -> None:
-    viewer = commit(lambda: MembershipFactory(workspace=world.alice.workspace, role=Role.VIEWER))
-    with client_with(site, secret_of(viewer)) as client:
-        answer = client.chat.completions.create(model="extractive", messages=ask(QUESTION))
-    assert "ten days" in str(answer.choices[0].message.content)

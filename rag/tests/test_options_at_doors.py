@@ -7,13 +7,31 @@ from django.core.management import load_command_class
 from django.http import QueryDict
 
 from common.options import flat_options, nested_options, option_fields
-from rag.api.chat import ChatInput
-from rag.openai.chat_schema import ExtrasInput
+from graph.api.inputs import NeighborParameters
+from graph.options import NeighborOptions, StepOptions, WalkOptions
+from memory.api.serializers import MemorySearchSerializer
+from memory.options import MemoryQuery, RecallOptions
+from rag.api.chat import ChatSerializer
+from rag.openai.chat_schema import OpenAIExtrasSerializer
 from rag.tools import TOOLS
-from search.api.inputs import ExportParameters, SearchInput, SearchParameters
-from search.api.stores import StoreSearchInput
+from search.api.inputs import (
+    ExportParameters,
+    FacetParameters,
+    SearchParameters,
+    SearchSerializer,
+    SimilarParameters,
+)
+from search.api.stores import StoreSearchSerializer
 from search.forms import SearchState
-from search.query_options import RetrievalOptions, ScopeOptions, SearchQuery, SearchRequest
+from search.query_options import (
+    FacetRequest,
+    RetrievalOptions,
+    ScopeOptions,
+    SearchQuery,
+    SearchRequest,
+    SimilarRequest,
+)
+from search.stores import StoreQuery
 
 IN_JSON = nested_options(SearchQuery).keys()
 
@@ -26,7 +44,7 @@ def arguments(app: str, command: str) -> set[str]:
 
 def test_the_api_has_all() -> None:
     whole = nested_options(SearchRequest).keys()
-    assert SearchInput().fields.keys() >= whole
+    assert SearchSerializer().fields.keys() >= whole
     assert SearchParameters().fields.keys() >= whole
     assert ExportParameters().fields.keys() >= IN_JSON - {"expand"}
 
@@ -40,16 +58,44 @@ def test_the_page_has_all() -> None:
     assert names >= flat_options(SearchQuery).keys() | option_fields(ScopeOptions).keys()
 
 
-@pytest.mark.parametrize("given", [ChatInput, ExtrasInput])
-def test_an_answer_has_those_of_retrieval(given: type[ChatInput | ExtrasInput]) -> None:
+@pytest.mark.parametrize("given", [ChatSerializer, OpenAIExtrasSerializer])
+def test_an_answer_has_those_of_retrieval(
+    given: type[ChatSerializer | OpenAIExtrasSerializer],
+) -> None:
     assert given().fields.keys() >= nested_options(RetrievalOptions).keys()
 
 
 def test_other_doors_have_those_of_retrieval() -> None:
     nested, flat = nested_options(RetrievalOptions).keys(), flat_options(RetrievalOptions).keys()
-    assert StoreSearchInput().fields.keys() >= nested - {"rerank"}
+    assert StoreSearchSerializer().fields.keys() >= nested - {"rerank"}
     assert TOOLS["hybrid_query"].parameters["properties"].keys() >= flat
     assert arguments("rag", "ask") >= flat
+
+
+def test_facets_similar_passages_and_stores_have_all() -> None:
+    assert FacetParameters().fields.keys() >= option_fields(FacetRequest).keys()
+    assert SimilarParameters().fields.keys() >= option_fields(SimilarRequest).keys()
+    assert StoreSearchSerializer().fields.keys() >= nested_options(StoreQuery).keys() - {"rerank"}
+
+
+def test_memory_has_all_of_a_search() -> None:
+    recall, whole = option_fields(RecallOptions).keys(), option_fields(MemoryQuery).keys()
+    assert MemorySearchSerializer().fields.keys() >= whole
+    assert TOOLS["memory_search"].parameters["properties"].keys() >= recall
+    parser = ArgumentParser()
+    load_command_class("memory", "memory").add_arguments(parser)
+    (actions,) = (each.choices for each in parser._actions if each.dest == "action")
+    assert actions is not None
+    assert {each.dest for each in actions["search"]._actions} >= whole
+
+
+def test_walks_through_the_graph_have_all() -> None:
+    assert NeighborParameters().fields.keys() >= option_fields(NeighborOptions).keys()
+    assert TOOLS["graph_neighbors"].parameters["properties"].keys() >= {
+        "rel",
+        *option_fields(StepOptions),
+    }
+    assert TOOLS["graph_path"].parameters["properties"].keys() >= option_fields(WalkOptions).keys()
 
 
 def test_the_address_of_the_page_says_what_it_read() -> None:

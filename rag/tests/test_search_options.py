@@ -10,7 +10,6 @@ from accounts.models import Membership
 from accounts.tests.keys import client_of_key
 from rag import tools
 from rag.context import RagContext
-from rag.tests.asking import reader
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,26 +19,21 @@ BEST_OF_RRF_9 = f"(score: {2 / (9 + 1):.3f})"
 
 
 @pytest.fixture
-def alice() -> RagContext:
-    return reader()[0]
-
-
-@pytest.fixture
-def client(alice: RagContext) -> APIClient:
+def client(context: RagContext) -> APIClient:
     client = APIClient(raise_request_exception=False)
-    client.force_login(alice.user)
+    client.force_login(context.user)
     return client
 
 
-def test_a_tool_fuses_as_its_call_says(alice: RagContext) -> None:
+def test_a_tool_fuses_as_its_call_says(context: RagContext) -> None:
     call = {"query": QUESTION, "fusion": "rrf", "rrf_k": 9, "depth": 10}
-    answer = tools.call("hybrid_query", call, context=alice)
+    answer = tools.call("hybrid_query", call, context=context)
     assert not answer.is_error
     assert BEST_OF_RRF_9 in answer.text
 
 
-def test_a_tool_fuses_as_the_request_says_where_its_call_does_not(alice: RagContext) -> None:
-    wanted = replace(alice, search_options={"fusion": "rrf", "rrf_k": 9})
+def test_a_tool_fuses_as_the_request_says_where_its_call_does_not(context: RagContext) -> None:
+    wanted = replace(context, search_options={"fusion": "rrf", "rrf_k": 9})
     assert BEST_OF_RRF_9 in tools.call("hybrid_query", {"query": QUESTION}, context=wanted).text
     own = {"query": QUESTION, "rrf_k": 99}
     assert BEST_OF_RRF_9 not in tools.call("hybrid_query", own, context=wanted).text
@@ -79,16 +73,16 @@ def complete(context: RagContext, **body: Any) -> Any:
     return client.post("/v1/chat/completions", asked, format="json")
 
 
-def test_an_openai_client_names_them_within_ragsite(alice: RagContext) -> None:
-    answer = complete(alice, ragsite={"fusion": "rrf", "rrf_k": 9, "depth": 20})
+def test_an_openai_client_names_them_within_ragsite(context: RagContext) -> None:
+    answer = complete(context, ragsite={"fusion": "rrf", "rrf_k": 9, "depth": 20})
     assert answer.status_code == 200, answer.json()
     assert "14 March" in answer.json()["choices"][0]["message"]["content"]
-    demanded = complete(alice, ragsite={"rerank": True})
+    demanded = complete(context, ragsite={"rerank": True})
     assert demanded.status_code == 400
     assert "manage.py rerankers set MODEL" in demanded.json()["error"]["message"]
 
 
-def test_outside_of_it_they_are_refused_and_not_passed_over(alice: RagContext) -> None:
-    answer = complete(alice, rerank=True)
+def test_outside_of_it_they_are_refused_and_not_passed_over(context: RagContext) -> None:
+    answer = complete(context, rerank=True)
     assert answer.status_code == 400
     assert "within `ragsite`" in answer.json()["error"]["message"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.models import Membership, Role, Scope
+from accounts.models import Membership, Role
 from accounts.tests.keys import client_of_key
 from documents.tests.factories import (
     ChunkFactory,
@@ -79,34 +79,6 @@ def test_an_unknown_tool_is_not_there(alice: Membership) -> None:
     answer = client_of(alice).post(f"{ADDRESS}drop_table/", {"arguments": {}})
     assert answer.status_code == 404
     assert "similarity_search" in answer.json()["detail"]
-
-
-def test_an_unknown_field_is_an_error(alice: Membership) -> None:
-    answer = client_of(alice).post(f"{ADDRESS}hybrid_query/", {"argument": {}})
-    assert answer.status_code == 400
-
-
-def test_an_outsider_finds_nothing(alice: Membership) -> None:
-    stranger = client_of(MembershipFactory())
-    assert called(stranger, "hybrid_query", {"query": "oil"})["text"] == (
-        "No similar documents found."
-    )
-    named = client_of(MembershipFactory()).post(
-        f"{ADDRESS}hybrid_query/?workspace={alice.workspace.slug}", {"arguments": {"query": "oil"}}
-    )
-    assert named.status_code == 404
-
-
-@pytest.mark.parametrize("scope", Scope.values)
-def test_a_key_calls_only_what_its_scope_allows(alice: Membership, scope: str) -> None:
-    client = client_of_key(alice, scope)
-    for name, tool in TOOLS.items():
-        answer = client.post(f"{ADDRESS}{name}/", {"arguments": {}})
-        if scope == required_scope(tool):
-            assert answer.status_code == 200
-            assert "scope" not in answer.json()["text"]
-        else:
-            assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
 
 
 def test_a_tool_of_memory_keeps_what_the_keys_user_said(alice: Membership) -> None:

@@ -78,30 +78,6 @@ def stranger_in(alice: Membership) -> RagContext:
 # --- members and others ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("role", Role.values)
-def test_every_member_reads(alice: Membership, role: Role) -> None:
-    context = colleague(alice, role)
-    assert "Lamp oil." in text_of("hybrid_query", context, query="lamp")
-    assert "Lamp oil." in text_of("similarity_search", context, query="lamp")
-    assert "Lamp oil." in text_of("get_document", context, id="log.md")
-    assert '"notes"' in text_of("list_collections", context)
-    assert '"lamps"' in text_of("list_tables", context)
-
-
-@pytest.mark.parametrize("role", Role.values)
-@pytest.mark.parametrize("name", WRITING)
-def test_only_editors_and_owners_write(alice: Membership, role: Role, name: str) -> None:
-    context = colleague(alice, role)
-    answer = run(name, context, **WRITING[name])
-    may = role in (Role.OWNER, Role.EDITOR)
-    assert answer.is_error is not may
-    assert may or "editor role" in answer.text
-    assert Document.objects.filter(key="new").exists() == (may and name == "index_document")
-    assert Document.objects.filter(key="log.md").exists() != (may and name == "remove_document")
-    assert Node.objects.filter(key="src:new").exists() == (may and name == "graph_upsert")
-    assert (name in {tool.name for tool in tools_for(context)}) == may
-
-
 def test_outsiders_hear_of_nothing(alice: Membership) -> None:
     stranger = stranger_in(alice)
     for name in ("similarity_search", "hybrid_query"):

@@ -16,7 +16,7 @@ from rag.context import RagContext
 from rag.models import Conversation, Message
 from rag.services.answers import Question
 from rag.services.chat import chat
-from rag.tests.asking import chat_server, document, reader
+from rag.tests.asking import chat_server, document
 from tests.kit import logged_in
 
 pytestmark = pytest.mark.django_db
@@ -25,13 +25,8 @@ MOVE = "When does the firm leave Mill Street?"
 
 
 @pytest.fixture
-def alice() -> RagContext:
-    return reader()[0]
-
-
-@pytest.fixture
-def client(alice: RagContext) -> Client:
-    return logged_in(alice)
+def client(context: RagContext) -> Client:
+    return logged_in(context)
 
 
 def kept(context: RagContext, question: str = MOVE, **how: Any) -> Conversation:
@@ -58,9 +53,9 @@ def test_a_question_is_answered_and_the_page_leads_to_it(client: Client) -> None
 
 
 def test_who_has_not_asked_yet_is_offered_questions_to_begin_with(
-    client: Client, alice: RagContext
+    client: Client, context: RagContext
 ) -> None:
-    collection = alice.workspace.collections.get()
+    collection = context.workspace.collections.get()
     document(collection, "desk.md", "# Who packs the desks of all?\n\nMovers pack the desks.\n")
     page = parse(client.get("/chat/"))
     [example] = page.xpath("//a[contains(@href, '/chat/?q=')]")
@@ -68,7 +63,7 @@ def test_who_has_not_asked_yet_is_offered_questions_to_begin_with(
     asking = parse(client.get(example.get("href")))
     assert words(asking.get_element_by_id("question")) == words(example)
 
-    kept(alice)
+    kept(context)
     assert "Try one of these" not in client.get("/chat/").text
 
 
@@ -96,8 +91,8 @@ def test_a_model_that_fails_is_told_with_the_question(client: Client, settings: 
     assert MOVE in words(parse(answer).find(".//main"))
 
 
-def test_answering_again_replaces_the_last_answer(client: Client, alice: RagContext) -> None:
-    conversation = kept(alice)
+def test_answering_again_replaces_the_last_answer(client: Client, context: RagContext) -> None:
+    conversation = kept(context)
     answer = conversation.messages.latest("pk")
     client.post(f"/chat/{conversation.pk}/", {"again": answer.pk, "question": ""})
     rows = conversation.messages.order_by("pk")
@@ -107,17 +102,19 @@ def test_answering_again_replaces_the_last_answer(client: Client, alice: RagCont
 
 
 @pytest.mark.parametrize("again", ["x", "", "9" * 30, "-1"])
-def test_a_strange_answer_is_not_made_again(client: Client, alice: RagContext, again: str) -> None:
-    conversation = kept(alice)
+def test_a_strange_answer_is_not_made_again(
+    client: Client, context: RagContext, again: str
+) -> None:
+    conversation = kept(context)
     answer = client.post(f"/chat/{conversation.pk}/", {"again": again, "question": ""})
     assert answer.status_code == 400
     assert conversation.messages.count() == 2
 
 
 def test_collections_and_the_state_of_the_box_follow_the_conversation(
-    client: Client, alice: RagContext
+    client: Client, context: RagContext
 ) -> None:
-    CollectionFactory(workspace=alice.workspace, slug="garden", name="Garden")
+    CollectionFactory(workspace=context.workspace, slug="garden", name="Garden")
     client.post("/chat/", {"question": MOVE, "collection": ["office"]})
     conversation = Conversation.objects.get()
     assert conversation.collections == ["office"]
@@ -131,10 +128,10 @@ def test_collections_and_the_state_of_the_box_follow_the_conversation(
     assert page.xpath("//input[@name='collection'][@checked]") == []
 
 
-def test_nobody_else_reads_a_conversation(client: Client, alice: RagContext) -> None:
-    conversation = kept(alice)
+def test_nobody_else_reads_a_conversation(client: Client, context: RagContext) -> None:
+    conversation = kept(context)
     answer = conversation.messages.latest("pk")
-    bob = logged_in(MembershipFactory(workspace=alice.workspace, role=Role.OWNER))
+    bob = logged_in(MembershipFactory(workspace=context.workspace, role=Role.OWNER))
     charlie = logged_in(MembershipFactory())
     paths = [
         f"/chat/{conversation.pk}/",
@@ -152,16 +149,16 @@ def test_nobody_else_reads_a_conversation(client: Client, alice: RagContext) -> 
     assert Conversation.objects.get() == conversation
 
 
-def test_what_may_be_read_no_longer_is_withheld(client: Client, alice: RagContext) -> None:
-    conversation = kept(alice)
+def test_what_may_be_read_no_longer_is_withheld(client: Client, context: RagContext) -> None:
+    conversation = kept(context)
     Document.objects.filter(key="move.md").update(access=["user:0"])
     answer = client.get(f"/chat/{conversation.pk}/")
     assert states(answer) == ["withheld"]
     assert "14 March" not in answer.text
 
 
-def test_an_answer_goes_with_what_it_quotes(client: Client, alice: RagContext) -> None:
-    conversation = kept(alice)
+def test_an_answer_goes_with_what_it_quotes(client: Client, context: RagContext) -> None:
+    conversation = kept(context)
     delete_document(document=Document.objects.get(key="move.md"))
     answer = client.get(f"/chat/{conversation.pk}/")
     assert states(answer) == ["removed"]
@@ -169,10 +166,10 @@ def test_an_answer_goes_with_what_it_quotes(client: Client, alice: RagContext) -
 
 
 def test_a_refusal_offers_the_other_collections_where_there_are_others(
-    client: Client, alice: RagContext
+    client: Client, context: RagContext
 ) -> None:
     nowhere = "Who won the chess championship of Reykjavik in 1972?"
-    CollectionFactory(workspace=alice.workspace, slug="garden")
+    CollectionFactory(workspace=context.workspace, slug="garden")
     offers = "Ask in all collections"
     for asked, offered in [(["office"], True), (["office", "garden"], False), ([], False)]:
         answer = client.post("/chat/", {"question": nowhere, "collection": asked}, follow=True)
@@ -185,25 +182,25 @@ def test_a_refusal_offers_the_other_collections_where_there_are_others(
 
 
 def test_an_answer_that_is_not_sure_is_marked(
-    client: Client, alice: RagContext, settings: Any, monkeypatch: pytest.MonkeyPatch
+    client: Client, context: RagContext, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = ">Not sure</span>"
-    assert mark not in client.get(f"/chat/{kept(alice).pk}/").text
+    assert mark not in client.get(f"/chat/{kept(context).pk}/").text
     monkeypatch.setattr(answerability, "HIGH_CONFIDENCE", 1.1)
-    page = client.get(f"/chat/{kept(alice).pk}/")
+    page = client.get(f"/chat/{kept(context).pk}/")
     assert states(page) == ["answered"]
     assert mark in page.text
     hint = "The passages found may not answer this question."
     assert hint not in page.text, "the answer begins with it"
     with chat_server(settings) as server:
         server.first(chat_stream("It leaves on 14 March [1]."))
-        page = client.get(f"/chat/{kept(alice).pk}/")
+        page = client.get(f"/chat/{kept(context).pk}/")
     assert mark in page.text
     assert hint in page.text
 
 
-def test_a_turn_is_there_as_a_part(client: Client, alice: RagContext) -> None:
-    conversation = kept(alice)
+def test_a_turn_is_there_as_a_part(client: Client, context: RagContext) -> None:
+    conversation = kept(context)
     question, answer = conversation.messages.order_by("pk")
     path = f"/chat/{conversation.pk}/turns/"
     assert states(client.get(f"{path}{answer.pk}/")) == ["answered"]
@@ -212,10 +209,12 @@ def test_a_turn_is_there_as_a_part(client: Client, alice: RagContext) -> None:
 
 
 def test_conversations_come_last_said_first_in_pages_that_meet(
-    client: Client, alice: RagContext
+    client: Client, context: RagContext
 ) -> None:
     rows = [
-        Conversation.objects.create(workspace=alice.workspace, user=alice.user, title=f"No {at}.")
+        Conversation.objects.create(
+            workspace=context.workspace, user=context.user, title=f"No {at}."
+        )
         for at in range(45)
     ]
     rows[3].save()  # something was said
@@ -232,9 +231,9 @@ def test_conversations_come_last_said_first_in_pages_that_meet(
     assert told[0] == "No 3."
 
 
-def test_a_long_conversation_shows_its_end_first(client: Client, alice: RagContext) -> None:
-    conversation = kept(alice)
-    fields = {"workspace": alice.workspace, "conversation": conversation}
+def test_a_long_conversation_shows_its_end_first(client: Client, context: RagContext) -> None:
+    conversation = kept(context)
+    fields = {"workspace": context.workspace, "conversation": conversation}
     for at in range(30):
         Message.objects.create(role="user", content=f"Question {at}", **fields)
         Message.objects.create(role="assistant", content=f"Answer {at}.", **fields)
@@ -250,8 +249,8 @@ def test_a_long_conversation_shows_its_end_first(client: Client, alice: RagConte
     assert href(earlier, "Later questions")
 
 
-def test_a_title_is_changed_and_must_not_be_empty(client: Client, alice: RagContext) -> None:
-    conversation = kept(alice)
+def test_a_title_is_changed_and_must_not_be_empty(client: Client, context: RagContext) -> None:
+    conversation = kept(context)
     path = f"/chat/{conversation.pk}/rename/"
     assert client.post(path, {"title": " "}).status_code == 400
     assert client.post(path, {"title": "The move"}).status_code == 302

@@ -17,7 +17,6 @@ from rag.context import RagContext
 from rag.models import Pipeline, Span, Trace
 from rag.pipelines.validation import templates
 from rag.services.pipelines import run_pipeline
-from rag.tests.asking import reader
 from rag.views.traces import SCALE, build_waterfall
 from tests.kit import logged_in
 
@@ -30,13 +29,8 @@ MOVE = "When does the firm leave Mill Street?"
 
 
 @pytest.fixture
-def alice() -> RagContext:
-    return reader()[0]
-
-
-@pytest.fixture
-def client(alice: RagContext) -> Client:
-    return of(alice)
+def client(context: RagContext) -> Client:
+    return of(context)
 
 
 def of(context: RagContext) -> Client:
@@ -80,7 +74,9 @@ def test_a_pipeline_that_is_not_there_is_said(client: Client) -> None:
     assert "The pipeline “nope” does not exist" in answer.text
 
 
-def test_an_editor_keeps_changes_and_deletes_a_pipeline(client: Client, alice: RagContext) -> None:
+def test_an_editor_keeps_changes_and_deletes_a_pipeline(
+    client: Client, context: RagContext
+) -> None:
     saved = client.post("/new-pipeline/", {"definition": definition()})
     assert saved["Location"] == "/pipelines/mine/"
     edit = parse(client.get("/pipelines/mine/edit/"))
@@ -118,29 +114,31 @@ def test_what_is_no_definition_is_refused_in_words(client: Client, text: str, to
     assert not Pipeline.objects.exists()
 
 
-def test_a_viewer_reads_and_runs_and_is_offered_no_change(alice: RagContext) -> None:
+def test_a_viewer_reads_and_runs_and_is_offered_no_change(context: RagContext) -> None:
     Pipeline.objects.create(
-        workspace=alice.workspace, slug="mine", name="Mine", definition=json.loads(definition())
+        workspace=context.workspace, slug="mine", name="Mine", definition=json.loads(definition())
     )
-    bob = member(alice, Role.VIEWER)
+    bob = member(context, Role.VIEWER)
     page = bob.get("/pipelines/mine/")
     assert page.status_code == 200
     assert "Copy to change" not in page.text
     assert bob.post("/pipelines/mine/", {"question": MOVE}).status_code == 302
 
 
-def test_a_pipeline_that_can_be_run_no_more_says_why(client: Client, alice: RagContext) -> None:
+def test_a_pipeline_that_can_be_run_no_more_says_why(client: Client, context: RagContext) -> None:
     broken = json.loads(definition().replace("similarity_search", "gone_tool"))
-    Pipeline.objects.create(workspace=alice.workspace, slug="mine", name="Mine", definition=broken)
+    Pipeline.objects.create(
+        workspace=context.workspace, slug="mine", name="Mine", definition=broken
+    )
     assert "No longer runs" in client.get("/pipelines/").text
     assert "gone_tool" in words(parse(client.get("/pipelines/mine/")).find(".//main"))
 
 
-def test_own_pipelines_are_paginated(client: Client, alice: RagContext) -> None:
+def test_own_pipelines_are_paginated(client: Client, context: RagContext) -> None:
     for at in range(30):
         slug = f"p{at:02}"
         given = json.loads(definition(id=slug, name=slug))
-        Pipeline.objects.create(workspace=alice.workspace, slug=slug, name=slug, definition=given)
+        Pipeline.objects.create(workspace=context.workspace, slug=slug, name=slug, definition=given)
     first = parse(client.get("/pipelines/"))
     second = parse(client.get(f"/pipelines/{href(first, 'More')}"))
     found = [
@@ -174,21 +172,21 @@ def test_a_run_that_cannot_begin_is_said_with_the_question(client: Client) -> No
     assert parse(answer).find(".//textarea").text.strip() == MOVE
 
 
-def test_traces_are_ones_own(client: Client, alice: RagContext) -> None:
-    trace = ran(alice)
-    bob = member(alice, Role.OWNER)
+def test_traces_are_ones_own(client: Client, context: RagContext) -> None:
+    trace = ran(context)
+    bob = member(context, Role.OWNER)
     assert bob.get(f"/traces/{trace.pk}/").status_code == 404
     assert bob.post(f"/traces/{trace.pk}/cancel/").status_code == 404
     assert MOVE not in bob.get("/traces/").text
     assert MOVE in client.get("/traces/").text
 
 
-def test_traces_are_filtered_and_paginated(client: Client, alice: RagContext) -> None:
+def test_traces_are_filtered_and_paginated(client: Client, context: RagContext) -> None:
     now = timezone.now()
     for at in range(120):
         Trace.objects.create(
-            workspace=alice.workspace,
-            user=alice.user,
+            workspace=context.workspace,
+            user=context.user,
             pipeline="rag" if at % 3 else "research",
             state="failed" if at % 2 else "done",
             question=f"No {at}",
@@ -205,10 +203,10 @@ def test_traces_are_filtered_and_paginated(client: Client, alice: RagContext) ->
     assert client.get("/traces/?state=nonsense&before=x").status_code == 200
 
 
-def test_a_running_one_is_cancelled(client: Client, alice: RagContext) -> None:
+def test_a_running_one_is_cancelled(client: Client, context: RagContext) -> None:
     trace = Trace.objects.create(
-        workspace=alice.workspace,
-        user=alice.user,
+        workspace=context.workspace,
+        user=context.user,
         pipeline="rag",
         question=MOVE,
         started_at=timezone.now(),
@@ -220,8 +218,8 @@ def test_a_running_one_is_cancelled(client: Client, alice: RagContext) -> None:
 
 
 @runs
-def test_citations_of_a_trace_lead_to_their_sources(client: Client, alice: RagContext) -> None:
-    trace = ran(alice)
+def test_citations_of_a_trace_lead_to_their_sources(client: Client, context: RagContext) -> None:
+    trace = ran(context)
     page = parse(client.get(f"/traces/{trace.pk}/"))
     cites = page.xpath("//a[@class='cite']")
     assert cites
@@ -242,9 +240,9 @@ def test_citations_of_a_trace_lead_to_their_sources(client: Client, alice: RagCo
 
 @runs
 def test_a_trace_shows_nothing_of_what_may_be_read_no_longer(
-    client: Client, alice: RagContext
+    client: Client, context: RagContext
 ) -> None:
-    trace = ran(alice)
+    trace = ran(context)
     Document.objects.filter(key="move.md").update(access=["user:0"])
     page = client.get(f"/traces/{trace.pk}/").text
     assert "14 March" not in page

@@ -1,14 +1,9 @@
 """EPUB books and OpenDocument files, made part by part."""
 
-from collections.abc import Mapping
-from xml.sax.saxutils import escape
-
 from reading.tests.factories_office import zipped
 
-Parts = Mapping[str, str]
 
-
-def epub(*chapters: str, core: Parts | None = None) -> bytes:
+def epub(*chapters: str) -> bytes:
     """A book; a chapter is what stands in the body of its page. The first page is its contents."""
     pages = {"nav.xhtml": "<nav><a href='c1.xhtml'>Chapter one</a></nav>"}
     pages |= {f"c {number}.xhtml": body for number, body in enumerate(chapters, start=1)}
@@ -18,12 +13,9 @@ def epub(*chapters: str, core: Parts | None = None) -> bytes:
         address = name.replace(" ", "%20")
         items += f'<item id="{name}" href="{address}" media-type="application/xhtml+xml"{kind}/>'
         order += f'<itemref idref="{name}"/>'
-    described = "".join(
-        f"<dc:{key}>{escape(text)}</dc:{key}>" for key, text in (core or {}).items()
-    )
     package = (
         '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
-        f"<metadata>{described}</metadata><manifest>{items}</manifest><spine>{order}</spine></package>"
+        f"<metadata/><manifest>{items}</manifest><spine>{order}</spine></package>"
     )
     members = {
         "mimetype": "application/epub+zip",
@@ -41,7 +33,7 @@ def epub(*chapters: str, core: Parts | None = None) -> bytes:
     return zipped(members)
 
 
-def odf(kind: str, body: str, *, styles: str = "", core: Parts | None = None) -> bytes:
+def odf(kind: str, body: str) -> bytes:
     """An OpenDocument file; `kind` is `text`, `spreadsheet` or `presentation`, the rest raw XML."""
     spaces = "office text table style presentation"
     names = " ".join(
@@ -53,18 +45,14 @@ def odf(kind: str, body: str, *, styles: str = "", core: Parts | None = None) ->
         ' xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"'
         ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
     )
-    described = "".join(
-        f"<dc:{key}>{escape(text)}</dc:{key}>" for key, text in (core or {}).items()
-    )
     return zipped(
         {
             "mimetype": f"application/vnd.oasis.opendocument.{kind}",
             "content.xml": (
-                f"<office:document-content {names}><office:automatic-styles>{styles}"
-                f"</office:automatic-styles><office:body><office:{kind}>{body}</office:{kind}>"
-                "</office:body></office:document-content>"
+                f"<office:document-content {names}><office:body><office:{kind}>{body}"
+                f"</office:{kind}></office:body></office:document-content>"
             ),
-            "meta.xml": f"<office:document-meta {names}>{described}</office:document-meta>",
+            "meta.xml": f"<office:document-meta {names}></office:document-meta>",
             "META-INF/manifest.xml": "<manifest/>",
         }
     )

@@ -1,6 +1,5 @@
 """Office files, made part by part, so that a test can say exactly what is in one."""
 
-import datetime
 import io
 import struct
 import zipfile
@@ -29,22 +28,18 @@ WORD_STYLES = "".join(
     for level in range(1, 7)
 )
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_EPOCH = datetime.date(1899, 12, 30)
 
 Parts = Mapping[str, str]
 
 
-def docx(
-    *blocks: str, body: str = "", parts: Parts | None = None, core: Parts | None = None
-) -> bytes:
-    """A Word document. A block is a paragraph, or a heading if it begins with `# ` to `###### `.
-
-    `body` is raw XML behind them. `parts` are further ones by kind, such as `footnotes`.
-    """
+def docx(*blocks: str, body: str = "") -> bytes:
+    """A Word document. A block is a paragraph, or a heading if it begins with `# ` to `###### `;
+    `body` is raw XML behind them."""
     content = "".join(map(_word_block, blocks)) + body
-    styles = {"styles": f"<w:styles {NAMES}>{WORD_STYLES}</w:styles>"}
+    styles = f"<w:styles {NAMES}>{WORD_STYLES}</w:styles>"
     main = f"<w:document {NAMES}><w:body>{content}<w:sectPr/></w:body></w:document>"
-    return _package("word/document.xml", main, styles | dict(parts or {}), core)
+    links = {_relations_of("word/document.xml"): _relations_by_target({"styles.xml": "styles"})}
+    return _package("word/document.xml", main, {**links, "word/styles.xml": styles})
 
 
 def paragraph(text: str, *, style: str = "", properties: str = "") -> str:
@@ -57,67 +52,45 @@ def run(text: str) -> str:
     return f'<w:r><w:t xml:space="preserve">{escape(text)}</w:t></w:r>'
 
 
-def table(*rows: Sequence[str]) -> str:
-    """XML of a Word table; a cell is text, or XML if it begins with `<`."""
-    return f"<w:tbl>{''.join(map(_word_row, rows))}</w:tbl>"
-
-
-def pptx(
-    *slides: Sequence[str],
-    notes: Mapping[int, str] | None = None,
-    hidden: Iterable[int] = (),
-    shapes: str = "",
-    parts: Parts | None = None,
-    core: Parts | None = None,
-) -> bytes:
-    """A deck. A slide is its title and its bullets; `notes` and `hidden` count from 1.
-
-    `shapes` is raw XML on every slide; `parts` are what slides refer to, by kind.
-    """
+def pptx(*slides: Sequence[str]) -> bytes:
+    """A deck. A slide is its title and its bullets."""
     members: dict[str, str] = {}
     ids = []
     for number, lines in enumerate(slides, start=1):
-        name = f"ppt/slides/slide{number}.xml"
-        show = ' show="0"' if number in set(hidden) else ""
-        members[name] = f"<p:sld {NAMES}{show}>{_tree(_slide_shapes(lines) + shapes)}</p:sld>"
-        related = {kind: f"../extra/{kind}.xml" for kind in parts or {}}
-        if notes and number in notes:
-            note = f"ppt/notesSlides/notesSlide{number}.xml"
-            members[note] = f"<p:notes {NAMES}>{_tree(_shape('body', [notes[number]]))}</p:notes>"
-            related["notesSlide"] = f"../notesSlides/notesSlide{number}.xml"
-        members[_relations_of(name)] = _relations(related)
+        shapes = _slide_shapes(lines)
+        tree = f"<p:cSld><p:spTree>{shapes}</p:spTree></p:cSld>"
+        members[f"ppt/slides/slide{number}.xml"] = f"<p:sld {NAMES}>{tree}</p:sld>"
         ids.append(f'<p:sldId id="{255 + number}" r:id="rId{number}"/>')
-    members |= {f"ppt/extra/{kind}.xml": content for kind, content in (parts or {}).items()}
     links = {f"slides/slide{number}.xml": "slide" for number in range(1, len(slides) + 1)}
     main = f"<p:presentation {NAMES}><p:sldIdLst>{''.join(ids)}</p:sldIdLst></p:presentation>"
     members[_relations_of("ppt/presentation.xml")] = _relations_by_target(links)
-    return _package("ppt/presentation.xml", main, {}, core, members)
+    return _package("ppt/presentation.xml", main, members)
 
 
-def xlsx(sheets: Mapping[str, Iterable[Sequence[object]]], *, merged: Sequence[str] = (),
-         states: Parts | None = None, core: Parts | None = None, formats: Sequence[str] = (),
-         ) -> bytes:  # fmt: skip
-    """A workbook of inline texts, numbers, booleans and dates; None is no cell.
+def xlsx(
+    sheets: Mapping[str, Iterable[Sequence[object]]],
+    *,
+    merged: Sequence[str] = (),
+    formats: Sequence[str] = (),
+) -> bytes:
+    """A workbook of inline texts and numbers; None is no cell.
 
     A pair is a number and the place of its format in `formats`; a text that begins with `<` is
     what follows the place in the XML of a cell. `merged` areas such as `A1:A3` are of every
-    sheet. A state is `hidden` or `veryHidden`.
+    sheet.
     """
     members = {}
     listed = []
     for number, (name, rows) in enumerate(sheets.items(), start=1):
         members[f"xl/worksheets/sheet{number}.xml"] = sheet_xml(rows, merged=merged)
-        state = (states or {}).get(name, "visible")
-        listed.append(
-            f'<sheet name={quoteattr(name)} sheetId="{number}" state="{state}" r:id="rId{number}"/>'
-        )
+        listed.append(f'<sheet name={quoteattr(name)} sheetId="{number}" r:id="rId{number}"/>')
     members["xl/styles.xml"] = _excel_styles(formats)
     links = {f"worksheets/sheet{number}.xml": "worksheet" for number in range(1, len(sheets) + 1)}
     members[_relations_of("xl/workbook.xml")] = _relations_by_target(
         links | {"styles.xml": "styles"}
     )
     main = f"<workbook {_EXCEL} {NAMES}><sheets>{''.join(listed)}</sheets></workbook>"
-    return _package("xl/workbook.xml", main, {}, core, members)
+    return _package("xl/workbook.xml", main, members)
 
 
 def sheet_xml(rows: Iterable[Sequence[object]], *, merged: Sequence[str] = ()) -> str:
@@ -161,12 +134,6 @@ def lying_about_size(data: bytes, member: str, *, size: int) -> bytes:
     return data.replace(true, struct.pack("<II", info.compress_size, size))
 
 
-def encrypted_office() -> bytes:
-    """What Office writes under a password: an OLE container with the encrypted package in it."""
-    entry = "EncryptedPackage".encode("utf-16-le").ljust(64, b"\0")
-    return OLE + b"\0" * 504 + entry + b"\0" * 448
-
-
 def old_office() -> bytes:
     """The container of .doc, .xls and .ppt."""
     return OLE + b"\0" * 504 + "WordDocument".encode("utf-16-le").ljust(512, b"\0")
@@ -175,62 +142,26 @@ def old_office() -> bytes:
 _EXCEL = f'xmlns="{_SCHEMAS}/spreadsheetml/2006/main"'
 
 
-def _package(main_name: str, main: str, parts: Parts, core: Parts | None = None,
-             members: Parts | None = None) -> bytes:  # fmt: skip
-    folder = main_name.rpartition("/")[0]
+def _package(main_name: str, main: str, members: Parts) -> bytes:
     written = {
         "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types"/>',
         "_rels/.rels": (
             f'<Relationships xmlns="{_PACKAGE}/relationships">'
             f'<Relationship Id="rId1" Type="{_RELATIONS}/officeDocument" Target="{main_name}"/>'
-            f'<Relationship Id="rId2" Type="{_PACKAGE}/relationships/metadata/core-properties" '
-            'Target="docProps/core.xml"/></Relationships>'
+            "</Relationships>"
         ),
         main_name: main,
-        "docProps/core.xml": _core(core or {}),
     }
-    if parts:
-        written[_relations_of(main_name)] = _relations({kind: _file(kind) for kind in parts})
-    written |= {f"{folder}/{_file(kind)}": content for kind, content in parts.items()}
-    return zipped(written | dict(members or {}))
-
-
-def _file(kind: str) -> str:
-    return kind if "." in kind else f"{kind}.xml"
+    return zipped(written | dict(members))
 
 
 def _writer(buffer: io.BytesIO) -> zipfile.ZipFile:
     return zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED)
 
 
-def _core(values: Parts) -> str:
-    """`title`, `creator`, `language` and so on; `created` and `modified` are dates."""
-    dates = {"created", "modified"}
-    fields = (
-        f"<{'dcterms' if name in dates else 'dc'}:{name}>{escape(text)}"
-        f"</{'dcterms' if name in dates else 'dc'}:{name}>"
-        for name, text in values.items()
-    )
-    return (
-        f'<cp:coreProperties xmlns:cp="{_PACKAGE}/metadata/core-properties" '
-        'xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:dcterms="http://purl.org/dc/terms/">'
-        f"{''.join(fields)}</cp:coreProperties>"
-    )
-
-
 def _relations_of(part: str) -> str:
     folder, _, name = part.rpartition("/")
     return f"{folder}/_rels/{name}.rels"
-
-
-def _relations(targets: Parts) -> str:
-    """By kind, which serves as the id; digits at the end tell parts of one kind apart."""
-    links = (
-        f'<Relationship Id="{kind}" Type="{_RELATIONS}/{kind.rstrip("0123456789")}" '
-        f'Target="{target}"/>'
-        for kind, target in targets.items()
-    )
-    return f'<Relationships xmlns="{_PACKAGE}/relationships">{"".join(links)}</Relationships>'
 
 
 def _relations_by_target(kinds: Parts) -> str:
@@ -245,15 +176,6 @@ def _word_block(block: str) -> str:
     marks, _, title = block.partition(" ")
     is_heading = title and set(marks) == {"#"}
     return paragraph(title, style=f"Heading{len(marks)}") if is_heading else paragraph(block)
-
-
-def _word_row(cells: Sequence[str]) -> str:
-    written = (cell if cell.startswith("<") else paragraph(cell) for cell in cells)
-    return f"<w:tr>{''.join(f'<w:tc>{cell}</w:tc>' for cell in written)}</w:tr>"
-
-
-def _tree(shapes: str) -> str:
-    return f"<p:cSld><p:spTree>{shapes}</p:spTree></p:cSld>"
 
 
 def _slide_shapes(lines: Sequence[str]) -> str:
@@ -287,14 +209,10 @@ def _excel_cell(place: str, value: object) -> str:
     if isinstance(value, str) and value.startswith("<"):
         return f'<c r="{place}"{value[1:]}'
     match value:
-        case bool():
-            content = f' t="b"><v>{int(value)}</v>'
         case int() | float():
             content = f"><v>{value}</v>"
         case (number, int() as style):
             content = f' s="{style + 2}"><v>{number}</v>'
-        case datetime.date():
-            content = f' s="1"><v>{(value - _EPOCH).days}</v>'
         case _:
             text = escape(str(value))
             content = f' t="inlineStr"><is><t xml:space="preserve">{text}</t></is>'

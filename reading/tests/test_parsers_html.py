@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reading.parsers import Heading, ParsedDocument, ParseError, parse
+from reading.parsers import ParsedDocument, ParseError, parse
 from reading.parsers.text_formats import markdown_headings
 
 
@@ -84,80 +84,6 @@ def test_structure_becomes_markdown(html: str, markdown: str) -> None:
 def test_what_is_not_the_document_is_dropped_and_what_follows_it_stays(boilerplate: str) -> None:
     assert text(f"<p>Before the thing {boilerplate}") == "Before the thing"
     assert text(f"{boilerplate}after it<p>comes more") == "after it\n\ncomes more"
-
-
-def test_main_content_is_preferred() -> None:
-    assert text("<div>Menu one two</div><main><p>The story itself</main><div>x</div>") == (
-        "The story itself"
-    )
-
-
-def test_a_hollow_main_does_not_hide_the_page() -> None:
-    assert "The whole story" in text("<main></main><div>The whole story is told out here</div>")
-
-
-def test_an_article_keeps_its_own_header() -> None:
-    body = "<header>Site</header><article><header><h1>T</h1></header><p>Text</article>"
-    assert text(body) == "# T\n\nText"
-
-
-def test_a_page_of_boilerplate_alone_is_kept() -> None:
-    assert text("<nav>Only this</nav><footer>and that</footer>") == "Only this\n\nand that"
-
-
-@pytest.mark.parametrize("attribute", ["style='visibility: hidden'", "hidden"])
-def test_a_page_that_is_hidden_until_a_script_runs_is_kept(attribute: str) -> None:
-    assert parse(f"<html><body {attribute}>Text".encode(), name="x.html").text == "Text\n"
-    assert text(f"<div {attribute}>Text</div>") == "Text"
-
-
-def test_headings_carry_offsets_into_the_text() -> None:
-    document = page("<p>Intro</p><h1>One</h1><ul><li><h2>Two</h2>x</ul>")
-    assert document.headings == (
-        Heading(document.text.index("# One"), 1, "One"),
-        Heading(document.text.index("- ## Two"), 2, "Two"),
-    )
-
-
-def test_title_language_and_metadata_are_read() -> None:
-    source = (
-        '<html lang="en-GB"><title> The\n title </title>'
-        '<meta name="Description" content="D &amp; D"><meta name=author content=Ann>'
-        '<meta property="article:published_time" content="2024-01-02">'
-        "<body><h1>Other</h1>"
-    )
-    document = parse(source.encode(), name="x.html")
-    assert document.title == "The title"
-    assert document.language == "en"
-    assert document.metadata == {"description": "D & D", "author": "Ann", "date": "2024-01-02"}
-    assert (document.media_type, document.rendering) == ("text/html", "markdown")
-
-
-def test_the_title_falls_back_to_the_heading_then_to_the_file() -> None:
-    assert page("<h1>Head <i>line</i></h1>").title == "Head line"
-    assert page("<p>x").title == "The page"
-
-
-@pytest.mark.parametrize(
-    ("charset", "encoding"),
-    [("windows-1251", "cp1251"), ("shift_jis", "shift_jis"), ("ISO-8859-1", "cp1252")],
-)
-def test_the_declared_encoding_is_used(charset: str, encoding: str) -> None:
-    words = {"cp1251": "Привет", "shift_jis": "日本語", "cp1252": "“quoted” €"}[encoding]
-    source = f'<html><meta http-equiv="Content-Type" content="text/html; charset={charset}">{words}'
-    assert parse(source.encode(encoding), name="x.html").text.strip() == words
-
-
-@pytest.mark.parametrize("label", ["utf-8", "no-such-thing", "rot13", "utf-16"])
-def test_a_wrong_declaration_does_not_hurt(label: str) -> None:
-    source = f'<html><meta charset="{label}"><p>Grüße an alle'
-    assert parse(source.encode(), name="x.html").text.strip() == "Grüße an alle"
-
-
-def test_broken_markup_is_read_as_browsers_do() -> None:
-    assert text("<p>a<b>b<i>c</b>d</i></div></p>e<td>f<li>g</ul>&nosuch; <3") == (
-        "abcd\n\ne\n\nf\n\n- g&nosuch; <3"
-    )
 
 
 @pytest.mark.parametrize(

@@ -7,45 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reading.parsers import Heading, ParseError, parse
+from reading.parsers import ParseError, parse
 from reading.parsers.mail import MAX_ATTACHMENTS, unpack_mail
 from reading.parsers.mail_quotes import fold_quotes
 from reading.parsers.outlook import decompressed_rtf
-from reading.tests.factories_mail import broken_part, mail, many_attachments, outlook
-
-
-def test_a_mail_has_its_subject_people_and_date_as_metadata_and_in_its_text() -> None:
-    written = mail(
-        "Grüße aus Köln.", attached={"report.pdf": b"%PDF-"}, subject="Kessel: läuft", cc="d@x.org"
-    )
-    document = parse(written.as_bytes(), name="a.eml")
-    assert (document.media_type, document.title) == ("message/rfc822", "Kessel: läuft")
-    assert document.metadata == {
-        "subject": "Kessel: läuft",
-        "from": "ada@example.com",
-        "from_name": "Ada Lovelace",
-        "to": ["bob@example.com", "carol@example.com"],
-        "cc": ["d@x.org"],
-        "date": "2026-03-03T09:00:00+00:00",
-        "message_id": "m1@example.com",
-        "attachments": ["report.pdf"],
-    }
-    assert document.text == (
-        "From: Ada Lovelace (ada@example.com)\nTo: Bob (bob@example.com), carol@example.com\n"
-        "Cc: d@x.org\nDate: 2026-03-03\nAttachments: report.pdf\n\nGrüße aus Köln.\n"
-    )
-
-
-def test_of_two_alternatives_the_page_is_read_unless_it_lacks_half_of_the_words() -> None:
-    page = "<h2>Plan</h2><p>We meet at noon.</p><table><tr><th>a<th>b<tr><td>1<td>2</table>"
-    document = parse(mail("Plan: we meet at noon.", html=page).as_bytes(), name="a.eml")
-    assert "## Plan\n\nWe meet at noon.\n\n| a | b |" in document.text
-    assert document.headings == (Heading(document.text.index("## Plan"), 2, "Plan"),)
-    assert document.rendering == "markdown"
-    short = parse(mail("All of it stands here, not there.", html="<p>Hi").as_bytes(), name="a.eml")
-    assert "All of it stands here" in short.text
-    assert short.rendering == "plain"
-
+from reading.tests.factories_mail import broken_part, mail, many_attachments
+from reading.tests.test_parsers_cases import CASES
 
 QUOTED = """Yes, on Friday.
 
@@ -154,60 +121,21 @@ def test_broken_mails_are_read_as_far_as_they_go() -> None:
     assert "Text." in parse(unclosed, name="a.eml").text
 
 
-def test_addresses_in_brackets_without_end_are_left_out() -> None:
-    data = b"From: a@x.org\nTo: " + b"(" * 9_000 + b"\n\nText."
-    assert parse(data, name="a.eml").metadata == {"from": "a@x.org"}
+OUTLOOK = (CASES / "mail" / "outlook.msg").read_bytes()
 
 
-def test_what_is_no_mail_is_refused() -> None:
-    with pytest.raises(ParseError, match="no header") as caught:
-        parse(b"\nJust words.", name="a.eml")
-    assert caught.value.code == "malformed"
-    with pytest.raises(ParseError, match=r"named \.msg"):
-        parse(b"Just words.", name="a.msg")
-    with pytest.raises(ParseError, match="mailbox of many mails"):
-        parse(b"From a\nSubject: x\n\nx", name="a.mbox")
-
-
-def test_an_outlook_file_is_read_like_a_mail() -> None:
-    sent = struct_time()
-    data = outlook(
-        {
-            0x0037: "Kessel",
-            0x1000: "Der Kessel läuft.",
-            0x0042: "Ada Lovelace",
-            0x5D02: "ada@example.com",
-            0x1035: "<m2@example.com>",
-        },
-        {
-            "__recip_version1.0_#00000000": {0x3001: "Bob", 0x39FE: "bob@example.com", 0: sent},
-            "__attach_version1.0_#00000000": {0x3707: "notes.txt", 0x3701: b"Some notes."},
-        },
-    )
-    document = parse(data, name="a.msg")
-    assert (document.media_type, document.title) == ("application/vnd.ms-outlook", "Kessel")
-    assert document.metadata["from"] == "ada@example.com"
-    assert document.metadata["to"] == ["bob@example.com"]
-    assert "Der Kessel läuft." in document.text
-    (part,) = unpack_mail(data, name="a.msg").parts
+def test_an_outlook_file_is_unpacked_like_a_mail() -> None:
+    (part,) = unpack_mail(OUTLOOK, name="a.msg").parts
     assert (part.path, part.data) == ("notes.txt", b"Some notes.")
     with pytest.raises(ParseError, match="damaged"):
-        unpack_mail(data[:900], name="a.msg")
-
-
-def struct_time() -> bytes:
-    """The properties of a recipient: of the kind “to”."""
-    return b"\0" * 8 + b"\x03\x00\x15\x0c" + b"\0" * 4 + b"\x01" + b"\0" * 7
+        unpack_mail(OUTLOOK[:900], name="a.msg")
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 3000), st.sampled_from(["eml", "msg"]))
 def test_damaged_mails_raise_nothing_else(noise: bytes, at: int, kind: str) -> None:
-    whole = (
-        mail(attached={"a.txt": b"A", "m.eml": mail()}, html="<p>x").as_bytes()
-        if kind == "eml"
-        else outlook({0x0037: "Kessel", 0x1000: "Text"}, {"__attach_version1.0_#0": {0x3701: b"x"}})
-    )
+    written = mail(attached={"a.txt": b"A", "m.eml": mail()}, html="<p>x")
+    whole = written.as_bytes() if kind == "eml" else OUTLOOK
     data = whole[:at] + noise + whole[at + len(noise) :]
     for read in (parse, unpack_mail):
         try:
@@ -224,11 +152,7 @@ HELLO = bytes.fromhex(
 )
 
 
-def test_an_outlook_mail_that_has_its_text_as_rtf_alone_is_read() -> None:
+def test_packed_rtf_is_unpacked_as_far_as_it_goes() -> None:
     assert decompressed_rtf(HELLO) == b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n"
-    document = parse(outlook({0x0037: "Boiler", 0x1009: HELLO}), name="a.msg")
-    assert "hello world" in document.text
-    both = parse(outlook({0x0037: "Boiler", 0x1000: "Plain.", 0x1009: HELLO}), name="a.msg")
-    assert "hello" not in both.text
     for end in range(len(HELLO)):
         assert decompressed_rtf(HELLO)[:20].startswith(decompressed_rtf(HELLO[:end])[:20])

@@ -2,23 +2,25 @@
 
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.api import WorkspaceParameters
 from common import bounded_json
 from common.options import Options, option_fields
-from common.options.drf import OptionsSerializer
+from common.options.drf import OptionsSerializer, serializer_field
 from common.parsers import JSONParser
 from common.serializers import SlugsField
 from common.translation import format_number, gettext
 from search.export import EXPORT_FORMATS as EXPORTS
-from search.facets import MAX_LISTED_VALUES
-from search.filters.tree import MAX_CHARACTERS, MAX_PATH_CHARACTERS
-from search.query import MAX_QUERY_CHARACTERS
-from search.query_options import PageOptions, ScopeOptions, SearchRequest
-from search.results import MODES
-from search.similar import MAX_SIMILAR
+from search.filters.tree import MAX_CHARACTERS
+from search.query_options import (
+    FacetRequest,
+    PageOptions,
+    ScopeOptions,
+    SearchRequest,
+    SimilarRequest,
+)
 
 
 @extend_schema_field(
@@ -107,8 +109,7 @@ class ScopeInput(OptionsSerializer):
     filter = FilterField(required=False)
 
 
-@extend_schema_serializer(component_name="Search")
-class SearchInput(ScopeInput):
+class SearchSerializer(ScopeInput):
     """A question and which page of its hits to return."""
 
     options = SearchRequest
@@ -118,7 +119,7 @@ class SearchInput(ScopeInput):
     )
 
 
-class SearchParameters(SearchInput, WorkspaceParameters):
+class SearchParameters(SearchSerializer, WorkspaceParameters):
     """The query string of a search."""
 
 
@@ -140,31 +141,11 @@ class ExportParameters(ScopeInput, WorkspaceParameters):
 class FacetParameters(ScopeInput, WorkspaceParameters):
     """Query string of facet values."""
 
-    facet = serializers.CharField(
-        max_length=MAX_PATH_CHARACTERS,
-        help_text="`collection`, `media_type`, `language`, `origin`, `dated`, or any field of the"
-        " metadata.",
-    )
-    prefix = serializers.CharField(
-        required=False,
-        default="",
-        max_length=100,
-        help_text="How a word of the value begins, whatever the case and the accents.",
-    )
-    q = serializers.CharField(
-        required=False,
-        default="",
-        max_length=MAX_QUERY_CHARACTERS,
-        help_text="The question whose hits are counted. Without one, documents are.",
-    )
-    mode = serializers.ChoiceField(
-        choices=MODES, default="hybrid", help_text="How the question is searched."
-    )
-    group = serializers.BooleanField(
-        default=False, help_text="Count documents instead of passages."
-    )
-    limit = serializers.IntegerField(
-        min_value=1, max_value=MAX_LISTED_VALUES, default=20, help_text="Values, at most."
+    options = FacetRequest
+
+    prefix, q = (
+        serializer_field(option_fields(FacetRequest)[name], allow_blank=False)
+        for name in ("prefix", "q")
     )
 
 
@@ -179,6 +160,4 @@ class FieldsParameters(WorkspaceParameters):
 class SimilarParameters(ScopeInput, WorkspaceParameters):
     """Query string of similar documents or passages."""
 
-    k = serializers.IntegerField(
-        min_value=1, max_value=MAX_SIMILAR, default=10, help_text="As many, at most."
-    )
+    options = SimilarRequest

@@ -1,223 +1,242 @@
 """API answers of search: the dataclasses of `search.results` in JSON."""
 
-from threading import local
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
+from django.utils.timezone import localtime
 from drf_spectacular.utils import extend_schema_field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+)
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
-from common.serializers import field_writer
-from search.filters import to_json
-from search.results import MODES, SORTS, Hit, SearchResult
+from common.serializers import ResultSerializer
+from search.results import (
+    MODES,
+    SORTS,
+    ArmReport,
+    Facet,
+    Mode,
+    SearchResult,
+    Snippet,
+    Sort,
+    Surroundings,
+)
 
 
-class ScoresSerializer(serializers.Serializer[Any]):
+class Answer(BaseModel):
+    """A part of an answer, read from the attributes of a result. `Hit.itself` is for parts that
+    group fields of a hit.
+    """
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Scores(Answer):
     """All scores of a hit; higher is better, null where an arm did not list it."""
 
-    similarity = serializers.FloatField(allow_null=True, help_text="Of the vectors, −1 to 1.")
-    lexical = serializers.FloatField(allow_null=True, help_text="BM25, 0 or more.")
-    graph = serializers.FloatField(
-        allow_null=True, help_text="How strongly the graph led there, 0 to 1. Mode `graph` only."
+    similarity: float | None = Field(description="Of the vectors, −1 to 1.")
+    lexical: float | None = Field(description="BM25, 0 or more.")
+    graph: float | None = Field(
+        description="How strongly the graph led there, 0 to 1. Mode `graph` only."
     )
-    fused = serializers.FloatField(help_text="Of the arms together.")
-    rerank = serializers.FloatField(
-        allow_null=True, help_text="The reranker's, 0 to 1; null where it did not read the hit."
+    fused: float = Field(description="Of the arms together.")
+    rerank: float | None = Field(
+        description="The reranker's, 0 to 1; null where it did not read the hit."
     )
-    score = serializers.FloatField(
-        help_text="`fused`, times what the reranker makes of it; orders the hits."
+    score: float = Field(
+        description="`fused`, times what the reranker makes of it; orders the hits."
     )
 
 
-class SnippetSerializer(serializers.Serializer[Any]):
+class SnippetSerializer(ResultSerializer):
     """The part of the passage that matches the question best."""
 
-    text = serializers.CharField()
-    start = serializers.IntegerField(help_text="Its offset in the hit's `text`.")
+    result = Snippet
+
     highlights = serializers.ListField(
         child=serializers.ListField(child=serializers.IntegerField(), min_length=2, max_length=2),
         help_text="[start, end] of words of the question, as offsets into the snippet's text.",
     )
-    cut_before = serializers.BooleanField(help_text="Whether text was left out before it.")
-    cut_after = serializers.BooleanField(help_text="Whether text was left out behind it.")
 
 
-class SurroundingsSerializer(serializers.Serializer[Any]):
-    """A hit with the text around it."""
-
-    text = serializers.CharField()
-    start = serializers.IntegerField(help_text="Its offset in the document's text.")
-    end = serializers.IntegerField()
-
-
-class StopSerializer(serializers.Serializer[Any]):
+class Stop(Answer):
     """A passage or node on a path through the graph."""
 
-    kind = serializers.ChoiceField(choices=["chunk", "node"])
-    id = serializers.CharField(help_text="Its id in the graph.")
-    name = serializers.CharField(help_text="Of a passage its document's title.")
+    kind: Literal["chunk", "node"]
+    id: str = Field(description="Its id in the graph.")
+    name: str = Field(description="Of a passage its document's title.")
 
 
-class RelatedSerializer(serializers.Serializer[Any]):
+class Related(Answer):
     """A passage related to a hit through the graph."""
 
-    chunk_id = serializers.IntegerField()
-    expanded_from = serializers.IntegerField(help_text="The hit's `chunk_id`.")
-    path = StopSerializer(many=True, help_text="From the hit to this passage.")
-    text = serializers.CharField()
-    ordinal = serializers.IntegerField()
-    start = serializers.IntegerField()
-    end = serializers.IntegerField()
-    document_id = serializers.IntegerField()
-    document_key = serializers.CharField()
-    title = serializers.CharField()
-    collection = serializers.CharField(source="collection_slug")
+    chunk_id: int
+    expanded_from: int = Field(description="The hit's `chunk_id`.")
+    path: tuple[Stop, ...] = Field(description="From the hit to this passage.")
+    text: str
+    ordinal: int
+    start: int
+    end: int
+    document_id: int
+    document_key: str
+    title: str
+    collection: str = Field(validation_alias="collection_slug")
 
 
-class DocumentAddressField(serializers.HyperlinkedIdentityField):
-    """URL of a document in the API; its prefix is resolved once a request."""
-
-    def get_url(self, obj: Any, view_name: str, request: Any, format: str | None) -> str:
-        if not hasattr(request, "documents_address"):
-            request.documents_address = reverse("api:document-list", request=request)
-        return f"{request.documents_address}{obj.document_id}/"
+def _document_address(document_id: int, info: ValidationInfo) -> str:
+    return f"{info.context}{document_id}/"
 
 
-class HitDocumentSerializer(serializers.Serializer[Any]):
+class HitDocument(Answer):
     """The document of a hit."""
 
-    id = serializers.IntegerField(source="document_id")
-    url = DocumentAddressField(
-        view_name="api:document-detail",
-        lookup_field="document_id",
-        lookup_url_kwarg="pk",
-        help_text="Its address in the API.",
-    )
-    key = serializers.CharField(source="document_key")
-    version = serializers.IntegerField()
-    is_current = serializers.BooleanField(help_text="False for a superseded version.")
-    title = serializers.CharField()
-    source = serializers.CharField()  # type: ignore[assignment]  # DRF's metaclass takes it out
-    source_url = serializers.CharField(source="url", help_text="Where it came from on the web.")
-    media_type = serializers.CharField()
-    updated_at = serializers.DateTimeField()
-    dated = serializers.CharField(
-        help_text="The date that it is of, ISO and as precise as its metadata say: `2024`,"
+    id: int = Field(validation_alias="document_id")
+    url: Annotated[str, BeforeValidator(_document_address)] = Field(validation_alias="document_id")
+    key: str = Field(validation_alias="document_key")
+    version: int
+    is_current: bool = Field(description="False for a superseded version.")
+    title: str
+    source: str
+    source_url: str = Field(validation_alias="url", description="Where it came from on the web.")
+    media_type: str
+    updated_at: Annotated[datetime, AfterValidator(localtime)]
+    dated: str = Field(
+        description="The date that it is of, ISO and as precise as its metadata say: `2024`,"
         " `2024-05` or `2024-05-31`. Else the day on which it was brought."
     )
 
 
-class HitCollectionSerializer(serializers.Serializer[Any]):
+class DocumentAddressField(serializers.HyperlinkedIdentityField):
+    """URL of a document in the API."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            view_name="api:document-detail",
+            lookup_field="document_id",
+            lookup_url_kwarg="pk",
+            help_text="Its address in the API.",
+        )
+
+
+class HitDocumentSerializer(ResultSerializer):
+    """The document of a hit."""
+
+    result = HitDocument
+
+    url = DocumentAddressField()
+
+
+class HitCollection(Answer):
     """The collection of a hit."""
 
-    slug = serializers.CharField(source="collection_slug")
-    name = serializers.CharField(source="collection_name")
+    slug: str = Field(validation_alias="collection_slug")
+    name: str = Field(validation_alias="collection_name")
 
 
-class HitSerializer(serializers.Serializer[Hit]):
+class HitAnswer(Answer):
     """One passage. `start` and `end` are character offsets into the document's whole text."""
 
-    rank = serializers.IntegerField(help_text="Its place in the whole list, from 1.")
-    chunk_id = serializers.IntegerField()
-    chunk_key = serializers.CharField(
-        help_text="The author's `chunk_id`, from chunk JSON; empty where there is none."
+    rank: int = Field(description="Its place in the whole list, from 1.")
+    chunk_id: int
+    chunk_key: str = Field(
+        description="The author's `chunk_id`, from chunk JSON; empty where there is none."
     )
-    ordinal = serializers.IntegerField(help_text="Its place in the document, from 0.")
-    text = serializers.CharField()
-    context = serializers.CharField(  # type: ignore[assignment]
-        help_text="Title and headings, searched with the text."
+    ordinal: int = Field(description="Its place in the document, from 0.")
+    text: str
+    context: str = Field(description="Title and headings, searched with the text.")
+    heading_path: tuple[str, ...]
+    page: int | None = Field(description="Or its second in a recording, or its row in a table.")
+    location: str = Field(
+        description="For people: `page 3`, `12:34` of a recording, `Prices!A12`, `row 7` or"
+        " nothing."
     )
-    heading_path = serializers.ListField(child=serializers.CharField())
-    page = serializers.IntegerField(
-        allow_null=True, help_text="Or its second in a recording, or its row in a table."
+    parent: int | None = Field(
+        description="The same for all parts of one larger passage of the document."
     )
-    location = serializers.CharField(
-        help_text="For people: `page 3`, `12:34` of a recording, `Prices!A12`, `row 7` or nothing."
+    start: int
+    end: int
+    summary: str = Field(description="The author's, from chunk JSON; empty where there is none.")
+    token_count: int = Field(
+        description="The author's, from chunk JSON; else counted as the collection's model does."
     )
-    parent = serializers.IntegerField(  # type: ignore[assignment]
-        allow_null=True,
-        help_text="The same for all parts of one larger passage of the document.",
+    language: str
+    metadata: dict[str, Any]
+    scores: Scores = Field(validation_alias="itself")
+    relevance: float = Field(description="0 to 1: its score over the best hit's.")
+    ranks: dict[str, int] = Field(description="Its place in the list of each arm, from 1.")
+    fused_rank: int = Field(
+        default=0,
+        description="Its place by `fused`, before reranking and diversity. Only with `explain`.",
     )
-    start = serializers.IntegerField()
-    end = serializers.IntegerField()
-    summary = serializers.CharField(
-        help_text="The author's, from chunk JSON; empty where there is none."
+    contributions: dict[str, float] = Field(
+        default={},
+        description="What each arm gave to `fused`, which is their sum. Only with `explain`.",
     )
-    token_count = serializers.IntegerField(
-        help_text="The author's, from chunk JSON; else counted as the collection's model does."
+    snippet: Snippet
+    surroundings: Surroundings | None = Field(description="What `expand` asked for.")
+    path: tuple[Stop, ...] = Field(
+        description="How the graph led there: from a name in the question, or from a better hit."
     )
-    language = serializers.CharField()
-    metadata = serializers.DictField()
-    scores = ScoresSerializer(source="*")
-    relevance = serializers.FloatField(help_text="0 to 1: its score over the best hit's.")
-    ranks = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Its place in the list of each arm, from 1."
-    )
-    fused_rank = serializers.IntegerField(
-        required=False,
-        help_text="Its place by `fused`, before reranking and diversity. Only with `explain`.",
-    )
-    contributions = serializers.DictField(
-        child=serializers.FloatField(),
-        required=False,
-        help_text="What each arm gave to `fused`, which is their sum. Only with `explain`.",
-    )
-    snippet = SnippetSerializer()
-    surroundings = SurroundingsSerializer(allow_null=True, help_text="What `expand` asked for.")
-    path = StopSerializer(
-        many=True,
-        help_text="How the graph led there: from a name in the question, or from a better hit.",
-    )
-    related = RelatedSerializer(many=True, help_text="What `expand=graph` asked for.")
-    document = HitDocumentSerializer(source="*")
-    collection = HitCollectionSerializer(source="*")
-    more_in_document = serializers.IntegerField(
-        help_text="With `group`: further passages of the document that were found."
+    related: tuple[Related, ...] = Field(description="What `expand=graph` asked for.")
+    document: HitDocument = Field(validation_alias="itself")
+    collection: HitCollection = Field(validation_alias="itself")
+    more_in_document: int = Field(
+        description="With `group`: further passages of the document that were found."
     )
 
 
-class FacetSerializer(serializers.Serializer[Any]):
+class HitSerializer(ResultSerializer):
+    """One passage. `start` and `end` are character offsets into the document's whole text."""
+
+    result = HitAnswer
+
+
+class FacetSerializer(ResultSerializer):
     """A facet value with its number of hits."""
 
-    value = serializers.CharField(help_text="What to filter by.")
-    label = serializers.CharField(help_text="What to show.")  # type: ignore[assignment]
-    count = serializers.IntegerField(
-        help_text="How many hits have it, whatever else was picked in the same facet."
-    )
-    selected = serializers.BooleanField(help_text="Whether the search asked for it.")
-    filter = serializers.CharField(
-        help_text="The filter, as text, that keeps only these; empty where the search has a"
-        " parameter of its own."
-    )
+    result = Facet
 
 
-class SimilarSerializer(serializers.Serializer[Any]):
+class Similar(Answer):
     """A passage similar to the one that was named."""
 
-    chunk_id = serializers.IntegerField()
-    ordinal = serializers.IntegerField(help_text="Its place in the document, from 0.")
-    heading_path = serializers.ListField(child=serializers.CharField())
-    page = serializers.IntegerField(allow_null=True)
-    location = serializers.CharField(
-        help_text="For people, where it begins: `page 3`, `12:34` of a recording, `Prices!A12`."
+    chunk_id: int
+    ordinal: int = Field(description="Its place in the document, from 0.")
+    heading_path: tuple[str, ...]
+    page: int | None
+    location: str = Field(
+        description="For people, where it begins: `page 3`, `12:34` of a recording, `Prices!A12`."
     )
-    start = serializers.IntegerField()
-    end = serializers.IntegerField()
-    text = serializers.CharField(help_text="How it begins.")
-    language = serializers.CharField()
-    similarity = serializers.FloatField(
-        allow_null=True, help_text="Of the vectors, −1 to 1; null where they cannot be compared."
+    start: int
+    end: int
+    text: str = Field(description="How it begins.")
+    language: str
+    similarity: float | None = Field(
+        description="Of the vectors, −1 to 1; null where they cannot be compared."
     )
-    relevance = serializers.FloatField(help_text="0 to 1: its score over the best one's.")
-    document = HitDocumentSerializer(source="*")
-    collection = HitCollectionSerializer(source="*")
+    relevance: float = Field(description="0 to 1: its score over the best one's.")
+    document: HitDocument = Field(validation_alias="itself")
+    collection: HitCollection = Field(validation_alias="itself")
 
 
-class SimilarAnswerSerializer(serializers.Serializer[Any]):
+class SimilarAnswer(Answer):
     """Similar passages or documents, best first."""
 
-    hits = SimilarSerializer(many=True)
+    hits: tuple[Similar, ...]
+
+
+class SimilarAnswerSerializer(ResultSerializer):
+    """Similar passages or documents, best first."""
+
+    result = SimilarAnswer
 
 
 class FacetAnswerSerializer(serializers.Serializer[Any]):
@@ -265,81 +284,73 @@ class FieldsAnswerSerializer(serializers.Serializer[Any]):
     )
 
 
-class ArmSerializer(serializers.Serializer[Any]):
+class ArmSerializer(ResultSerializer):
     """How one arm (lexical, vector or graph) ran."""
 
-    name = serializers.CharField(help_text="`lexical`, `vector` or `graph`.")
-    method = serializers.CharField(
-        help_text="`bm25`, or `trigram` where words like those of the question were searched for;"
-        " of vectors `exact` or `ann` (approximate); of the graph `paths`."
-    )
-    candidates = serializers.IntegerField(help_text="How many passages it listed.")
-    weight = serializers.FloatField(help_text="Its share in the fusion.")
+    result = ArmReport
 
 
-class SearchAnswerSerializer(serializers.Serializer[Any]):
+class SearchAnswer(Answer):
     """A page of hits with facets, arms and timings."""
 
-    query = serializers.CharField()
-    mode = serializers.ChoiceField(choices=MODES)
-    sort = serializers.ChoiceField(choices=SORTS)
-    total = serializers.IntegerField(
-        help_text="Length of the ranked list: passages, or documents with `group`. It does not"
+    query: str
+    mode: Mode
+    sort: Sort
+    total: int = Field(
+        description="Length of the ranked list: passages, or documents with `group`. It does not"
         " count what fits the question: of each arm only the best are listed, 64 or 200 and more"
         " for later pages."
     )
-    offset = serializers.IntegerField()
-    k = serializers.IntegerField()
-    next_offset = serializers.SerializerMethodField(
-        help_text="The `offset` of the next page; null on the last."
+    offset: int
+    k: int
+    next_offset: int | None
+    hits: tuple[HitAnswer, ...]
+    facets: dict[str, tuple[Facet, ...]] = Field(
+        description="Values by name (`collection`, `media_type` and each `facet` asked for), most"
+        " frequent first; years newest first."
     )
-    hits = HitSerializer(many=True)
-    facets = serializers.DictField(
-        child=FacetSerializer(many=True),
-        help_text="Values by name (`collection`, `media_type` and each `facet` asked for), most"
-        " frequent first; years newest first.",
+    filter: dict[str, Any] = Field(validation_alias="filter_json")
+    arms: tuple[ArmReport, ...]
+    timings: dict[str, float] = Field(description="Milliseconds by stage, and their `total`.")
+    can_rerank: bool = Field(description="Whether a reranker is set up here.")
+    reranker: str = Field(description="The reranker that worked; empty without one.")
+    reranked: int = Field(description="How many hits it read.")
+    suggestion: str = Field(
+        description="The question with its spelling corrected, where words occur nowhere; or empty."
     )
-    filter = serializers.SerializerMethodField(
-        help_text="The filter that held, in JSON form; `type` is part of it. Empty: none."
+    degraded: tuple[str, ...] = Field(
+        description="What should have worked and did not: `vector` when the embedder is down,"
+        " `rerank` when the reranker is."
     )
-    arms = ArmSerializer(many=True)
-    timings = serializers.DictField(
-        child=serializers.FloatField(), help_text="Milliseconds by stage, and their `total`."
-    )
-    can_rerank = serializers.BooleanField(help_text="Whether a reranker is set up here.")
-    reranker = serializers.CharField(help_text="The reranker that worked; empty without one.")
-    reranked = serializers.IntegerField(help_text="How many hits it read.")
-    suggestion = serializers.CharField(
-        help_text="The question with its spelling corrected, where words occur nowhere; or empty."
-    )
-    degraded = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="What should have worked and did not: `vector` when the embedder is down,"
-        " `rerank` when the reranker is.",
-    )
-    notes = serializers.ListField(
-        child=serializers.CharField(), help_text="What a person should know of this answer."
-    )
-
-    def get_filter(self, result: Any) -> dict[str, Any]:
-        return to_json(result.filter)
-
-    def get_next_offset(self, result: Any) -> int | None:
-        behind: int = result.offset + len(result.hits)
-        return behind if result.hits and behind < result.total else None
+    notes: tuple[str, ...] = Field(description="What a person should know of this answer.")
 
 
-#: A serializer copies its fields when it is first used, which takes as long as to write an answer.
-_thread_local = local()
+class SearchAnswerSerializer(ResultSerializer):
+    """A page of hits with facets, arms and timings."""
+
+    result = SearchAnswer
+
+    next_offset = serializers.IntegerField(
+        read_only=True,
+        allow_null=True,
+        help_text="The `offset` of the next page; null on the last.",
+    )
+    filter = serializers.DictField(
+        source="filter_json",
+        read_only=True,
+        help_text="The filter that held, in JSON form; `type` is part of it. Empty: none.",
+    )
+
+
+def answer_data(answer: type[Answer], result: Any, *, request: Request) -> dict[str, Any]:
+    """An answer as JSON data, made of a search result or of what has the same attributes."""
+    documents = reverse("api:document-list", request=request)
+    return answer.model_validate(result, context=documents).model_dump(mode="json")
 
 
 def search_answer(result: SearchResult, *, request: Request, explain: bool) -> dict[str, Any]:
     """A search result as JSON data; without `explain`, contributions are left out."""
-    if not hasattr(_thread_local, "write"):
-        _thread_local.context = {}
-        _thread_local.write = field_writer(SearchAnswerSerializer(context=_thread_local.context))
-    _thread_local.context["request"] = request
-    answer: dict[str, Any] = _thread_local.write(result)
+    answer = answer_data(SearchAnswer, result, request=request)
     if not explain:
         for hit in answer["hits"]:
             del hit["contributions"], hit["fused_rank"]

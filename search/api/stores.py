@@ -9,7 +9,7 @@ from uuid import uuid4
 from django.db.models import QuerySet
 from django.urls import path
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -26,10 +26,10 @@ from documents.models import Document, EmbeddingSpace
 from documents.services import MAX_BATCH, StoredItem, StoreResult, get_collection
 from documents.spaces import resolve_metric
 from search.api.inputs import FilterField, VectorField, VectorsJSONParser
-from search.query import MAX_QUERY_CHARACTERS, QueryError, parse_query
+from search.query import QueryError, parse_query
 from search.query_options import RetrievalOptions
 from search.results import MODES
-from search.stores import MAX_NEAREST, Store
+from search.stores import Store, StoreQuery, StoreWeights
 
 examples = load_examples("search.api")
 
@@ -54,8 +54,7 @@ class ItemsParameters(ItemParameters):
     )
 
 
-@extend_schema_serializer(component_name="StoreItemBody")
-class ItemBody(StrictSerializer):
+class StoreItemBodySerializer(StrictSerializer):
     """A text, a vector, or a text with its vector."""
 
     text = serializers.CharField(
@@ -81,8 +80,7 @@ class ItemBody(StrictSerializer):
     )
 
 
-@extend_schema_serializer(component_name="StoreItemInput")
-class ItemInput(ItemBody):
+class StoreItemInputSerializer(StoreItemBodySerializer):
     """An item with its id."""
 
     id = serializers.CharField(
@@ -93,20 +91,18 @@ class ItemInput(ItemBody):
     )
 
 
-@extend_schema_serializer(component_name="StoreBatch")
-class BatchInput(StrictSerializer):
+class StoreBatchSerializer(StrictSerializer):
     """Items that are stored together or not at all."""
 
     items = serializers.ListField(
-        child=ItemInput(),
+        child=StoreItemInputSerializer(),
         min_length=1,
         max_length=MAX_BATCH,
         help_text="Of two with one id the last counts.",
     )
 
 
-@extend_schema_serializer(component_name="StoreIds")
-class IdsInput(StrictSerializer):
+class StoreIdsSerializer(StrictSerializer):
     """Ids of the items to delete."""
 
     ids = serializers.ListField(
@@ -117,12 +113,10 @@ class IdsInput(StrictSerializer):
     )
 
 
-@extend_schema_serializer(component_name="StoreWeights")
-class WeightsInput(StrictSerializer):
+class StoreWeightsSerializer(OptionsSerializer):
     """Fusion weight of each arm."""
 
-    lexical = serializers.FloatField(min_value=0, default=0.0)
-    vector = serializers.FloatField(min_value=0, default=0.0)
+    options = StoreWeights
 
 
 class MetricField(serializers.ChoiceField):
@@ -135,38 +129,14 @@ class MetricField(serializers.ChoiceField):
             raise serializers.ValidationError(str(error)) from error
 
 
-@extend_schema_serializer(component_name="StoreSearch")
-class StoreSearchInput(OptionsSerializer):
+class StoreSearchSerializer(OptionsSerializer):
     """A query, a vector, or both, with the search options."""
 
-    options = RetrievalOptions
+    options = StoreQuery
     skip = frozenset({"rerank"})
 
-    query = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_QUERY_CHARACTERS,
-        help_text="Words or a question, with the operators of a search.",
-    )
-    text = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_QUERY_CHARACTERS,
-        help_text="Of mode `hybrid`: its meaning is looked for, and the words of `query`.",
-    )
     vector = VectorField(
         required=False, allow_null=True, help_text="Asked instead of an embedding of the query."
-    )
-    mode = serializers.ChoiceField(
-        choices=MODES,
-        required=False,
-        help_text="Default: `hybrid` with a query, `vector` without.",
-    )
-    k = serializers.IntegerField(
-        min_value=1,
-        max_value=MAX_NEAREST,
-        default=10,
-        help_text="Matches, at most: 100, or 1,000 in mode `vector` with a vector.",
     )
     filter = FilterField(
         required=False, help_text="What matches must be like, as JSON or as text: `year>=2020`."
@@ -177,11 +147,8 @@ class StoreSearchInput(OptionsSerializer):
         help_text="Of mode `vector` with a vector: `score` is 1 − d, −d or the inner product."
         " Default: the store's own. Other systems' names will do, such as `euclidean`, `DOT`.",
     )
-    weights = WeightsInput(
+    weights = StoreWeightsSerializer(
         required=False, help_text="Of mode `hybrid`. Default with a vector: 0.4 and 0.6."
-    )
-    snippets = serializers.BooleanField(
-        default=True, help_text="Return a snippet of each text, where there is a query."
     )
 
     def validate_query(self, value: str) -> str:
@@ -417,7 +384,7 @@ class StoreItemsView(StoreView):
             "At most 1,000 and 64 MB at a time, all of them or none: they are found when this"
             " answers. A fault is told by its place, `items.3.vector`, and the item's id."
         ),
-        request=BatchInput,
+        request=StoreBatchSerializer,
         responses={
             200: StoredSerializer,
             409: ErrorSerializer,
@@ -429,7 +396,7 @@ class StoreItemsView(StoreView):
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)
-        given = self.validated(BatchInput)["items"]
+        given = self.validated(StoreBatchSerializer)["items"]
         items = [Item(**{"id": str(uuid4()), **item}) for item in given]
         done = self.put_items(store, items, at="items")
         answer = {
@@ -463,7 +430,7 @@ class StoreItemView(StoreView):
     @extend_schema(
         operation_id="store_item_upsert",
         summary="Store an item, in place of what had this id",
-        request=ItemBody,
+        request=StoreItemBodySerializer,
         responses={
             200: StoreItemSerializer,
             409: ErrorSerializer,
@@ -474,7 +441,7 @@ class StoreItemView(StoreView):
     def put(self, request: Request, slug: str, item_id: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)
-        self.put_items(store, [Item(id=item_id, **self.validated(ItemBody))])
+        self.put_items(store, [Item(id=item_id, **self.validated(StoreItemBodySerializer))])
         return Response(self.item_data(store.get(item_id)))
 
     @extend_schema(
@@ -497,14 +464,14 @@ class StoreDeleteView(StoreView):
     @extend_schema(
         operation_id="store_delete",
         summary="Delete items by id",
-        request=IdsInput,
+        request=StoreIdsSerializer,
         responses=DeletedSerializer,
         examples=[examples.IDS],
     )
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
         self.require_editor(self.workspace)
-        return Response({"deleted": store.delete(self.validated(IdsInput)["ids"])})
+        return Response({"deleted": store.delete(self.validated(StoreIdsSerializer)["ids"])})
 
 
 @extend_schema(tags=["store"])
@@ -520,13 +487,13 @@ class StoreSearchView(StoreView):
             "By a query, a vector, or both. Mode `vector` always brings `k` items, or all that fit"
             " the filter."
         ),
-        request=StoreSearchInput,
+        request=StoreSearchSerializer,
         responses={200: MatchesSerializer, 503: ErrorSerializer},
         examples=[examples.HYBRID, examples.NEAREST],
     )
     def post(self, request: Request, slug: str) -> Response:
         store = self.store(slug)
-        asked = self.validated(StoreSearchInput)
+        asked = self.validated(StoreSearchSerializer)
         metric = None
         if asked["mode"] == "vector" and asked.get("vector") is not None:
             metric = asked.get("metric") or store.space().metric

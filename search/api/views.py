@@ -3,6 +3,7 @@ Begin with `SearchView`.
 """
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from django import urls
@@ -14,7 +15,6 @@ from drf_spectacular.utils import (
     OpenApiResponse,
     extend_schema,
     extend_schema_field,
-    extend_schema_serializer,
     extend_schema_view,
 )
 from rest_framework import serializers
@@ -35,8 +35,8 @@ from search.api.inputs import (
     ExportParameters,
     FacetParameters,
     FieldsParameters,
-    SearchInput,
     SearchParameters,
+    SearchSerializer,
     SimilarParameters,
 )
 from search.api.serializers import (
@@ -44,7 +44,9 @@ from search.api.serializers import (
     FacetAnswerSerializer,
     FieldsAnswerSerializer,
     SearchAnswerSerializer,
+    SimilarAnswer,
     SimilarAnswerSerializer,
+    answer_data,
     search_answer,
 )
 from search.available_fields import available_fields
@@ -53,7 +55,7 @@ from search.facets import facet_values
 from search.forms import MAX_ADDRESS, SearchState
 from search.log import record_search
 from search.models import EvaluatedQuestion, Evaluation, SavedSearch
-from search.query_options import PageOptions, ScopeOptions, SearchQuery
+from search.query_options import FacetOptions, PageOptions, ScopeOptions, SearchQuery
 from search.results import Hit, Scope
 from search.services import MAX_NAME_CHARACTERS, save_search, search, update_saved_search
 from search.similar import similar_documents, similar_passages
@@ -83,11 +85,11 @@ class SearchView(WorkspaceView):
         operation_id="search_post",
         summary="Search with a JSON body",
         description="For questions that are too long for an address, or not for its log.",
-        request=SearchInput,
+        request=SearchSerializer,
         examples=[examples.QUESTION, examples.ANSWER],
     )
     def post(self, request: Request) -> Response:
-        return self._answer(self.validated(SearchInput))
+        return self._answer(self.validated(SearchSerializer))
 
     def _answer(self, given: dict[str, Any]) -> Response:
         scope = request_scope(self.request.user, self.workspace, given)
@@ -152,17 +154,10 @@ class FacetsView(WorkspaceView):
         examples=[examples.FACET],
     )
     def get(self, request: Request) -> Response:
-        asked = self.parameters
-        values = facet_values(
-            asked["q"],
-            scope=request_scope(request.user, self.workspace, asked),
-            facet=asked["facet"],
-            prefix=asked["prefix"],
-            mode=asked["mode"],
-            group=asked["group"],
-            limit=asked["limit"],
-        )
-        return Response(FacetAnswerSerializer({"facet": asked["facet"], "values": values}).data)
+        asked = FacetOptions.pick(self.parameters)
+        scope = request_scope(request.user, self.workspace, self.parameters)
+        values = facet_values(asked.q, scope=scope, **asked.model_dump(exclude={"q"}))
+        return Response(FacetAnswerSerializer({"facet": asked.facet, "values": values}).data)
 
 
 class FiltersView(WorkspaceView):
@@ -209,8 +204,8 @@ class SimilarView(WorkspaceView):
             )
         scope = request_scope(request.user, row.workspace, self.parameters)
         found = self.find(row, scope=scope, k=self.parameters["k"])
-        context = {"request": self.request}
-        return Response(SimilarAnswerSerializer({"hits": found}, context=context).data)
+        answer = SimpleNamespace(hits=found)
+        return Response(answer_data(SimilarAnswer, answer, request=self.request))
 
 
 @extend_schema_view(
@@ -253,7 +248,6 @@ PARAMETERS_HELP = (
 )
 
 
-@extend_schema_serializer(component_name="SavedSearch")
 class SavedSearchSerializer(ReadOnlyModelSerializer[SavedSearch]):
     """A saved search with its name and its page."""
 
@@ -280,16 +274,14 @@ class ParametersField(serializers.CharField):
         return state.saved_parameters
 
 
-@extend_schema_serializer(component_name="NewSavedSearch")
-class NewSavedSearchInput(StrictSerializer):
+class NewSavedSearchSerializer(StrictSerializer):
     """Name and parameters of a search to save."""
 
     name = serializers.CharField(max_length=MAX_NAME_CHARACTERS, help_text="One of your own.")
     parameters = ParametersField()
 
 
-@extend_schema_serializer(component_name="SavedSearchChange")
-class SavedSearchChange(StrictSerializer):
+class SavedSearchChangeSerializer(StrictSerializer):
     """New name or parameters; what is left out stays."""
 
     name = serializers.CharField(max_length=MAX_NAME_CHARACTERS, required=False)
@@ -312,24 +304,24 @@ class SavedSearchViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="Save a search",
-        request=NewSavedSearchInput,
+        request=NewSavedSearchSerializer,
         responses={201: SavedSearchSerializer, 409: ErrorSerializer},
         examples=[examples.SAVED],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(NewSavedSearchInput)
+        values = self.validated(NewSavedSearchSerializer)
         row = save_search(user=self.request.user, workspace=self.workspace, **values)
         return self.answer(row, status=201)
 
     @extend_schema(
         summary="Rename a saved search, or save another in its place",
-        request=SavedSearchChange,
+        request=SavedSearchChangeSerializer,
         responses={200: SavedSearchSerializer, 409: ErrorSerializer},
         examples=[examples.RENAMED],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(SavedSearchChange)
+        values = self.validated(SavedSearchChangeSerializer)
         return self.answer(update_saved_search(saved=self.get_object(), **values))
 
     @extend_schema(summary="Delete a saved search")
@@ -352,7 +344,6 @@ class EvaluationInput(StrictSerializer):
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
 
 
-@extend_schema_serializer(component_name="Evaluation")
 class EvaluationSerializer(ReadOnlyModelSerializer[Evaluation]):
     """Means over the golden set; null until the evaluation is done."""
 
@@ -373,7 +364,6 @@ class EvaluationSerializer(ReadOnlyModelSerializer[Evaluation]):
         }
 
 
-@extend_schema_serializer(component_name="EvaluatedQuestion")
 class EvaluatedQuestionSerializer(ReadOnlyModelSerializer[EvaluatedQuestion]):
     """One question with its measures."""
 
@@ -388,7 +378,6 @@ class EvaluatedQuestionSerializer(ReadOnlyModelSerializer[EvaluatedQuestion]):
         fields = ["question", "ndcg", "recall", "first_rank", "good", "found"]
 
 
-@extend_schema_serializer(component_name="EvaluationDetail")
 class EvaluationDetailSerializer(EvaluationSerializer):
     """With its questions, worst first; old evaluations have none."""
 

@@ -12,33 +12,11 @@ from accounts.models import Membership
 from documents.models import Chunk, Document
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from search.api.serializers import SearchAnswerSerializer, search_answer
-from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import scope_for
 from search.services import search
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/search/"
-
-
-@pytest.fixture
-def leaflet(alice: Membership) -> Document:
-    """A document of two passages, of which the second is about nausea."""
-    collection = CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
-    document = DocumentFactory(
-        collection=collection, title="Aripiprazole", media_type="application/pdf"
-    )
-    ChunkFactory(document=document, text="Keep the tablets out of the reach of children.")
-    ChunkFactory(
-        document=document,
-        text="Common side effects are nausea and restlessness.",
-        heading_path=["Possible side effects"],
-        page=4,
-        metadata={"year": 2025},
-        key="aripiprazole_chunk_002",
-        summary="Which side effects are common.",
-        token_count=9,
-    )
-    return document
 
 
 def texts(answer: Any) -> list[str]:
@@ -151,51 +129,18 @@ def test_collections_and_types_narrow_the_search(
         assert texts(answer) == ["Nausea was the topic of the meeting."], narrowed
 
 
-def test_strangers_are_asked_to_log_in() -> None:
-    answer = APIClient().get(URL, {"q": "nausea"})
-    assert answer.status_code == 401
-    assert answer.headers["WWW-Authenticate"] == 'Basic realm="ragsite", Bearer realm="ragsite"'
-
-
 @pytest.mark.parametrize(
     ("method", "parameters", "field"),
     [
-        ("get", {}, "q"),
-        ("get", {"q": ""}, "q"),
         ("get", {"q": "   "}, "q"),
         ("get", {"q": "nul\x00byte"}, "q"),
         ("get", {"q": "?!"}, "q"),
         ("get", {"q": "-excluded"}, "q"),
-        ("get", {"q": "x" * (MAX_QUERY_CHARACTERS + 1)}, "q"),
-        ("get", {"q": "a", "k": 0}, "k"),
-        ("get", {"q": "a", "k": 101}, "k"),
-        ("get", {"q": "a", "k": "many"}, "k"),
-        ("get", {"q": "a", "k": "9" * 50}, "k"),
         ("get", {"q": "a", "k": "9" * 5000}, "k"),
-        ("get", {"q": "a", "offset": -1}, "offset"),
-        ("get", {"q": "a", "offset": 10**9}, "offset"),
-        ("get", {"q": "a", "mode": "magic"}, "mode"),
-        ("get", {"q": "a", "explain": "perhaps"}, "explain"),
-        ("get", {"q": "a", "group": "perhaps"}, "group"),
         ("get", {"q": "a", "collection": "no/slug"}, "collection.0"),
         ("get", {"q": "a", "type": "text\x00"}, "type.0"),
-        ("get", {"q": "a", "colection": "leaflets"}, "colection"),
         ("get", {"q": "a", "workspace": "\x00"}, "workspace"),
-        ("post", {"q": ["a", "list"]}, "q"),
-        ("post", {"q": {"an": "object"}}, "q"),
-        ("post", {"q": None}, "q"),
-        ("post", {"q": "a", "k": {}}, "k"),
-        ("post", {"q": "a", "k": 1.5}, "k"),
-        ("post", {"q": "a", "k": None}, "k"),
-        ("post", {"q": "a", "k": 10**40}, "k"),
-        ("post", {"q": "a", "mode": ["hybrid"]}, "mode"),
-        ("post", {"q": "a", "mode": {}}, "mode"),
-        ("post", {"q": "a", "explain": []}, "explain"),
-        ("post", {"q": "a", "explain": {}}, "explain"),
-        ("post", {"q": "a", "collection": "leaflets"}, "collection"),
         ("post", {"q": "a", "collection": [["nested"]]}, "collection.0"),
-        ("post", {"q": "a", "collection": {"a": 1}}, "collection"),
-        ("post", {"q": "a", "unknown": 1}, "unknown"),
         ("post", {"q": "a\x00b"}, "q"),
     ],
 )

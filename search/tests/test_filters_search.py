@@ -22,7 +22,7 @@ from documents.tests.factories import (
 from search.filters import FilterError
 from search.query_options import site_scope
 from search.services import search
-from tests.kit import client_of, logged_in
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/search/"
@@ -46,11 +46,6 @@ def collection(alice: Membership) -> Collection:
             metadata={"year": year, "draft": year % 3 == 0, "tags": ["all", f"t{year % 2}"]},
         )
     return collection
-
-
-@pytest.fixture
-def browser(alice: Membership) -> Client:
-    return logged_in(alice)
 
 
 def years(answer: Any) -> list[int]:
@@ -177,8 +172,8 @@ def test_the_command_filters(collection: Collection, capsys: Any) -> None:
 # --- the page ----------------------------------------------------------------------------------
 
 
-def page(browser: Client, **parameters: str) -> Any:
-    return lxml_html.document_fromstring(browser.get("/", parameters).text)
+def page(client: Client, **parameters: str) -> Any:
+    return lxml_html.document_fromstring(client.get("/", parameters).text)
 
 
 def addresses(tree: Any, within: str) -> list[dict[str, list[str]]]:
@@ -187,8 +182,8 @@ def addresses(tree: Any, within: str) -> list[dict[str, list[str]]]:
     return [parse_qs(part.query) for part in parts if not part.fragment]
 
 
-def test_facets_pages_and_modes_keep_the_filter(browser: Client, collection: Collection) -> None:
-    tree = page(browser, q="nausea", filter="year>=2010")
+def test_facets_pages_and_modes_keep_the_filter(client: Client, collection: Collection) -> None:
+    tree = page(client, q="nausea", filter="year>=2010")
     kept = addresses(tree, "aside") + addresses(tree, "nav[@aria-label='Pages']")
     kept += addresses(tree, "nav[@aria-label='Search by']")
     assert len(kept) > 5
@@ -199,10 +194,10 @@ def test_facets_pages_and_modes_keep_the_filter(browser: Client, collection: Col
 
 
 def test_the_filter_box_keeps_question_mode_and_facets(
-    browser: Client, collection: Collection
+    client: Client, collection: Collection
 ) -> None:
     tree = page(
-        browser, q="nausea", mode="lexical", collection="leaflets", filter="year>=2010", page="2"
+        client, q="nausea", mode="lexical", collection="leaflets", filter="year>=2010", page="2"
     )
     box = tree.find(".//aside//form")
     fields = {field.get("name"): field.get("value") for field in box.iterfind(".//input")}
@@ -215,9 +210,9 @@ def test_the_filter_box_keeps_question_mode_and_facets(
 
 
 def test_the_filter_is_a_chip_that_one_click_takes_away(
-    browser: Client, collection: Collection
+    client: Client, collection: Collection
 ) -> None:
-    tree = page(browser, q="nausea", filter='title~"<b>"')
+    tree = page(client, q="nausea", filter='title~"<b>"')
     (chip,) = tree.iterfind(".//a[@class='chip']")
     assert 'title~"<b>"' in chip.text_content()
     assert parse_qs(urlsplit(chip.get("href")).query) == {"q": ["nausea"]}
@@ -225,9 +220,9 @@ def test_the_filter_is_a_chip_that_one_click_takes_away(
 
 
 def test_a_filter_that_cannot_be_read_says_why_beside_its_box(
-    browser: Client, collection: Collection
+    client: Client, collection: Collection
 ) -> None:
-    answer = browser.get("/", {"q": "nausea", "filter": "year>=<script>", "collection": "leaflets"})
+    answer = client.get("/", {"q": "nausea", "filter": "year>=<script>", "collection": "leaflets"})
     tree = lxml_html.document_fromstring(answer.text)
     box = tree.find(".//input[@id='filter']")
 
@@ -241,5 +236,5 @@ def test_a_filter_that_cannot_be_read_says_why_beside_its_box(
 
 
 @pytest.mark.parametrize("odd", ["\x00", "  ", "!()", "{", "%s", "a\x00b", "😀" * 300])
-def test_odd_filters_are_answered(browser: Client, collection: Collection, odd: str) -> None:
-    assert browser.get("/", {"q": "nausea", "filter": odd}).status_code in {200, 400}
+def test_odd_filters_are_answered(client: Client, collection: Collection, odd: str) -> None:
+    assert client.get("/", {"q": "nausea", "filter": odd}).status_code in {200, 400}

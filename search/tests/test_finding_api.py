@@ -16,6 +16,7 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
+from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 V1 = "/api/v1"
@@ -34,12 +35,6 @@ def collection(alice: Membership) -> Collection:
             metadata={"author": author, "tags": ["x", number], "more": {"year": 2020, "ok": True}},
         )
     return collection
-
-
-def client_of(member: Membership) -> APIClient:
-    client = APIClient()
-    client.force_login(member.user)
-    return client
 
 
 def get(api: APIClient, path: str, **parameters: Any) -> Any:
@@ -116,13 +111,6 @@ def test_nobody_learns_of_what_they_may_not_see(alice: Membership, collection: C
     assert get(bob, "facets", facet="author", prefix="bob")["values"] == []
     fields = {each["name"]: each for each in get(bob, "filters")["filters"]}
     assert fields["author"]["values"] == ["Ann"]
-
-    charlie = client_of(MembershipFactory())
-    chunk = Chunk.objects.get(document=document)
-    for path in (f"documents/{document.pk}", f"chunks/{chunk.pk}", "documents/999999999"):
-        assert charlie.get(f"{V1}/{path}/similar/").status_code == 404
-    assert get(charlie, "facets", facet="author")["values"] == []
-    assert "author" not in {each["name"] for each in get(charlie, "filters")["filters"]}
 
 
 def test_hits_are_taken_along(api: APIClient, collection: Collection) -> None:

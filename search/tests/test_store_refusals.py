@@ -19,11 +19,6 @@ from search.tests.stores import ids, numbers, random_vectors
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 
-@pytest.fixture
-def store() -> Store:
-    return Store(CollectionFactory(default_language="en"))
-
-
 @pytest.mark.parametrize("key", ["", "x" * 1025, "☃" * 1000, "nul\x00", "half \ud800"])
 def test_ids_that_cannot_be_are_refused_and_never_there(store: Store, key: str) -> None:
     with pytest.raises(InvalidItems) as refused:

@@ -18,11 +18,6 @@ from search.tests.stores import ids, random_vectors
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
 
-@pytest.fixture
-def store() -> Store:
-    return Store(CollectionFactory(default_language="en"))
-
-
 def expected(metric: str, stored: NDArray[np.float32], asked: NDArray[np.float32]) -> Any:
     rows, query = stored.astype(np.float64), asked.astype(np.float64)
     if metric == "ip":

@@ -46,11 +46,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 WORDS = ["cat", "dog", "bird", "fish", "tree"]
 
 
-@pytest.fixture
-def store() -> Store:
-    return Store(CollectionFactory(default_language="en"))
-
-
 # --- texts ---------------------------------------------------------------------------------------
 
 

@@ -16,27 +16,6 @@ from search.query import MAX_QUERY_CHARACTERS
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def leaflets(alice: Membership) -> Collection:
-    return CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
-
-
-@pytest.fixture
-def leaflet(leaflets: Collection) -> Document:
-    """Two passages; the second is about nausea."""
-    document = DocumentFactory(
-        collection=leaflets, title="Aripiprazole", media_type="application/pdf"
-    )
-    ChunkFactory(document=document, text="Keep the tablets out of the reach of children.")
-    ChunkFactory(
-        document=document,
-        text="Common side effects are nausea and restlessness.",
-        heading_path=["Possible side effects", "Common"],
-        page=4,
-    )
-    return document
-
-
 def page(client: Client, **params: Any) -> lxml_html.HtmlElement:
     answer = client.get("/", params)
     assert answer.status_code == 200

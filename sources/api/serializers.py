@@ -41,7 +41,6 @@ class _Access(EditorsOnly, serializers.ListField):
     pass
 
 
-@extend_schema_serializer(component_name="Source")
 class SourceSerializer(ReadOnlyModelSerializer[DataSource]):
     """A place outside that keeps a collection up to date. Its secrets are never in an answer."""
 
@@ -122,7 +121,6 @@ class SourceSerializer(ReadOnlyModelSerializer[DataSource]):
         return bool(source.webhook_secret)
 
 
-@extend_schema_serializer(component_name="SourceRun")
 class SourceRunSerializer(ReadOnlyModelSerializer[DataSourceRun]):
     """One look at a source, with what it found and did."""
 
@@ -157,8 +155,7 @@ class SourceRunSerializer(ReadOnlyModelSerializer[DataSourceRun]):
         ]
 
 
-@extend_schema_serializer(component_name="SourceFailure")
-class FailedItemSerializer(ReadOnlyModelSerializer[DataSourceItem]):
+class SourceFailureSerializer(ReadOnlyModelSerializer[DataSourceItem]):
     """A file that could not be fetched. Those whose names you may not see are left out."""
 
     error = serializers.CharField(help_text="What is wrong and the cure.")
@@ -169,8 +166,7 @@ class FailedItemSerializer(ReadOnlyModelSerializer[DataSourceItem]):
         extra_kwargs = {"failures": {"help_text": "Tries of this version; after three it waits."}}
 
 
-@extend_schema_serializer(component_name="SourceItem")
-class FoundItemSerializer(serializers.Serializer[Any]):
+class SourceItemSerializer(serializers.Serializer[Any]):
     """A file at a place that is tried."""
 
     name = serializers.CharField(help_text="Its path.")
@@ -178,11 +174,10 @@ class FoundItemSerializer(serializers.Serializer[Any]):
     modified_at = serializers.DateTimeField(allow_null=True)
 
 
-@extend_schema_serializer(component_name="SourceTrial")
-class TrialSerializer(serializers.Serializer[Any]):
+class SourceTrialSerializer(serializers.Serializer[Any]):
     """The first files of a place."""
 
-    items = FoundItemSerializer(many=True, help_text="At most five.")
+    items = SourceItemSerializer(many=True, help_text="At most five.")
 
 
 def _names(meaning: str) -> serializers.ListField:
@@ -191,8 +186,7 @@ def _names(meaning: str) -> serializers.ListField:
     )
 
 
-@extend_schema_serializer(component_name="SourcePreview")
-class PreviewSerializer(serializers.Serializer[Any]):
+class SourcePreviewSerializer(serializers.Serializer[Any]):
     """What a run would do."""
 
     new_count = serializers.IntegerField()
@@ -208,8 +202,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema_serializer(component_name="SourceKindOption")
-class OptionSerializer(serializers.Serializer[Any]):
+class SourceKindOptionSerializer(serializers.Serializer[Any]):
     """An option of a kind of source."""
 
     name = serializers.CharField()
@@ -220,16 +213,14 @@ class OptionSerializer(serializers.Serializer[Any]):
     default = serializers.CharField(help_text="Empty if there is none.")
 
 
-@extend_schema_serializer(component_name="SourceKind")
-class KindSerializer(serializers.Serializer[Any]):
+class SourceKindSerializer(serializers.Serializer[Any]):
     """A kind of source that can be made."""
 
     connector = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # DRF's metaclass takes it out
-    options = OptionSerializer(many=True)
+    options = SourceKindOptionSerializer(many=True)
 
 
-@extend_schema_serializer(component_name="SourceRetry")
 class SourceRetrySerializer(serializers.Serializer[Any]):
     """The run that fetches again what was given up."""
 
@@ -237,8 +228,7 @@ class SourceRetrySerializer(serializers.Serializer[Any]):
     run = SourceRunSerializer()
 
 
-@extend_schema_serializer(component_name="SourceWebhook")
-class WebhookSerializer(serializers.Serializer[Any]):
+class SourceWebhookSerializer(serializers.Serializer[Any]):
     """Where signed calls start a run, and what they are signed with."""
 
     address = serializers.CharField(help_text="Where to POST to.")
@@ -285,8 +275,7 @@ class PlaceInput(StrictSerializer):
     options = _options_field()
 
 
-@extend_schema_serializer(component_name="SourceChange")
-class SourceFields(StrictSerializer):
+class SourceChangeSerializer(StrictSerializer):
     """Fields of a source that a PATCH may change."""
 
     name = serializers.CharField(max_length=200)
@@ -321,16 +310,15 @@ class SourceFields(StrictSerializer):
     )
 
 
-@extend_schema_serializer(component_name="NewSource")
-class NewSourceInput(SourceFields, PlaceInput):
+class NewSourceSerializer(SourceChangeSerializer, PlaceInput):
     """A new source."""
 
     options = _options_field()
     collection = serializers.SlugField(max_length=63, help_text="Slug of the collection.")
 
 
-@extend_schema_serializer(component_name="NewSourceRun", deprecate_fields=["may_delete_any"])
-class StartInput(StrictSerializer):
+@extend_schema_serializer(deprecate_fields=["may_delete_any"])
+class NewSourceRunSerializer(StrictSerializer):
     """How a run is started."""
 
     allow_deletions = serializers.BooleanField(

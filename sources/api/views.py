@@ -22,14 +22,14 @@ from documents.services import get_collection
 from sources import services
 from sources.api import serializers as api_serializers
 from sources.api.serializers import (
-    FailedItemSerializer,
-    KindSerializer,
-    PreviewSerializer,
+    SourceFailureSerializer,
+    SourceKindSerializer,
+    SourcePreviewSerializer,
     SourceRetrySerializer,
     SourceRunSerializer,
     SourceSerializer,
-    TrialSerializer,
-    WebhookSerializer,
+    SourceTrialSerializer,
+    SourceWebhookSerializer,
 )
 from sources.connectors import connector_class, kinds
 from sources.connectors.base import SourceError
@@ -103,14 +103,14 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         summary="Create a source",
         description="It is tested first, and not saved if it cannot be read: 424. With a"
         " schedule the workers start reading it within a minute.",
-        request=api_serializers.NewSourceInput,
+        request=api_serializers.NewSourceSerializer,
         responses={201: SourceSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
         examples=[examples.NEW_SOURCE],
     )
     @idempotent
     def create(self, *args: Any, **kwargs: Any) -> Response:
         self.require_editor(self.workspace)
-        values = self.validated(api_serializers.NewSourceInput)
+        values = self.validated(api_serializers.NewSourceSerializer)
         user = self.request.user
         collection = get_collection(workspace=self.workspace, slug=values.pop("collection"))
         with errors_of_places():
@@ -124,13 +124,13 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         summary="Change a source",
         description="Secrets that `options` does not contain stay. A source that had stopped"
         " is read by its schedule again.",
-        request=api_serializers.SourceFields,
+        request=api_serializers.SourceChangeSerializer,
         responses={200: SourceSerializer, 409: ErrorSerializer},
         examples=[examples.RESCHEDULE],
     )
     def partial_update(self, *args: Any, **kwargs: Any) -> Response:
         source = self.editable_object()
-        values = self.validated(api_serializers.SourceFields, partial=True)
+        values = self.validated(api_serializers.SourceChangeSerializer, partial=True)
         services.update_source(source=source, user=self.request.user, **values)
         return self.answer(self.get_queryset().get(pk=source.pk))
 
@@ -148,7 +148,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(
         summary="List the kinds of sources, with their options",
-        responses=KindSerializer(many=True),
+        responses=SourceKindSerializer(many=True),
     )
     @action(detail=False, pagination_class=None)
     def kinds(self, *args: Any, **kwargs: Any) -> Response:
@@ -173,12 +173,12 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
             for kind in kinds()
             for made in [connector_class(kind)]
         ]
-        return Response(KindSerializer(found, many=True).data)
+        return Response(SourceKindSerializer(found, many=True).data)
 
     @extend_schema(
         summary="Test a source without saving it",
         request=api_serializers.PlaceInput,
-        responses={200: TrialSerializer, 424: ErrorSerializer},
+        responses={200: SourceTrialSerializer, 424: ErrorSerializer},
         examples=[examples.PLACE],
     )
     @action(detail=False, methods=["post"], url_path="try", url_name="try")
@@ -189,12 +189,12 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
             found = services.first_items(
                 values["connector"], values["options"], user=self.request.user
             )
-        return Response(TrialSerializer({"items": found}).data)
+        return Response(SourceTrialSerializer({"items": found}).data)
 
     @extend_schema(
         summary="Report what a run would do, and change nothing",
         request=None,
-        responses={200: PreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
+        responses={200: SourcePreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
     )
     @action(detail=True, methods=["post"], url_path="dry-run", url_name="dry-run")
     def dry_run(self, *args: Any, **kwargs: Any) -> Response:
@@ -213,12 +213,12 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
                 for sort, each in names.items()
             },
         }
-        return Response(PreviewSerializer(found).data)
+        return Response(SourcePreviewSerializer(found).data)
 
     @extend_schema(
         summary="Former address of `dry-run`",
         request=None,
-        responses={200: PreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
+        responses={200: SourcePreviewSerializer, 409: ErrorSerializer, 424: ErrorSerializer},
         deprecated=True,
     )
     @action(detail=True, methods=["post"])
@@ -237,7 +237,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(
         summary="Start a run",
         description="409 while another run is in progress.",
-        request=api_serializers.StartInput,
+        request=api_serializers.NewSourceRunSerializer,
         responses={202: SourceRunSerializer, 409: ErrorSerializer},
         examples=[examples.START],
     )
@@ -245,7 +245,7 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @idempotent
     def start(self, *args: Any, **kwargs: Any) -> Response:
         source = self.editable_object()
-        values = self.validated(api_serializers.StartInput)
+        values = self.validated(api_serializers.NewSourceRunSerializer)
         run = services.start_run(source=source, user=self.request.user, **values)
         return Response(SourceRunSerializer(run).data, status=202)
 
@@ -263,11 +263,11 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return self.answer(self.get_queryset().get(pk=source.pk))
 
     @extend_schema(
-        summary="List a source's failed files", responses=FailedItemSerializer(many=True)
+        summary="List a source's failed files", responses=SourceFailureSerializer(many=True)
     )
     @action(
         detail=True,
-        serializer_class=FailedItemSerializer,
+        serializer_class=SourceFailureSerializer,
         url_path="failures",
         url_name="failures",
     )
@@ -298,14 +298,14 @@ class SourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         description="Calls that are signed with it start a run: by Standard Webhooks, by"
         " GitHub, or with GitLab's token. An older secret no longer works.",
         request=None,
-        responses={201: WebhookSerializer},
+        responses={201: SourceWebhookSerializer},
     )
     @action(detail=True, methods=["post"])
     def webhook(self, *args: Any, **kwargs: Any) -> Response:
         source = self.editable_object()
         secret = services.make_webhook_secret(source=source)
         address = self.request.build_absolute_uri(reverse("source_hook", args=[source.pk]))
-        shown = WebhookSerializer({"address": address, "secret": secret}).data
+        shown = SourceWebhookSerializer({"address": address, "secret": secret}).data
         return Response(shown, status=201, headers={"Cache-Control": "no-store"})
 
     @extend_schema(summary="Turn off a source's webhook")

@@ -16,6 +16,7 @@ from common.translation import gettext, gettext_noop
 from documents.ingestion.sources import (
     SkippedFile,
     content_from_file,
+    may_exist,
     storable_key,
     storable_name,
     walk,
@@ -96,13 +97,7 @@ class Folder(Connector):
         return {}
 
     def is_gone(self, key: str) -> bool:
-        try:
-            self._path(key).lstat()
-        except (FileNotFoundError, NotADirectoryError):
-            return self._root.is_dir()
-        except OSError:
-            return False
-        return False
+        return not may_exist(self._path(key)) and self._root.is_dir()
 
     def _path(self, key: str) -> Path:
         # The inverse of `storable_key`: names that are no UTF-8 are kept with escapes.

@@ -24,7 +24,6 @@ V1 = "/api/v1/sources/"
 @pytest.fixture
 def ann(settings: Any, tmp_path: Path) -> Membership:
     settings.INGEST_ROOTS = [str(tmp_path)]
-    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
     member: Membership = MembershipFactory(role=Role.EDITOR)
     CollectionFactory(workspace=member.workspace, slug="notes")
     return member
@@ -33,14 +32,6 @@ def ann(settings: Any, tmp_path: Path) -> Membership:
 @pytest.fixture
 def client(ann: Membership) -> APIClient:
     return client_of_key(ann)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "rail.md").write_text("Trains are booked by the office.")
-    return folder
 
 
 @pytest.fixture

@@ -27,16 +27,8 @@ def data(*words: str) -> Any:
     return json.loads(sources(*words, "--json"))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "rail.md").write_text("Trains are booked by the office.")
-    sources("add", "folder", "Team", "--collection", "team", "--option", f"path={folder}")
-    return folder
-
-
 def test_every_action_of_a_source(folder: Path) -> None:
+    sources("add", "folder", "Team", "--collection", "team", "--option", f"path={folder}")
     assert sources("runs", "Team") == "It has not run yet.\n"
     assert "new: rail.md" in sources("run", "Team", "--dry-run")
     call_command("sources", "try", "Team", stdout=StringIO(), stderr=(warned := StringIO()))

@@ -9,11 +9,12 @@ import pytest
 from documents.ingestion import pipeline
 from documents.models import Collection, Document
 from documents.tests.factories import CollectionFactory
+from documents.tests.web_server import running
 from sources import runs, services
 from sources.connectors.base import Item, SourceError
 from sources.connectors.feed import Feed, FeedOptions
 from sources.models import DataSourceRun
-from sources.tests.sites import Site, running
+from sources.tests.sites import Site
 
 
 @pytest.fixture
@@ -21,8 +22,7 @@ def site(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setattr("sources.connectors.http.TRIES", 1)
     monkeypatch.setattr("sources.connectors.feed.PAUSE", 0.0)
     settings.SOURCES_DIR = tmp_path / "cache"
-    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
-    with running() as site:
+    with running(Site()) as site:
         yield site
 
 

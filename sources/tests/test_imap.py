@@ -23,11 +23,6 @@ from sources.tests.test_synchronisation import counts, made, read
 MESSAGE = b"Subject: Minutes\r\nDate: Tue, 24 Nov 2026 10:00:00 +0000\r\n\r\nWe agreed.\r\n"
 
 
-@pytest.fixture(autouse=True)
-def own_network(settings: Any) -> None:
-    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[MailPlace]:
     with opened(MailPlace, tmp_path / "place") as place:

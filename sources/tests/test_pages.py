@@ -9,23 +9,15 @@ from django.test import Client
 from accounts.models import Membership, Role
 from documents.models import Document
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from documents.tests.web_server import running
 from sources import runs
 from sources.checks import check_connectors
 from sources.connectors import connector_class, kinds
 from sources.connectors.folder import Folder
 from sources.models import DataSource
-from sources.tests.sites import running
+from sources.tests.sites import Site
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, settings: Any) -> Path:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "rail.md").write_text("Trains are booked by the office.")
-    settings.INGEST_ROOTS = [str(folder)]
-    return folder
 
 
 @pytest.fixture
@@ -89,7 +81,6 @@ def test_what_was_stopped_is_done_once_it_is_confirmed(
 def test_a_web_site_is_added_by_its_address_and_few_options(
     client: Client, ann: Membership, settings: Any, tmp_path: Path
 ) -> None:
-    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
     settings.SOURCES_DIR = tmp_path
     page = client.get("/sources/new/web/").content.decode()
     assert (
@@ -97,7 +88,7 @@ def test_a_web_site_is_added_by_its_address_and_few_options(
     )
     assert 'value="1440"' in page
     form = {"name": "Site", "collection": "team", "schedule": "", "option_depth": "two"}
-    with running() as site:
+    with running(Site()) as site:
         site.page("/", "Trains are booked by the office.", "/plan.pdf")
         site.file("/plan.pdf", b"%PDF-1.7", "application/pdf")
         form |= {"option_url": site.url(), "option_delay": "0"}

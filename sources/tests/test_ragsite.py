@@ -34,7 +34,6 @@ class Sites:
 def sites(live_server: Any, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Sites:
     monkeypatch.setattr("sources.connectors.http.TRIES", 1)
     monkeypatch.setattr("sources.connectors.ragsite.PAGE_SIZE", 2)
-    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
     reader = MembershipFactory()
     there = CollectionFactory(
         workspace=reader.workspace, slug="handbook", name="The handbook", default_language="en"

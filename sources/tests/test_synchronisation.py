@@ -12,12 +12,13 @@ from django.contrib.auth.models import Group
 from common.errors import Conflict, InvalidInput
 from documents.models import Collection, Document
 from documents.tests.factories import CollectionFactory
-from documents.tests.web_server import serving
+from documents.tests.web_server import Web, running
 from documents.validation import validate
 from sources import runs, services
 from sources.connectors import connector_class
 from sources.connectors.base import SourceError, Unfinished
 from sources.models import DataSource, DataSourceRun
+from sources.synchronisation import Comparison, doubt
 from sources.tests.places import (
     GitPlace,
     MailPlace,
@@ -149,6 +150,15 @@ def test_a_source_that_is_away_or_empty_deletes_nothing(
     assert len(texts(collection)) == 3
     assert counts(read(source, allow_deletions=True)) == {"deleted": 3}
     assert texts(collection) == {}
+
+
+def test_a_run_asks_before_it_deletes_more_than_its_share() -> None:
+    source = DataSource(max_deletions=50)
+    many = Comparison(listed=9, known=20, gone=list(range(11)))
+    assert "11 of 20 documents, more than 50 %" in doubt(source, many)
+    assert doubt(source, Comparison(listed=11, known=22, gone=list(range(11)))) == ""
+    assert doubt(source, Comparison(listed=1, known=11, gone=list(range(10)))) == ""
+    assert doubt(DataSource(max_deletions=50, delete_missing=False), many) == ""
 
 
 def test_nothing_is_deleted_on_the_word_of_a_listing_alone(
@@ -329,8 +339,9 @@ def test_a_password_is_kept_encrypted_and_a_wrong_one_stops_the_source(
 
 
 def test_a_server_inside_the_network_is_not_asked_unless_allowed(
-    collection: Collection, tmp_path: Path
+    collection: Collection, tmp_path: Path, settings: Any
 ) -> None:
+    settings.SOURCE_NETWORKS = []
     with opened(WebDavPlace, tmp_path / "place") as place:
         run = read(made(collection, place))
     assert "outside the public internet" in run.error
@@ -338,7 +349,7 @@ def test_a_server_inside_the_network_is_not_asked_unless_allowed(
 
 def test_a_repository_is_not_fetched_from_where_its_server_redirects_to(settings: Any) -> None:
     settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
-    with serving() as inside, serving() as web:
+    with running(Web()) as inside, running(Web()) as web:
         web.redirect("/team/info/refs", inside.url("/team/info/refs", host="localhost"))
         with pytest.raises(SourceError, match="cannot be fetched"):
             services.first_items("git", {"url": web.url("/team", host="localhost")})

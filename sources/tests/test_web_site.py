@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from documents.tests.web_server import running
 from sources.connectors.base import Item, ItemError, ItemGone, SourceError, Unfinished
 from sources.connectors.web_site import WebSite, WebSiteOptions
-from sources.tests.sites import Site, running
+from sources.tests.sites import Site
 
 LONG_AGO = "2026-01-05"
 
@@ -20,8 +21,7 @@ LONG_AGO = "2026-01-05"
 def site(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setattr("sources.connectors.http.TRIES", 1)
     settings.SOURCES_DIR = tmp_path / "cache"
-    settings.SOURCE_NETWORKS = ["127.0.0.0/8", "::1/128"]
-    with running() as site:
+    with running(Site()) as site:
         yield site
 
 

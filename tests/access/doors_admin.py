@@ -11,13 +11,12 @@ from tests.access.policy import Door, Who
 @dataclass(frozen=True, slots=True)
 class Rights:
     """What staff with every permission may do with a model's rows, and the permissions that its
-    actions and the buttons below its form need."""
+    actions need."""
 
     add: bool = False
     change: bool = False
     delete: bool = False
     actions: tuple[tuple[str, str], ...] = ()
-    buttons: tuple[str, ...] = ()
 
 
 NOTHING = Rights()
@@ -39,16 +38,18 @@ MODELS: dict[str, Rights] = {
     "accounts.identity": DELETE,
     "accounts.secondfactor": DELETE,
     "accounts.loginsession": DELETE,
-    "documents.chunk": Rights(change=True),
-    "documents.collection": Rights(add=True, change=True, delete=True, actions=AGAIN),
+    "documents.chunk": NOTHING,
+    "documents.collection": Rights(delete=True, actions=AGAIN),
     "documents.document": Rights(delete=True, actions=(*AGAIN, ("prune_versions", "delete"))),
     "documents.stageddocument": NOTHING,
     "documents.scannedpage": NOTHING,
     "documents.chunkedit": Rights(actions=(("undo", "change"), ("dismiss", "change"))),
     "documents.ingestionrun": Rights(actions=(("cancel", "change"), ("retry", "change"))),
     "documents.ingestionitem": NOTHING,
-    "documents.embeddingspace": Rights(add=True, change=True, buttons=("reembed", "build_index")),
-    "documents.reembedding": Rights(change=True, buttons=("stop", "go_on")),
+    "documents.embeddingspace": Rights(
+        add=True, change=True, actions=(("reembed", "change"), ("build_index", "change"))
+    ),
+    "documents.reembedding": Rights(actions=(("stop", "change"), ("go_on", "change"))),
     "documents.lexicalsegment": NOTHING,
     "sources.datasource": NOTHING,
     "sources.datasourceitem": NOTHING,
@@ -56,7 +57,7 @@ MODELS: dict[str, Rights] = {
     "sources.datasourcenotice": NOTHING,
     "memory.context": DELETE,
     "memory.extractionitem": Rights(actions=(("try_again", "change"),)),
-    "memory.fact": Rights(change=True, delete=True, actions=(("clear", "change"),)),
+    "memory.fact": Rights(delete=True, actions=(("clear", "change"),)),
     "memory.pruning": NOTHING,
     "graph.alias": Rights(add=True, delete=True),
     "graph.node": Rights(
@@ -93,7 +94,7 @@ def _door(method: str, path: str, permission: str, body: object = None, **more: 
 
 
 def of_model(label: str, rights: Rights) -> list[Door]:
-    """Every page of the model's, each of its actions and buttons."""
+    """Every page of the model's, and each of its actions."""
     base = f"/admin/{label.replace('.', '/')}/"
     row = f"{base}{{{label}}}/"
     add, change, delete = (
@@ -119,10 +120,6 @@ def of_model(label: str, rights: Rights) -> list[Door]:
         body = {"action": name, "_selected_action": f"{{{label}}}"}
         told = f"{base} {name}"
         doors.append(_door("POST", base, permission, body, does_nothing=True, told=told))
-    for name in rights.buttons:
-        doors.append(
-            _door("POST", f"{row}change/", change, {name: "1"}, told=f"{row}change/ {name}")
-        )
     return doors
 
 

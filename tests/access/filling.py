@@ -37,8 +37,7 @@ from rag.models import Summary
 from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
 from sources.models import DataSource, DataSourceItem, DataSourceNotice, DataSourceRun
-from tests.access.filling_own import chats, judged, kept, memory, ways_in
-from tests.access.words import Words
+from tests.access.filling_own import Words, chats, judged, kept, memory, ways_in
 
 #: Where the words of a page are on it.
 BOX = [0.1, 0.2, 0.8, 0.3]

@@ -1,5 +1,6 @@
 """What belongs to one person, and what people think of answers."""
 
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -28,7 +29,17 @@ from memory.tests.factories import remember
 from rag.models import Conversation, Message, Pipeline, Span, Trace
 from rag.pipelines.validation import templates
 from search.models import EvaluatedQuestion, Evaluation, Judgement, SavedSearch, SearchLog
-from tests.access.words import Words
+
+
+@dataclass(slots=True)
+class Words:
+    """What texts of a workspace hold."""
+
+    shared: str
+    listed: str
+    own: str
+    memory: str
+    asked: str
 
 
 def memory(owner: Membership, words: Words, slug: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The doors as tables: of what was walked, and for the documentation."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.access import doors_admin, doors_api, doors_pages, doors_tools
@@ -60,8 +60,3 @@ def write(path: Path, statuses: Mapping[tuple[str, str], str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(matrix(statuses))
     path.with_name(SUMMARY).write_text(summary(statuses))
-
-
-def total(doors: Iterable[Door]) -> int:
-    """How many there are."""
-    return sum(1 for _ in doors)

@@ -92,6 +92,5 @@ def _admin() -> str:
     for label, rights in doors_admin.MODELS.items():
         given = ["yes" if each else "—" for each in (rights.add, rights.change, rights.delete)]
         actions = [f"{name.replace('_', ' ')} (`{needs}`)" for name, needs in rights.actions]
-        actions += [f"{name.replace('_', ' ')} (`change`)" for name in rights.buttons]
         lines.append(f"| {label} | {' | '.join(given)} | {', '.join(actions) or '—'} |\n")
     return "".join(lines)

@@ -22,7 +22,7 @@ from documents.tests.factories import (
     WorkspaceFactory,
 )
 from tests.access.filling import fill
-from tests.access.words import Words
+from tests.access.filling_own import Words
 
 #: The word of workspace A, of its document with an access list, of what is its owner's alone in
 #: chats and searches, and of what is remembered of the owner.

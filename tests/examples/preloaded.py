@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tests.examples.stand_ins import hash_instead_of_embedding, put_in_place
+from tests.examples.stand_ins import put_in_place
 
 
 def main(folder: str) -> None:
@@ -44,8 +44,6 @@ def _set_up(environment: dict[str, str]) -> None:
     import django
 
     django.setup()
-    if "EXAMPLES_HASHED" in environment:  # of the site itself: no command needs its pages
-        import ragsite.urls  # noqa: F401
     from inference.backends.transformers_local import TransformersEmbedder
     from inference.model_registry import embedders
 
@@ -135,8 +133,6 @@ def _run(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    if "EXAMPLES_HASHED" in os.environ:
-        hash_instead_of_embedding()
     sys.path[0:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     arguments = request["arguments"]
     while arguments[0] in {"-W", "-X"}:

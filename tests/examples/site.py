@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+import redis
 from psycopg import sql
 
 from ragsite import embedded
@@ -128,10 +129,10 @@ def running_site() -> Iterator[Site]:
         stack.enter_context(programs(var.parent, environment))
         port = free_port()
         *lines, last = [line.replace(".venv/bin/", "") for line in _recipe(port)]
-        hashed = environment | {"EXAMPLES_HASHED": "1"}
-        started = "".join(_run(var.parent, hashed, line) for line in lines)
+        started = "".join(_run(var.parent, environment, line) for line in lines)
         key = _key(var.parent, environment)
-        # No page finds it, and the workers would spend a minute on its scanned pages.
+        # No page finds the demo, and the workers would spend minutes on it.
+        redis.Redis.from_url(embedded.redis_url(var, 0)).flushdb()
         with psycopg.connect(environment["EXAMPLES_DATABASE"], autocommit=True) as connection:
             _truncate(connection)
         up = subprocess.Popen(
@@ -195,7 +196,7 @@ def _first_words(up: subprocess.Popen[str]) -> str:
     said = ""
     for line in up.stdout:
         said += line
-        if "stops it" in line:
+        if "ragsite is ready" in line:
             threading.Thread(target=up.stdout.read, daemon=True).start()
             return said
     raise AssertionError(f"the site did not start: {said}")

@@ -6,7 +6,6 @@ is found; then a server of `models`, or an embedder of the same size, takes its 
 
 import json
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from inference.backends.hashing import HashingEmbedder
@@ -48,19 +47,6 @@ def put_in_place() -> None:
         if several in os.environ:
             entries = json.loads(os.environ[several])
             os.environ[several] = json.dumps({k: _stand_in(v) for k, v in entries.items()})
-
-
-def hash_instead_of_embedding() -> None:
-    """Give this process vectors of the bundled model's name and size in no time.
-
-    For what `make run` ingests: two minutes of a model's work that `Site.empty` deletes unread.
-    """
-    from inference.backends.transformers_local import TransformersEmbedder
-
-    def embed_documents(self: TransformersEmbedder, texts: Sequence[str]) -> Any:
-        return HashingEmbedder(dimensions=self.dimensions).embed_documents(texts)
-
-    TransformersEmbedder.embed_documents = embed_documents  # type: ignore[method-assign]
 
 
 def _default(one: str) -> str:

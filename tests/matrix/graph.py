@@ -10,7 +10,6 @@ from tests.matrix.states import State, World
 TOBIAS = "ent:person:tobias"
 HOSTILE = "<img src=x onerror=alert(1)> \"'&\u202egnp.exe אבג 🦆"
 DRAWING = f"/graph/?id={TOBIAS}&hops=2&at={TOBIAS}"
-DRAWN = "[data-canvas][data-nodes]"
 
 
 def _harbour(world: World) -> None:

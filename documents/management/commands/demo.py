@@ -1,7 +1,13 @@
 """`manage.py demo`: a workspace, a login, an invented firm and this documentation to search in."""
 
+from argparse import ArgumentParser
+
+from django.urls import reverse
+
 from accounts.services import ensure_login, get_or_create_workspace
+from accounts.sign_in import make_link
 from common.console import CommandOutput, Options, ServiceCommand
+from common.listening import listen_defaults, site_url
 from common.text import pluralized
 from documents import services
 from documents.demo_corpus import (
@@ -23,9 +29,17 @@ class Command(ServiceCommand):
         f" “{DOCS_COLLECTION}”. Safe to run again. Exit code: 0 there, 2 not."
     )
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--queue",
+            action="store_true",
+            help="leave the documents to the workers, as `make run` does; a new login is printed"
+            " with a link that logs in once",
+        )
+
     def run(self, options: Options) -> CommandOutput:
         workspace = get_or_create_workspace()
-        _, password = ensure_login(username=USERNAME, workspace=workspace)
+        user, password = ensure_login(username=USERNAME, workspace=workspace)
         # First of all: it is shown only this once, whatever happens next.
         self.stdout.write(f"Login: {USERNAME}")
         self.stdout.write(
@@ -33,6 +47,17 @@ class Command(ServiceCommand):
             if password
             else f"Password: as before (reset it: manage.py changepassword {USERNAME})"
         )
+        if options["queue"]:
+            if password:
+                # Pages of other apps are not needed for it, and take a second to import.
+                path = reverse("link_login", urlconf="accounts.urls", args=make_link(user))
+                self.stdout.write(
+                    f"Link: {site_url(*listen_defaults())}{path} (logs in once, within 15 minutes)"
+                )
+            self.stdout.flush()
+            count = services.queue_demo(workspace=workspace)
+            said = f"The site reads {pluralized(count, 'document')} of the demo when it runs."
+            return CommandOutput(lines=[said] if count else [])
         lines = []
         for slug, sources, described in (
             (FIRM_COLLECTION, firm_sources(), "the documents of an invented firm"),

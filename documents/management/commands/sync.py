@@ -145,18 +145,18 @@ def sync_lines(result: SyncResult, report: dict[str, Any], options: Options) -> 
 def sync_report(result: SyncResult, *, seconds: float) -> dict[str, Any]:
     """A sync as a dictionary for `--json`."""
     names: dict[str, list[Any]] = {
-        "new": list(result.new),
-        "modified": list(result.modified),
-        "unchanged": list(result.unchanged),
+        "new": result.new,
+        "modified": result.modified,
+        "unchanged": result.unchanged,
         "renamed": [{"from": before, "to": after} for before, after in result.renamed],
-        "deleted": list(result.deleted),
-        "failed": list(result.failed),
-        "retried": list(result.retried),
+        "deleted": result.deleted,
+        "failed": result.failed,
+        "retried": result.retried,
     }
     return {
         "counts": {what: len(listed) for what, listed in names.items()},
         **names,
-        "reasons": dict(result.reasons),
+        "reasons": result.reasons,
         "deletions_applied": result.deletions_applied,
         "refused": result.refused
         and {"reason": result.refused.reason, "option": result.refused.option},

@@ -2,7 +2,9 @@
 
 import io
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from random import Random
 
 #: Bytes that mean something to some format, and those that no text has.
@@ -23,6 +25,14 @@ _NAMES: tuple[Callable[[str], str], ...] = (
     lambda name: "\\" + name,
 )
 _MAX_BYTES = 200_000
+
+
+@cache
+def seeds() -> Mapping[str, bytes]:
+    """The files that are mutated by name, a small one of every format and encoding that the site
+    reads, with all that the format has; each gives passages."""
+    folder = Path(__file__).with_name("seeds")
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
 def mutated(random: Random, data: bytes, other: bytes) -> bytes:

@@ -5,7 +5,7 @@ from django.test import Client
 
 from accounts.models import Membership
 from documents.models import Collection, Document
-from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
+from documents.tests.factories import ChunkFactory, DocumentFactory
 from tests.kit import logged_in
 
 
@@ -13,12 +13,6 @@ from tests.kit import logged_in
 def client(alice: Membership) -> Client:
     """Alice's."""
     return logged_in(alice)
-
-
-@pytest.fixture
-def notes(alice: Membership) -> Collection:
-    """Empty."""
-    return CollectionFactory(workspace=alice.workspace, slug="notes", name="Notes")
 
 
 @pytest.fixture

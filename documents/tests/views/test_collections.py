@@ -1,18 +1,23 @@
-"""The list of collections, one of them, and its end."""
+"""The list of collections, one of them, its end, and files that are sent into it."""
+
+import json
+from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from accounts.models import Membership
+from accounts.models import Membership, Role
 from common.options import option_fields
 from documents.admin.collections import CollectionAdmin
-from documents.api.serializers import CollectionInput, NewCollectionInput
+from documents.api.serializers import CollectionChangeSerializer, NewCollectionSerializer
 from documents.collection_options import CollectionOptions
 from documents.forms import CollectionForm
-from documents.models import Chunk, Collection, Document
-from documents.tests.factories import DocumentFactory, RunFactory
+from documents.models import Chunk, Collection, Document, IngestionRun
+from documents.tests.factories import DocumentFactory, MembershipFactory, RunFactory
 from documents.tests.views.reading import href, parse, rows, words
 from reading.chunkers import CHUNKERS
+from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -82,7 +87,7 @@ def test_a_collection_is_changed_and_says_what_becomes_of_its_documents(
     notes.save()
     form = parse(client.get("/documents/notes/change/")).find(".//form[@class='card narrowcard']")
     assert form.find(".//input[@name='chunker_options']").get("value") == "max_tokens=300"
-    assert form.find(".//option[@selected]").get("value") == "auto"
+    assert form.find(".//select[@name='chunker']").value == "auto"
 
     fields = {"name": "Notes", "language": "de"}
     refused = client.post("/documents/notes/change/", {**fields, "chunker_options": "overlap=900"})
@@ -259,10 +264,154 @@ def test_what_cannot_be_searched_so_is_refused_beside_the_field(
 
 def test_every_door_has_all_options_of_a_collection() -> None:
     options = option_fields(CollectionOptions).keys()
-    assert NewCollectionInput().fields.keys() >= options
-    assert CollectionInput().fields.keys() >= options
-    # Languages choose the model unless somebody chose one, which no page offers.
-    assert CollectionForm.base_fields.keys() >= options - {"automatic_model"}
-    in_admin = CollectionAdmin.form.base_fields.keys()
-    assert {*in_admin, "language"} >= options
-    assert in_admin <= {*CollectionAdmin.fields}
+    assert NewCollectionSerializer().fields.keys() >= options
+    assert CollectionChangeSerializer().fields.keys() >= options
+    assert CollectionForm.base_fields.keys() >= options
+    assert {*CollectionAdmin.fields, "language"} >= options
+
+
+def test_people_choose_whether_languages_choose_the_model(
+    client: Client, notes: Collection
+) -> None:
+    page = f"/documents/{notes.slug}/change/"
+    for chosen, is_automatic in (("", True), ("False", False), ("", False), ("True", True)):
+        assert client.post(page, {"name": "Notes", "automatic_model": chosen}).status_code == 302
+        notes.refresh_from_db()
+        assert notes.automatic_model is is_automatic
+        select = parse(client.get(page)).find(".//select[@name='automatic_model']")
+        assert select.value == str(is_automatic)
+
+
+def paths(letter: Document) -> list[str]:
+    run = RunFactory(collection=letter.collection)
+    return [
+        "/documents/notes/",
+        "/documents/notes/upload/",
+        "/documents/notes/delete/",
+        "/documents/notes/change/",
+        f"/documents/notes/{letter.pk}/",
+        f"/documents/notes/{letter.pk}/delete/",
+        f"/runs/{run.pk}/",
+    ]
+
+
+def test_a_viewer_reads_and_is_offered_no_change(bob: Client, letter: Document) -> None:
+    collection, _upload, _delete, _change, document, _delete_document, run = paths(letter)
+
+    for path in ("/documents/", collection, document, "/runs/", run):
+        answer = bob.get(path)
+        assert answer.status_code == 200, path
+        assert "/upload/" not in answer.text, path
+        assert "/delete/" not in answer.text, path
+        assert "/change/" not in answer.text, path
+        assert "New collection" not in answer.text, path
+
+
+def test_a_viewer_who_changes_something_is_told_whom_to_ask(bob: Client) -> None:
+    answer = bob.post("/documents/", {"name": "Mine"})
+    assert answer.status_code == 403
+    assert "Ask an owner" in answer.text
+
+
+def test_who_may_delete_a_collection_is_told_how_many_documents_go_and_the_names_of_some(
+    client: Client, alice: Membership, notes: Collection, letter: Document
+) -> None:
+    DocumentFactory(collection=notes, title="Secret", access=[f"user:{alice.user_id}"])
+    editor = MembershipFactory(workspace=alice.workspace, role=Role.EDITOR)
+    other = logged_in(editor)
+    path = "/documents/notes/delete/"
+
+    assert "Secret" in client.get(path).text
+    assert str(letter) in other.get(path).text
+    assert "<strong>2</strong> documents" in other.get(path).text
+    assert "Secret" not in other.get(path).text
+
+
+def upload(client: Client, *files: tuple[str, bytes], **fields: Any) -> Any:
+    sent = [SimpleUploadedFile(name, data) for name, data in files]
+    return client.post("/documents/notes/upload/", {"files": sent, **fields})
+
+
+def test_uploaded_files_become_a_run_to_watch(client: Client, notes: Collection) -> None:
+    answer = upload(client, ("a.txt", b"one"), ("b.md", b"# two"))
+
+    run = IngestionRun.objects.get()
+    assert answer.url == f"/runs/{run.pk}/"
+    assert (run.collection, run.total) == (notes, 2)
+    assert run.user is not None
+    assert sorted(run.items.values_list("name", flat=True)) == ["a.txt", "b.md"]
+    assert {document.status for document in Document.objects.all()} == {"queued"}
+
+
+def test_the_folders_of_a_file_are_kept_in_its_key(client: Client, notes: Collection) -> None:
+    paths = ["law/2024/a.txt", "law/2025/a.txt"]
+    upload(client, ("a.txt", b"one"), ("a.txt", b"two"), paths=json.dumps(paths))
+
+    assert sorted(Document.objects.values_list("key", flat=True)) == paths
+
+
+@pytest.mark.parametrize("sent", ["not json", "{}", '["one"]', "[1, 2, 3]", "null", ""])
+def test_paths_that_do_not_fit_the_files_are_left_out(
+    client: Client, notes: Collection, sent: str
+) -> None:
+    upload(client, ("a.txt", b"one"), ("b.txt", b"two"), paths=sent)
+
+    assert sorted(Document.objects.values_list("key", flat=True)) == ["a.txt", "b.txt"]
+
+
+def test_a_name_decides_nothing_about_where_a_file_is_stored(
+    client: Client, notes: Collection, media_root: Any
+) -> None:
+    upload(client, ("a.txt", b"one"), paths=json.dumps(["../../../../etc/passwd\x00"]))
+
+    document = Document.objects.get()
+    stored = media_root / document.file.name
+    assert stored.read_bytes() == b"one"
+    assert stored.resolve().is_relative_to(media_root)
+    assert "passwd" not in document.file.name
+
+
+def test_unchanged_files_are_skipped_unless_asked_for_again(
+    client: Client, notes: Collection
+) -> None:
+    upload(client, ("a.txt", b"one"))
+    upload(client, ("a.txt", b"one"), again="on")
+
+    policies = IngestionRun.objects.order_by("id").values_list("policy", flat=True)
+    assert list(policies) == ["skip_if_unchanged", "overwrite"]
+
+
+def test_nothing_sent_is_said(client: Client, notes: Collection) -> None:
+    answer = upload(client)
+
+    assert answer.status_code == 400
+    assert "Choose at least one" in parse(answer).get_element_by_id("upload-errors").text_content()
+
+
+def test_a_file_that_is_too_large_is_named_and_nothing_is_stored(
+    client: Client, notes: Collection, settings: Any
+) -> None:
+    settings.MAX_UPLOAD_BYTES = 10
+    answer = upload(client, ("small.txt", b"one"), ("large.txt", b"x" * 11))
+
+    assert answer.status_code == 400
+    assert "large.txt (11\xa0bytes)" in answer.text
+    assert "small.txt" not in parse(answer).get_element_by_id("upload-errors").text_content()
+    assert not IngestionRun.objects.exists()
+
+
+def test_too_many_files_are_refused_with_the_limit(
+    client: Client, notes: Collection, settings: Any
+) -> None:
+    settings.MAX_UPLOAD_FILES = settings.DATA_UPLOAD_MAX_NUMBER_FILES = 2
+    answer = upload(client, *[(f"{number}.txt", b"x") for number in range(3)])
+
+    assert answer.status_code == 400
+    assert "more than 2 files" in answer.text
+    assert not IngestionRun.objects.exists()
+
+
+def test_an_empty_file_is_no_reason_to_refuse_the_others(client: Client, notes: Collection) -> None:
+    upload(client, ("empty.txt", b""), ("a.txt", b"one"))
+
+    assert IngestionRun.objects.get().total == 2

@@ -1,15 +1,19 @@
 """Runs, as they go."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import time_machine
 from django.test import Client
 from django.utils import timezone
 
+from documents.ingestion.sources import text_source
 from documents.models import Collection, IngestionItem, IngestionRun
+from documents.services import cancel_run, ingest_inline
 from documents.tests.factories import ItemFactory, RunFactory
 from documents.tests.views.reading import href, parse, rows, words
+from tests.kit import half_done_run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 HTMX = {"HX-Request": "true"}
@@ -119,3 +123,87 @@ def test_the_runs_are_listed_newest_first_and_followed_while_one_works(
 
 def test_without_runs_the_page_says_how_to_begin(client: Client) -> None:
     assert "No runs yet" in client.get("/runs/").text
+
+
+@pytest.fixture
+def half(notes: Collection) -> IngestionRun:
+    return half_done_run(notes)
+
+
+def page(client: Client, half: IngestionRun) -> Any:
+    return parse(client.get(f"/runs/{half.pk}/"))
+
+
+def buttons(tree: Any) -> list[str]:
+    return [
+        words(button)
+        for button in tree.xpath(
+            "//*[@id='progress']//*[@class='actions']//*[self::a or self::button]"
+        )
+    ]
+
+
+def test_an_editor_may_cancel_and_retry_while_it_works(
+    client: Client, bob: Client, half: IngestionRun
+) -> None:
+    assert buttons(page(client, half)) == ["Retry 1 failed", "Cancel the run"]
+    assert buttons(page(bob, half)) == []
+
+
+def test_cancelling_is_previewed_and_then_done(client: Client, half: IngestionRun) -> None:
+    preview = client.get(f"/runs/{half.pk}/cancel/")
+    assert "1 finished file stays searchable" in " ".join(parse(preview).text_content().split())
+    assert "1 waiting file is skipped" in " ".join(parse(preview).text_content().split())
+    half.refresh_from_db()
+    assert half.state == "running"
+    done = client.post(f"/runs/{half.pk}/cancel/", follow=True)
+    assert done.redirect_chain == [(f"/runs/{half.pk}/", 302)]
+    text = " ".join(parse(done).text_content().split())
+    assert "The run is cancelled: 1 of 3 files are ready." in text
+    assert "Cancelled 1" in text
+    assert buttons(parse(done)) == ["Search them", "Show the collection", "Retry 1 failed"]
+
+
+def test_a_run_that_has_ended_meanwhile_is_shown_instead(
+    client: Client, half: IngestionRun
+) -> None:
+    cancel_run(run=half)
+    assert client.get(f"/runs/{half.pk}/cancel/").url == f"/runs/{half.pk}/"  # type: ignore[attr-defined]
+    IngestionRun.objects.filter(pk=half.pk).update(cancel_requested_at=None, state="partial")
+    refused = client.post(f"/runs/{half.pk}/cancel/")
+    assert refused.status_code == 409
+    assert "has ended already" in refused.text
+
+
+def test_a_retry_goes_to_its_own_run_and_back(client: Client, half: IngestionRun) -> None:
+    done = client.post(f"/runs/{half.pk}/retry/", follow=True)
+    again = half.retries.get()
+    assert done.redirect_chain == [(f"/runs/{again.pk}/", 302)]
+    assert f"a retry of run {half.pk}" in " ".join(parse(done).text_content().split())
+    before = " ".join(page(client, half).text_content().split())
+    assert f"Retried as run {again.pk}." in before
+    assert "Retry 1 failed" not in before
+    assert client.post(f"/runs/{half.pk}/retry/").status_code == 409
+
+
+def test_files_left_out_of_a_retry_are_named(client: Client, half: IngestionRun) -> None:
+    IngestionItem.objects.create(
+        workspace=half.workspace, run=half, name="elsewhere.txt", state="failed"
+    )
+    done = client.post(f"/runs/{half.pk}/retry/", follow=True)
+    assert "Not stored here, to be uploaded again: elsewhere.txt." in done.text
+
+
+def test_a_commands_failures_are_not_offered(client: Client, notes: Collection) -> None:
+    half = ingest_inline(collection=notes, sources=[text_source("nothing", " ")])
+    tree = page(client, half)
+    assert buttons(tree) == []
+    assert "The failed files are not stored here." in tree.text_content()
+
+
+def test_the_page_shows_where_the_time_went(client: Client, notes: Collection) -> None:
+    half = RunFactory(collection=notes, timings={"load": 1.0, "parse": 3.0, "embed": 4.0})
+    rows = [words(row) for row in page(client, half).xpath("//table[@class='timings']//tr")]
+    assert rows == ["Reading 3.0 s", "Embedding 4.0 s", "Loading 1.0 s"]
+    bars = [bar.get("width") for bar in page(client, half).xpath("//*[@class='bar-fill']")]
+    assert bars == ["37.5", "50.0", "12.5"]

@@ -76,8 +76,7 @@ class Command(ServiceCommand):
 
 def _add_search(parser: ArgumentParser) -> None:
     parser.add_argument("q", metavar="query")
-    parser.add_argument("-k", type=int, default=5, help="hits, at most")
-    add_options(parser, MemoryQuery, skip={"q", "k"})
+    add_options(parser, MemoryQuery, skip={"q"})
 
 
 def _add_forget(parser: ArgumentParser) -> None:

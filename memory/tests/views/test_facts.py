@@ -74,13 +74,9 @@ def test_a_fact_is_added_then_corrected_under_any_spelling(
     [
         ({"key": "", "value": "a"}, "required"),
         ({"key": "a", "value": ""}, "required"),
-        ({"key": "a", "value": "  "}, "required"),
-        ({"key": "!!!", "value": "a"}, "needs a letter or digit"),
         ({"key": "k" * 201, "value": "a"}, "longer than 200"),
         ({"key": "a", "value": "v" * 100_001}, "Add it as a document instead"),
-        ({"key": "a", "value": "b\0c"}, "Null characters"),
         ({"key": "a", "value": "b", "since": "2999-01-01"}, "in the future"),
-        ({"key": "a", "value": "b", "since": "0001-01-01"}, "after the year 1000"),
     ],
 )
 def test_a_fact_that_cannot_be_says_why_beside_the_field(

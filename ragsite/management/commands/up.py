@@ -5,12 +5,18 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Callable
+from time import sleep
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, connection
 
 from common.checks import SETTINGS
+from common.listening import bracketed, listen_defaults, reachable_host, site_url
+from common.text import pluralized
+from documents.models import IngestionItem, IngestionRun
 from inference.interfaces import InferenceError
 from inference.model_registry import embedders
 from ragsite import bootstrap, embedded
@@ -21,7 +27,8 @@ _WEB_SECONDS = 120.0
 _MODEL_SECONDS = 30.0
 # In a container root is who one is; Celery would tell so in eight lines for each worker.
 _ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
-_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # nosec B104  # noqa: S104 - only read
+#: Between two lines about what the workers still read.
+PROGRESS_SECONDS = 3.0
 
 
 class Command(BaseCommand):
@@ -30,7 +37,7 @@ class Command(BaseCommand):
     help = "Run the web server and the workers until Ctrl-C. Exit code: 0 stopped, 2 not begun."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        port, bind = os.environ.get("PORT") or "8000", os.environ.get("BIND") or "127.0.0.1"
+        bind, port = listen_defaults()
         parser.add_argument("--port", type=int, default=port, help="PORT, or else 8000")
         parser.add_argument("--bind", default=bind, help="address: BIND, or else 127.0.0.1")
 
@@ -49,13 +56,15 @@ class Command(BaseCommand):
         self._say("stopped; the database and the broker stay until `manage.py services stop`")
 
     def _announce(self, bind: str, port: int) -> None:
-        host = "localhost" if bind in _EVERY_ADDRESS else bind
-        if wait_until(lambda: _answers(host, port), _WEB_SECONDS):
-            wait_until(_models_are_ready, _MODEL_SECONDS)  # words find without them
-            self._say(f"\n  ragsite is ready at http://{_bracketed(host)}:{port}/")
+        url = site_url(bind, port)
+        if wait_until(lambda: _answers(reachable_host(bind), port), _WEB_SECONDS):
+            self._say(f"\n  ragsite answers at {url}/")
             self._say("  Log in as `manage.py demo` printed, or after `manage.py createsuperuser`.")
-            self._say(f"  The documentation is at http://{_bracketed(host)}:{port}/docs/")
+            self._say(f"  The documentation is at {url}/docs/")
             self._say("  Ctrl-C stops it.\n")
+            follow_demo(self._say)
+            wait_until(_models_are_ready, _MODEL_SECONDS)  # words find without them
+            self._say(f"ragsite is ready at {url}/")
 
     def _revive_services(self) -> None:
         try:
@@ -74,7 +83,7 @@ def programs(bind: str, port: int) -> dict[str, list[str]]:
     app = [*python, "celery", "--quiet", "-A", "ragsite"]
     celery = [*app, "worker", "--without-gossip", "--without-mingle"]
     web = [*python, "gunicorn", "ragsite.wsgi:application", "--config=python:ragsite.gunicorn"]
-    web += [f"--bind={_bracketed(bind)}:{port}"]
+    web += [f"--bind={bracketed(bind)}:{port}"]
     ingest = ["--queues=ingest,default", "--pool=threads", "--concurrency=2", "-n", "ingest@%h"]
     schedule = f"--schedule={settings.VAR_DIR / 'celerybeat-schedule'}"
     return {
@@ -103,6 +112,38 @@ def check_free(bind: str, port: int) -> None:
         ) from error
 
 
+def follow_demo(say: Callable[[str], None], *, pause: float = PROGRESS_SECONDS) -> None:
+    """Say how far the workers are with the demo's documents, and at the end which could not be
+    read; returns at once where none waits."""
+    from documents.demo_corpus import DOCS_COLLECTION, FIRM_COLLECTION  # noqa: PLC0415
+
+    own = IngestionRun.objects.filter(collection__slug__in=(FIRM_COLLECTION, DOCS_COLLECTION))
+    ids: list[int] = []
+    said = ""
+    while True:
+        try:
+            runs = list(own.filter(pk__in=ids) if ids else own.filter(finished_at=None))
+            ids = [run.pk for run in runs]
+            failed = IngestionItem.objects.filter(run__in=ids, state=IngestionItem.State.FAILED)
+            problems = list(failed.order_by("pk").values_list("name", "error"))
+        except DatabaseError:  # it is started again by the supervisor
+            sleep(pause)
+            continue
+        finally:
+            if not connection.in_atomic_block:  # as in a test
+                connection.close()
+        total = pluralized(sum(run.total for run in runs), "document")
+        line = f"reading the demo: {sum(run.settled for run in runs)} of {total}"
+        if runs and line != said:
+            say(line)
+        said = line
+        if all(run.is_finished for run in runs):
+            break
+        sleep(pause)
+    for name, error in problems:
+        say(f"failed: {name}: {error}")
+
+
 def _answers(host: str, port: int) -> bool:
     connection = http.client.HTTPConnection(host, port, timeout=5)
     try:
@@ -123,7 +164,3 @@ def _models_are_ready() -> bool:
         return all(model.is_ready for model in models if isinstance(model, SharedEmbedder))
     except InferenceError:
         return True  # the worker's log tells what is wrong
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

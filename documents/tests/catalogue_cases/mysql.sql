@@ -1,0 +1,1 @@
+CREATE TABLE `shop`.`people` (`id` int(11) unsigned NOT NULL AUTO_INCREMENT COMMENT 'the key', `name` varchar(20) COLLATE utf8_bin, `boss` int, PRIMARY KEY (`id`), KEY `i` (`name`(10)), UNIQUE KEY u (`name`,`id`), CONSTRAINT `fk` FOREIGN KEY (`boss`) REFERENCES `people` (`id`)) ENGINE=InnoDB DEFAULT CHARSET=utf8 COMMENT='who works';

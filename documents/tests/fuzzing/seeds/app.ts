@@ -1,0 +1,4 @@
+/** Doc */
+export class A<T> {
+  f = (x: T) => { return `a${x}` }
+}

@@ -1,0 +1,6 @@
+package main
+
+// F tells.
+func (s *S) F(x int) (a, b string) {
+	return `q`
+}

@@ -1,0 +1,1 @@
+namespace A.B { class C { public C() {} public int F() => 1; } interface I {} }

@@ -1,0 +1,7 @@
+class A {
+  fun f(): Int { return 1 }
+  companion object {
+    fun g() = 2
+  }
+}
+fun String.top() = 1

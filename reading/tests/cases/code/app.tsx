@@ -1,0 +1,2 @@
+export const App = () => <p>{x}</p>;
+function F() {}

@@ -1,0 +1,4 @@
+mean2 <- function(x) {
+  x
+}
+other = function() 1

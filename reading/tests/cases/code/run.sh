@@ -1,0 +1,2 @@
+f() { echo; }
+function g { echo; }

@@ -1,0 +1,3 @@
+function M.b(x) end
+function M:c() end
+M.d = function() end
