@@ -30,6 +30,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import psycopg
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import SerializationFailure
 
@@ -72,12 +73,14 @@ _TAKE_PENDING = """
     RETURNING index_id
 """
 
+# OFFSET 0: forms are made after sorting, while the rows before are worked on.
 _SEARCH_VECTORS = """
     SELECT workspace_id, language::text, is_current, index_id, tsvectorsend(search_vector),
            ragsite_forms(language, context || E'\\n' || text, search_vector),
            CASE WHEN language::text = ANY(%s) OR length(text) < %s
                 THEN context || E'\\n' || text ELSE '' END
-    FROM documents_chunk WHERE {column} = ANY(%s) ORDER BY 1, 2, 3, 4
+    FROM (SELECT * FROM documents_chunk WHERE {column} = ANY(%s)
+          ORDER BY workspace_id, language::text, is_current, index_id OFFSET 0) AS chunk
 """
 
 _DROP_REMOVED = """
@@ -174,20 +177,22 @@ def indexed_at_once(collection_id: int, document_ids: Sequence[int]) -> Iterator
 def _add_segments(collection_id: int, column: str, ids: Sequence[int]) -> list[Ids]:
     """A segment for each language and version state of the chunks with these values of `column`;
     returns their index ids by segment."""
-    rows = _fetch_binary(
-        _SEARCH_VECTORS.format(column=column),
-        [[*COMPOUNDING], SURE_LANGUAGE_CHARACTERS, list(ids)],
-    )
-    indexed: list[Ids] = []
-    for (workspace_id, language, is_current), group in groupby(rows, key=lambda row: row[:3]):
-        chunks = list(group)
-        lexemes = _invert(row[3:6] for row in chunks)
-        texts = [row[6] for row in chunks]
+    segments: list[tuple[tuple[int, str, bool], list[str], dict[str, Postings]]] = []
+    with bypass_rls(), psycopg.Cursor(connection.connection) as cursor:
+        connection.apply_rls()  # type: ignore[attr-defined]  # of common.postgresql
+        rows = cursor.stream(
+            _SEARCH_VECTORS.format(column=column),
+            [[*COMPOUNDING], SURE_LANGUAGE_CHARACTERS, list(ids)],
+            binary=True,
+        )
+        for key, chunks in groupby(rows, key=lambda row: row[:3]):
+            texts: list[str] = []
+            segments.append((key, texts, _invert(chunks, texts)))
+    for (workspace_id, language, is_current), texts, lexemes in segments:
         if any(texts):
             lexemes |= _compound_parts(collection_id, language, texts, lexemes)
-        indexed.append(lexemes[ALL_CHUNKS].ids)
         _add_segment(workspace_id, collection_id, language, is_current, lexemes)
-    return indexed
+    return [lexemes[ALL_CHUNKS].ids for *_, lexemes in segments]
 
 
 _KNOWN_LEXEMES = """
@@ -202,8 +207,8 @@ _STEMS = """
 def _compound_parts(
     collection_id: int, language: str, texts: Sequence[str], lexemes: Mapping[str, Postings]
 ) -> dict[str, Postings]:
-    """Postings of the parts of compounds. `texts` are those of the chunks that `lexemes` lists, in
-    the order of their ids."""
+    """Postings of the parts of compounds, of chunks that do not have them as words too. `texts` are
+    those of the chunks that `lexemes` lists, in the order of their ids."""
     with connection.cursor() as cursor:
         cursor.execute(_KNOWN_LEXEMES, [collection_id, language])
         splitter = Splitter(language, {lexeme for (lexeme,) in cursor.fetchall()} | lexemes.keys())
@@ -213,28 +218,29 @@ def _compound_parts(
     listed: defaultdict[str, list[int]] = defaultdict(list)
     for place, own in enumerate(parts):
         for stem in {stem_of[part] for part in own} - {None}:
-            listed[PART + stem].append(place)
+            listed[stem].append(place)
     everything = lexemes[ALL_CHUNKS]
-    return {
-        lexeme: Postings(
-            everything.ids[places], np.ones(len(places), np.uint8), everything.lengths[places]
-        )
-        for lexeme, places in listed.items()
-    }
+    found = {}
+    for stem, places in listed.items():
+        ids, lengths = everything.ids[places], everything.lengths[places]
+        postings = Postings(ids, np.ones(len(ids), np.uint8), lengths)
+        found[PART + stem] = postings.without(lexemes[stem].ids) if stem in lexemes else postings
+    return {lexeme: postings for lexeme, postings in found.items() if len(postings)}
 
 
 #: Bytes that do not begin a position of weight A, in the form in which a tsvector is sent.
 _OTHER_WEIGHTS = bytes(range(0xC0))
 
 
-def _invert(chunks: Iterable[tuple[Any, ...]]) -> dict[str, Postings]:
-    """Postings by lexeme, and under `ALL_CHUNKS` of all chunks, from ascending index ids, search
-    vectors and forms. Vectors are in PostgreSQL's binary format: the number of lexemes (4 bytes),
-    then for each its text, a zero byte, the number of positions and the positions (2 bytes each,
-    the weight in the upper two bits). In Python, because `unnest` and grouping take ten times as
-    long."""
+def _invert(chunks: Iterable[tuple[Any, ...]], texts: list[str]) -> dict[str, Postings]:
+    """Postings by lexeme, and under `ALL_CHUNKS` of all chunks, from rows of `_SEARCH_VECTORS`,
+    whose texts are added to `texts`. Vectors are in PostgreSQL's binary format: the number of
+    lexemes (4 bytes), then for each its text, a zero byte, the number of positions and the
+    positions (2 bytes each, the weight in the upper two bits). In Python, because `unnest` and
+    grouping take ten times as long."""
     found: defaultdict[bytes, array[int]] = defaultdict(lambda: array("q"))
-    for index_id, vector, forms in chunks:
+    for *_, index_id, vector, forms, text in chunks:
+        texts.append(text)
         count = int.from_bytes(vector[:4])
         one = index_id << 24 | 1 << 16 | min(count, 65_535)
         found[b""].append(one)

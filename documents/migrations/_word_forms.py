@@ -91,23 +91,24 @@ BEGIN
         forms := forms || ARRAY(
             SELECT lower(match[1]) FROM regexp_matches(said, '{SYMBOL}', 'g') AS match);
     END IF;
-    IF said ~ '[-+/.][0-9]' THEN
-        -- -1234 → 1234, 3.11.4 → 3.11, v4.0.0-rc1 → v4 4.0 4.0.0, 12/345-a → 12 345-a
+    IF said ~ '[-+/][0-9]|[0-9]/' THEN
+        -- AB-1234 → 1234, 12/345-A → 12 345
         forms := forms || ARRAY(
-            SELECT ltrim(lexeme, '-+/') FROM unnest(known) AS lexeme WHERE lexeme ~ '^[-+/]'
-            UNION ALL
-            SELECT piece
-            FROM unnest(known) AS lexeme, regexp_split_to_table(lexeme, '/') AS piece
-            WHERE lexeme ~ '[0-9]' AND lexeme ~ '.[/]'
-            UNION ALL
-            SELECT form
-            FROM unnest(known) AS lexeme, generate_series(2, length(lexeme) + 1) AS place,
-                 unnest(ARRAY[left(lexeme, place - 1), ltrim(left(lexeme, place - 1), 'v')])
-                     AS form
-            WHERE lexeme ~ '^v?[0-9]+[.][0-9]+[-.]|^v[0-9]+[.]'
-              AND substr(lexeme, place, 1) IN ('.', '-', '') AND form !~ '^[0-9]+$');
+            SELECT coalesce(match[1], match[2])
+            FROM regexp_matches(said, '[-+/]([0-9]+)|([0-9]+)/', 'g') AS match);
     END IF;
-    RETURN ARRAY(SELECT DISTINCT form FROM unnest(forms) AS form
+    IF said ~ '[0-9][.][0-9]' THEN
+        -- 3.11.4 → 3.11, v4.0.0-rc1 → v4 4.0 4.0.0
+        forms := forms || ARRAY(
+            SELECT form
+            FROM regexp_matches(said, '\m(v?[0-9]+(?:[.][0-9]+)+(?:-[[:alnum:].]+)?)', 'g') AS match,
+                 generate_series(2, length(match[1]) + 1) AS place,
+                 unnest(ARRAY[left(match[1], place - 1), ltrim(left(match[1], place - 1), 'v')])
+                     AS form
+            WHERE match[1] ~ '^v|[.].*[.]' AND substr(match[1], place, 1) IN ('.', '-', '')
+              AND form !~ '^[0-9]+$');
+    END IF;
+    RETURN ARRAY(SELECT DISTINCT lower(form) FROM unnest(forms) AS form
                  WHERE form <> ALL (known) AND NOT ragsite_is_letter(form) AND form <> '');
 END $$;
 
