@@ -1,6 +1,7 @@
 """What a process of the site gives back of its memory when it has no work: begin with `start`."""
 
 import ctypes
+import gc
 from collections.abc import Callable
 from threading import Thread
 from time import process_time, sleep
@@ -33,6 +34,8 @@ class IdleMemory:
             return
         kinds: tuple[ModelRegistry[Any], ...] = (embedders, rerankers, token_encoders)
         released = [models.release_idle(MODEL_SECONDS) for models in kinds]
+        if any(released):
+            gc.collect()  # tokenizers refer to themselves
         if (self._has_worked or any(released)) and self._trim is not None:
             self._trim(0)
             self._has_worked = False

@@ -106,7 +106,11 @@ class LocalEmbedder(LocalModel[E]):
         released = super().release_idle(seconds)
         tokenizer = vars(self).get("_tokenizer")  # which is not made for this
         vocabulary: LazyModel[UnigramTokenizer] | None = getattr(tokenizer, "unigram", None)
-        return (vocabulary is not None and vocabulary.release_idle(seconds)) or released
+        if vocabulary is not None and vocabulary.release_idle(seconds):
+            released = True
+        if released and self._packed is not None:
+            self._packed.release()
+        return released
 
     @property
     def dimensions(self) -> int:
