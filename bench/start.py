@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from secrets import token_hex
@@ -83,7 +84,10 @@ def wait_until_idle(site: int) -> None:
     """Until what the workers do with new documents is done."""
     before = 0.0
     while True:
-        used = sum(sum(each.cpu_times()[:2]) for each in processes_of(site))
+        used = 0.0
+        for process in processes_of(site):
+            with suppress(psutil.NoSuchProcess):
+                used += sum(process.cpu_times()[:2])
         if abs(used - before) < IDLE_SHARE * CHECK_SECONDS:
             return
         before = used
@@ -101,9 +105,12 @@ def report_memory(site: int) -> None:
     """By kind of process."""
     held: dict[str, list[int]] = {}
     for process in processes_of(site):
-        line = " ".join(process.cmdline())
+        try:
+            line = " ".join(process.cmdline())
+            rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        except (psutil.NoSuchProcess, OSError):
+            continue  # it has just ended
         kind = next((kind for kind in KINDS if kind in line), line[:40])
-        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
         match = re.search(r"^Pss: +(\d+)", rollup, re.MULTILINE)
         held.setdefault(kind, []).append(int(match[1]) if match else 0)
     for kind, sizes in sorted(held.items()):
