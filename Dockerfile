@@ -1,4 +1,5 @@
-# The site's image: web server, workers and commands; which one is the command line's business.
+# The site's image: web server, workers and commands; which one is the command line's business. It runs
+# as a user without rights, and with a read-only file system: what changes is in /data, /media and /tmp.
 # Where the package index offers CUDA builds of torch first, build with
 #   --build-arg PIP_EXTRA_INDEX_URL=<index of the CPU builds>
 
@@ -15,14 +16,19 @@ RUN /opt/venv/bin/pip install --no-cache-dir --disable-pip-version-check -r requ
 
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --create-home ragsite \
-    && install -d -o ragsite -g ragsite /srv/ragsite /srv/ragsite/var /media
+    && install -d -o ragsite -g ragsite /data /media
 COPY --from=packages /opt/venv /opt/venv
-ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2 MEDIA_ROOT=/media
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2 \
+    RAGSITE_VAR_DIR=/data MEDIA_ROOT=/media STATIC_ROOT=/srv/ragsite/collected
 WORKDIR /srv/ragsite
 COPY . .
-RUN python -m compileall -qq -x /tests/ .
+RUN python -m compileall -qq -x /tests/ . \
+    && SECRET_KEY=only-for-this-step python manage.py collectstatic --noinput --verbosity 0
 USER ragsite
-RUN SECRET_KEY=only-for-this-step python manage.py collectstatic --noinput --verbosity 0
+VOLUME ["/data", "/media"]
 EXPOSE 8000
+# Of the web server. Workers and other commands turn it off (--no-healthcheck) or have their own.
+HEALTHCHECK --interval=15s --timeout=5s --retries=4 --start-period=60s --start-interval=1s \
+    CMD ["python", "-c", "import http.client as http; site = http.HTTPConnection('localhost', 8000, timeout=4); site.request('GET', '/health/ready'); raise SystemExit(site.getresponse().status != 200)"]
 CMD ["gunicorn", "ragsite.wsgi:application", "--config=python:ragsite.gunicorn", "--bind=0.0.0.0:8000", \
      "--worker-tmp-dir=/dev/shm"]

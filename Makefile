@@ -1,6 +1,6 @@
-# `make run` and `make test` need Python 3.11 and nothing else; `make help` lists the rest.
+# `make run` and `make test` need Python 3.11 to 3.14 and nothing else; `make help` lists the rest.
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell scripts/python)
 
 py := .venv/bin/python
 manage := $(py) manage.py

@@ -121,7 +121,7 @@ def _identifier() -> Any:
             features = found[states]
             features = features[features >= 0]
             if not len(features):
-                return super()._raw_score(text)
+                return np.zeros(len(self.nb_classes), dtype=np.float32)
             features.sort()  # and counted: np.unique does the same, in three times as long
             ends = np.flatnonzero(np.append(features[1:] != features[:-1], True))
             counts = np.diff(ends, prepend=-1).astype(np.float32)
@@ -132,8 +132,11 @@ def _identifier() -> Any:
     identifier.set_languages(sorted(known & {*CONFIGURATIONS, *DETECTED_ONLY}))
     moves = np.asarray(identifier.tk_nextmove)
     rows = np.asarray(identifier.tk_row, dtype=np.intp) << 8
-    found = np.asarray(identifier.tk_output, dtype=np.intp)
+    found = np.asarray(identifier.tk_output, dtype=np.int32)
     weights = np.ascontiguousarray(identifier.nb_ptc)
+    # What only the library's own walk and its further languages need: 50 MB.
+    identifier.nb_ptc, identifier._full_model = weights, ()
+    identifier._rowbase = identifier.tk_output = identifier.tk_row = ()
     return identifier
 
 

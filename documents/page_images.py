@@ -147,18 +147,6 @@ def image_response(
     return answer
 
 
-#: A GIF of one pixel.
-_DOT = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\4\1\0\0\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
-
-
-def start_renderer() -> None:
-    """Start the process that renders pages and have it load its libraries, so that the first page
-    takes no longer than others. Raises ParseError."""
-    options = {"page": 1, "width": WIDTHS[0], "rotation": 0}
-    request = ParseRequest(name="dot.gif", data=_DOT, task="render_page", options=options)
-    run_in_sandbox(request, lambda _header, body: _image(body), limits=_limits())
-
-
 def _limits() -> ParserLimits:
     return parser_limits(seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS))
 

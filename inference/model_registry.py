@@ -55,6 +55,14 @@ class ModelRegistry(Generic[T]):
         with self._lock:
             return self._build(alias)
 
+    def release_idle(self, seconds: float) -> bool:
+        """Whether this process had models in memory, besides the default one, that it did not use
+        for so long. They are forgotten, and loaded again when they are asked for."""
+        with self._lock:
+            others: list[Any] = [own for alias, own in self._own.items() if alias != "default"]
+        released = [own.release_idle(seconds) for own in others if hasattr(own, "release_idle")]
+        return any(released)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._configured())
 

@@ -70,12 +70,14 @@ def on_exit(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Deny rows to work without a workspace context, and warm up the embedder and the renderer
-    of pages, so that no request waits for them to load.
+    """Deny rows to work without a workspace context, and warm up the embedder, so that no request
+    waits for it to load; give idle memory back.
     """
     from common.rls import deny_by_default  # noqa: PLC0415 (Django is set up by now)
+    from ragsite import idle_memory  # noqa: PLC0415
 
     deny_by_default()
+    idle_memory.start()
     Thread(target=_warm_up, name="warm-up", daemon=True).start()
     Thread(target=_close_streams, args=[worker], name="close-streams", daemon=True).start()
 
@@ -90,10 +92,8 @@ def _close_streams(worker: Any) -> None:
 
 
 def _warm_up() -> None:
-    from documents.page_images import start_renderer  # noqa: PLC0415
     from inference.interfaces import InferenceError  # noqa: PLC0415
     from inference.query_cache import embed_query_uncached  # noqa: PLC0415
-    from reading.parsers import ParseError  # noqa: PLC0415
 
     for alias in _live_aliases():
         try:
@@ -101,10 +101,6 @@ def _warm_up() -> None:
         except InferenceError as error:
             # Searches report it, and still find by words.
             logger.warning("the embedding model %s does not work: %s", alias, error)
-    try:
-        start_renderer()
-    except ParseError as error:
-        logger.warning("pages of documents cannot be shown: %s", error)
     # Loaded code stays: no search need wait while all of it is scanned for garbage.
     gc.collect()
     gc.freeze()

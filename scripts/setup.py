@@ -1,7 +1,7 @@
 """`make setup`: the virtual environment in .venv, installed anew only when what it needs changed,
 and the bytecode of all that a start imports.
 
-Runs with the system's Python 3.11 and nothing else. Two at once take turns.
+Runs with a Python of the system and nothing else. Two at once take turns.
 """
 
 import argparse
@@ -32,8 +32,11 @@ def main() -> None:
     parser.add_argument("--dev", action="store_true", help="install what tests and checks need too")
     wanted = [FOR_WORK, FOR_TESTS] if parser.parse_args().dev else [FOR_USE]
     wanted += [NO_DEPS, MODELS]
-    if sys.version_info[:2] != (3, 11):
-        sys.exit(f"setup: Python {sys.version.split()[0]} will not do; add PYTHON=python3.11")
+    if not (3, 11) <= sys.version_info[:2] <= (3, 14):
+        sys.exit(
+            f"setup: Python {sys.version.split()[0]} will not do, but 3.11 to 3.14; add"
+            " PYTHON=/path/to/python3.11"
+        )
     with (ROOT / ".venv.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         ensure_environment()
@@ -53,9 +56,10 @@ def ensure_environment() -> None:
     if run(create, quiet=True):
         return
     # Debian keeps a part of venv in a package of its own.
-    install = apt_install("python3.11-venv")
+    package = f"python3.{sys.version_info.minor}-venv"
+    install = apt_install(package)
     if not install or not run(install) or not run(create):
-        sys.exit("setup: cannot make a virtual environment: `apt-get install python3.11-venv`")
+        sys.exit(f"setup: cannot make a virtual environment: `apt-get install {package}`")
 
 
 def ensure_packages(name: str) -> None:

@@ -102,3 +102,15 @@ def test_the_web_servers_healthcheck_tells_ready_from_not(
         timeout=60,
         check=False,
     ).returncode
+
+
+def test_containers_of_the_site_write_only_to_volumes_and_tmp() -> None:
+    image = (ROOT / "Dockerfile").read_text()
+    volumes = set(re.findall(r'"(/\w+)"', re.findall(r"^VOLUME .*", image, re.MULTILINE)[0]))
+    for name in APP:
+        service = SERVICES[name]
+        assert service["read_only"] is True
+        assert service["tmpfs"] == ["/tmp"]
+        assert {volume.rpartition(":")[2] for volume in service["volumes"]} == volumes
+    own = dict(re.findall(r"\b([A-Z_]+)=(/\w+)(?= |$)", image, re.MULTILINE))
+    assert {own["RAGSITE_VAR_DIR"], own["MEDIA_ROOT"]} == volumes

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from documents.tests.fuzzing.mutations import seeds
 from reading.parsers import Heading, Page, ParsedDocument, ParseError, parse
-from reading.sandbox import ParserProcess, parse_in_sandbox, parse_many
+from reading.sandbox import ParserProcess, _ProcessPool, parse_in_sandbox, parse_many
 from reading.sandbox.limits import ParserLimits
 from reading.sandbox.protocol import (
     ParseRequest,
@@ -119,6 +119,34 @@ def test_many_are_parsed_ahead_and_a_broken_one_costs_nothing_but_itself() -> No
     assert isinstance(results[30], ParseError)
     texts = [result.text for result in results if isinstance(result, ParsedDocument)]
     assert texts == [f"text {n}" for n in range(60) if n != 30]
+
+
+def test_a_process_without_work_ends_and_the_next_file_gets_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reading.sandbox.IDLE_SECONDS", 0.1)
+    pool = _ProcessPool()
+    with pool.borrow(LIMITS) as process:
+        process.parse(text("first.txt", "first"))
+        first = child()
+    wait_until(lambda: not first.is_running(), what="the process has ended")
+    with pool.borrow(LIMITS) as process:
+        assert process.parse(text("next.txt", "next")).text == "next"
+        assert child() != first
+    pool.close()
+
+
+def test_a_process_with_work_or_just_after_it_does_not_end() -> None:
+    pool = _ProcessPool()
+    with pool.borrow(LIMITS) as process:
+        process.parse(text("first.txt", "first"))
+        pool.close()
+        assert process.parse(text("next.txt", "next")).text == "next"
+        own = child()
+    pool.close(idle_seconds=3600)
+    assert own.is_running()
+    pool.close()
+    assert not own.is_running()
 
 
 def test_threads_have_processes_of_their_own() -> None:

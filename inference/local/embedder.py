@@ -6,13 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from inference.interfaces import InferenceError, check_texts
-from inference.local.model_folder import LocalModel, ModelFolder, Pooling
+from inference.local.model_folder import LazyModel, LocalModel, ModelFolder, Pooling
 
 if TYPE_CHECKING:  # settings are checked at each start, and need none of these
     import numpy as np
     from numpy.typing import NDArray
 
     from inference.local.packed_model import PackedModel
+    from inference.local.unigram import UnigramTokenizer
     from inference.tokens import TextWindows, Window
 
 
@@ -100,6 +101,16 @@ class LocalEmbedder(LocalModel[E]):
             return self._packed.tokenizer(max_length=folder.max_length)
         tokenizer = load_tokenizer(folder.path, lowercase=folder.lowercase)
         return WindowTokenizer(tokenizer, max_length=folder.max_length)
+
+    def release_idle(self, seconds: float) -> bool:
+        released = super().release_idle(seconds)
+        tokenizer = vars(self).get("_tokenizer")  # which is not made for this
+        vocabulary: LazyModel[UnigramTokenizer] | None = getattr(tokenizer, "unigram", None)
+        if vocabulary is not None and vocabulary.release_idle(seconds):
+            released = True
+        if released and self._packed is not None:
+            self._packed.release()
+        return released
 
     @property
     def dimensions(self) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from inference.interfaces import BackendUnavailable
@@ -278,7 +279,7 @@ T = TypeVar("T")
 
 class LazyModel(Generic[T]):
     """Loads a model on the first call, once for all threads; a failed load is tried again at the
-    next call.
+    next call. `release_idle` forgets it until then.
     """
 
     def __init__(self, load: Callable[[], T]) -> None:
@@ -288,10 +289,12 @@ class LazyModel(Generic[T]):
         self._load = load
         self._loading = threading.Lock()
         self._loaded: T | None = None
+        self._used_at = 0.0
 
     def __call__(self) -> T:
         """The loaded model. Raises BackendUnavailable."""
         with self._loading:
+            self._used_at = monotonic()
             if self._loaded is None:
                 # Read when torch is loaded. Spinning threads take cores from each other: a query
                 # during other work took 820 ms on two cores, without spinning 32 ms.
@@ -308,6 +311,14 @@ class LazyModel(Generic[T]):
     @property
     def is_loaded(self) -> bool:
         return self._loaded is not None
+
+    def release_idle(self, seconds: float) -> bool:
+        """Whether it was loaded, not called for so long, and is forgotten now."""
+        with self._loading:
+            if self._loaded is None or monotonic() - self._used_at < seconds:
+                return False
+            self._loaded = None
+            return True
 
 
 class LocalModel(ABC, Generic[T]):
@@ -351,6 +362,10 @@ class LocalModel(ABC, Generic[T]):
     def is_loaded(self) -> bool:
         """Whether torch and the weights are loaded in this process."""
         return self._loaded.is_loaded
+
+    def release_idle(self, seconds: float) -> bool:
+        """Whether a model that loads quickly was not used for so long, and is forgotten now."""
+        return self.loads_quickly and self._loaded.release_idle(seconds)
 
     @property
     def model_name(self) -> str:

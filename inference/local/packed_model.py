@@ -11,6 +11,7 @@ each 0 to 15 for -8 to 7 times the scale (the format Q4_0 of llama.cpp).
 import hashlib
 import mmap
 import struct
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -48,6 +49,11 @@ class PackedModel:
         _, _, self.hidden_size, self.layers, self.heads, self.feed_forward_size, *rest = header
         self.words, self.positions, self.token_types, self.epsilon, block = rest
         assert block == BLOCK
+
+    def release(self) -> None:
+        """Take what was read of the file out of this process's memory, until it is read again."""
+        with suppress(AttributeError):  # Linux and macOS
+            self._data.madvise(mmap.MADV_DONTNEED)
 
     def folder(self, *, max_length: int | None) -> ModelFolder:
         """How it is run, as its card says: prefixes, mean of the tokens."""

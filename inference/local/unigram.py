@@ -4,13 +4,13 @@
 this is a dict of 40 MB, and reads a passage in about 2 ms. Begin with `UnigramTokenizer`.
 """
 
-import threading
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from tokenizers import normalizers
 
+from inference.local.model_folder import LazyModel
 from inference.tokens import TextWindows, Window
 
 _SPACE = "▁"
@@ -77,7 +77,8 @@ class UnigramTokenizer:
 
 
 class UnigramWindows(TextWindows):
-    """Counts and windows by it. The vocabulary is read with the first text."""
+    """Counts and windows by it. The vocabulary is read with the first text, and again after
+    `unigram.release_idle`."""
 
     def __init__(
         self,
@@ -88,11 +89,8 @@ class UnigramWindows(TextWindows):
         max_length: int,
     ) -> None:
         super().__init__(before, after, max_length=max_length)
-        self._load = load
-        self._loading = threading.Lock()
-        self._unigram: UnigramTokenizer | None = None
+        self.unigram = LazyModel(load)
 
     def encode(self, texts: Sequence[str]) -> list[Window]:
-        with self._loading:
-            unigram = self._unigram = self._unigram or self._load()
+        unigram = self.unigram()
         return [unigram.encode(text) for text in texts]

@@ -2,7 +2,6 @@
 models.
 """
 
-import ctypes
 import json
 import logging
 import socket
@@ -13,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from time import monotonic, process_time
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -222,7 +221,6 @@ class WorkerServer:
         """Returns at once; models are loaded in the background."""
         for offer in self._offers:
             self._run(partial(self._serve, offer))
-        self._run(partial(self._repeat, _FreedMemory().give_back, pause=FREED_MEMORY_SECONDS))
 
     def stop(self, *, timeout: float = 5.0) -> None:
         """Stop taking requests and announce it; wait up to `timeout` seconds for those in
@@ -323,29 +321,6 @@ class WorkerServer:
             pipe.unlink(*map(protocol.request_key, names))
             found = zip(names, pipe.execute()[:-1], strict=True)
         return [(name, data) for name, data in found if data]  # else its client has gone
-
-
-#: Seconds without much work, after which freed memory is given back.
-FREED_MEMORY_SECONDS = 10.0
-_WORKING_SHARE = 0.05
-
-
-class _FreedMemory:
-    """What glibc keeps of freed memory, for blocks to come: after a batch of documents 60 MB and
-    more for each model. It is given back when the process has worked and works no more."""
-
-    def __init__(self) -> None:
-        # Other C libraries have no such function, and keep less.
-        self._trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        self._used, self._has_worked = process_time(), True
-
-    def give_back(self) -> None:
-        before, self._used = self._used, process_time()
-        if self._used - before > _WORKING_SHARE * FREED_MEMORY_SECONDS:
-            self._has_worked = True
-        elif self._has_worked and self._trim is not None:
-            self._trim(0)
-            self._has_worked = False
 
 
 class _BrokerOutage:

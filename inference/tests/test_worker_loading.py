@@ -1,4 +1,4 @@
-"""When a worker loads its models, and that it gives freed memory back."""
+"""When a worker loads its models, and when it forgets them."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from inference.backends.worker import WorkerEmbedder
 from inference.interfaces import BackendUnavailable
 from inference.local.model_folder import MINILM, MULTILINGUAL_E5
 from inference.model_registry import embedders
-from inference.serving import protocol, server
+from inference.serving import protocol
 from inference.serving.server import offer_embedder, site_server
 from inference.tests.serving import Failing, serving
 from tests.plugin import wait_until
@@ -42,6 +42,12 @@ def test_a_model_beside_the_default_is_loaded_when_it_is_asked_for(settings):
         assert there.max_tokens == 510
         assert there.embed_query("wie viel").shape == (384,)
         assert embedders.own("multilingual").is_loaded
+        assert embedders.release_idle(3600.0) is False
+        assert embedders.release_idle(0.0) is True
+        loaded = {alias: embedders.own(alias).is_loaded for alias in ("default", "multilingual")}
+        assert loaded == {"default": True, "multilingual": False}
+        assert embedders.release_idle(0.0) is False
+        assert there.embed_query("how much").shape == (384,)
     finally:
         running.stop()
         broker.close()
@@ -53,16 +59,3 @@ def test_a_model_that_cannot_be_loaded_says_so_to_who_asks(settings):
         there = WorkerEmbedder(settings.REDIS_URL, alias="other")
         with pytest.raises(BackendUnavailable, match="no weights are there"):
             there.embed_query("a question")
-
-
-def test_freed_memory_is_given_back_once_after_work(monkeypatch):
-    used = iter([0.0, 0.1, 9.0, 9.1, 9.2, 19.0, 19.0])
-    monkeypatch.setattr(server, "process_time", lambda: next(used))
-    freed, trims = server._FreedMemory(), []
-    freed._trim = lambda pad: trims.append(pad) or 1
-    counts = []
-    for _ in range(6):
-        freed.give_back()
-        counts.append(len(trims))
-    #                 start, work, rest, rest, work, rest
-    assert counts == [1, 1, 2, 2, 2, 3]

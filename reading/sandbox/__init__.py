@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Timer
 from time import monotonic
 from typing import TypeVar, get_args
 
@@ -362,6 +362,8 @@ class ParserProcess:
 PREFETCHED_FILES = 16
 PREFETCHED_FILE_BYTES = 4 * 1024 * 1024
 MAX_IDLE_PROCESSES = 4
+#: After this time without work a process is ended: one that reads scans holds 250 MB.
+IDLE_SECONDS = 60.0
 
 
 def parse_in_sandbox(request: ParseRequest, *, limits: ParserLimits) -> ParsedDocument:
@@ -420,30 +422,49 @@ class _ProcessPool:
     def forget(self) -> None:
         """Start empty after a fork, and leave the processes to the parent."""
         self._lock = Lock()
-        self._idle: dict[ParserLimits, list[ParserProcess]] = defaultdict(list)
+        #: Each with the `monotonic()` time since which it is idle, the longest first.
+        self._idle: dict[ParserLimits, list[tuple[float, ParserProcess]]] = defaultdict(list)
+        self._timer: Timer | None = None
 
     @contextmanager
     def borrow(self, limits: ParserLimits) -> Iterator[ParserProcess]:
         with self._lock:
             idle = self._idle[limits]
-            process = idle.pop() if idle else ParserProcess(limits)
+            process = idle.pop()[1] if idle else ParserProcess(limits)
         try:
             yield process
         finally:
             with self._lock:
                 is_kept = process.is_idle and len(idle) < MAX_IDLE_PROCESSES
                 if is_kept:
-                    idle.append(process)
+                    idle.append((monotonic(), process))
+                    self._start_timer()
             if not is_kept:
                 process.close()
 
-    def close(self) -> None:
-        """End all processes that no thread has borrowed."""
+    def close(self, *, idle_seconds: float = 0.0) -> None:
+        """End the processes that no thread has borrowed for so long."""
+        before = monotonic() - idle_seconds
         with self._lock:
-            processes = [process for idle in self._idle.values() for process in idle]
-            self._idle.clear()
-        for process in processes:
+            ended = []
+            for idle in self._idle.values():
+                while idle and idle[0][0] <= before:
+                    ended.append(idle.pop(0)[1])
+        for process in ended:
             process.close()
+
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = Timer(IDLE_SECONDS, self._end_idle)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _end_idle(self) -> None:
+        self.close(idle_seconds=IDLE_SECONDS)
+        with self._lock:
+            self._timer = None
+            if any(self._idle.values()):
+                self._start_timer()
 
 
 _pool = _ProcessPool()

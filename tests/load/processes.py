@@ -76,7 +76,6 @@ def _name(process: psutil.Process) -> str:
         ("gunicorn", "web"),
         ("-n ingest@", "ingest"),
         ("-n embed@", "embed"),
-        ("ragsite beat", "beat"),
         ("reading.sandbox", "parser"),
         ("manage.py up", "up"),
     ):

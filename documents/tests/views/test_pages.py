@@ -15,7 +15,6 @@ from documents.ingestion.sources import Source
 from documents.ingestion.stored_files import store_file
 from documents.models import Collection, Document, ScannedPage
 from documents.page_cache import page_cache
-from documents.page_images import start_renderer
 from documents.services import delete_document, ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from documents.tests.views.reading import parse
@@ -188,10 +187,6 @@ def test_words_of_a_scan_on_its_side_are_marked_on_the_upright_page(
     assert 390 < float(mark.get("width")) < 440
     image = Image.open(BytesIO(client.get(address(document)).content))
     assert (image.width, image.height) == (200, 300)
-
-
-def test_the_renderer_is_started_by_a_picture_that_it_can_render() -> None:
-    start_renderer()  # raises ParseError if not
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF"])
