@@ -13,6 +13,12 @@ import pypdfium2.raw as pdfium
 from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 from reading.parsers.normalise import normalise_text
+from reading.parsers.pdf_bidi import (
+    RIGHT_TO_LEFT,
+    Glyph,
+    is_right_to_left,
+    right_to_left_lines,
+)
 
 
 class Word(NamedTuple):
@@ -35,7 +41,8 @@ class TextRun(NamedTuple):
 
     `size` is the font's, in points. `begins_line` is pdfium's opinion, by the order of the content.
     `angle` is where the text runs: 0 to the right, 90 downwards, 180 to the left, 270 upwards.
-    `link` is the web address behind it.
+    `link` is the web address behind it. `is_mirrored`: x counts from the right edge of a page that
+    is read from right to left, so that its layout is found like that of any other.
     """
 
     text: str
@@ -49,6 +56,7 @@ class TextRun(NamedTuple):
     angle: int = 0
     is_monospaced: bool = False
     link: str = ""
+    is_mirrored: bool = False
 
 
 @dataclass(slots=True)
@@ -69,6 +77,7 @@ class PageContent:
     words: int = 0
     unmapped_words: int = 0
     invisible_words: int = 0
+    is_right_to_left: bool = False
 
 
 _LABEL_CHARACTERS = 20
@@ -117,7 +126,7 @@ class PageArea:
             y * height,
         )
         a, b, c, d, _, _ = self._matrix
-        self._is_upright = not b and not c and a > 0 > d
+        self.is_upright = not b and not c and a > 0 > d
 
     def _fractions(self, page: PdfPage, x: float, y: float) -> tuple[float, float]:
         across, down = ctypes.c_int(), ctypes.c_int()
@@ -127,7 +136,7 @@ class PageArea:
     def box(self, left: float, bottom: float, right: float, top: float) -> Box:
         """x0, y0, x1 and y1 in points from the top left corner of a box in PDF coordinates."""
         a, b, c, d, e, f = self._matrix
-        if self._is_upright:
+        if self.is_upright:
             return a * left + e, d * top + f, a * right + e, d * bottom + f
         xs = (a * left + c * bottom + e, a * right + c * top + e)
         ys = (b * left + d * bottom + f, b * right + d * top + f)
@@ -202,7 +211,18 @@ def read_page(page: PdfPage) -> PageContent:
             run._replace(link=next((url for box, url in links if _is_inside(run, box)), ""))
             for run in content.runs
         ]
+    if content.is_right_to_left and not any(run.angle for run in content.runs):
+        _mirror(content)
     return content
+
+
+def _mirror(content: PageContent) -> None:
+    """Let x count from the right edge."""
+    width = content.width
+    content.runs = [
+        run._replace(x0=width - run.x1, x1=width - run.x0, is_mirrored=True) for run in content.runs
+    ]
+    content.rules = [(width - x1, y0, width - x0, y1) for x0, y0, x1, y1 in content.rules]
 
 
 def page_characters(text_page: PdfTextPage) -> str:
@@ -227,6 +247,8 @@ def _place_runs(
     """The runs with their styles, and how many words are unmapped or invisible."""
     raw = text_page.raw
     text = page_characters(text_page)
+    has_rtl = not text.isascii() and RIGHT_TO_LEFT.search(text) is not None
+    content.is_right_to_left = has_rtl and is_right_to_left(text)
     style = _StyleReader(text_page, area, has_picture=content.picture_share > 0)
     rect, get_box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
     begins_line = True
@@ -235,6 +257,16 @@ def _place_runs(
         start, stop = line.span()
         begins_line = begins_line or start > end
         end = stop
+        if (
+            has_rtl
+            and area.is_upright
+            and (
+                RIGHT_TO_LEFT.search(text, start, stop)
+                or (content.is_right_to_left and not any(map(str.isalpha, text[start:stop])))
+            )
+        ):
+            _place_rtl_line(text, line.span(), text_page, style, area, content)
+            continue
         first, behind = _stripped(text, start, stop)
         if first < behind and not by_word and style.is_one_run(text, first, behind):
             pieces = [(first, behind)]
@@ -251,18 +283,46 @@ def _place_runs(
             if words[-1] in _LINE_END_HYPHENS:
                 words = words[:-1] + "-"
             style.read(first)
-            box = area.box(left, bottom, right, top)
-            if not math.isfinite(sum(box)):
-                box = (0.0, 0.0, 0.0, 0.0)
-            content.runs.append(
-                TextRun(words, *box, *style.font, begins_line, style.angle, style.is_monospaced)
-            )
-            count = words.count(" ") + 1
-            content.words += count
-            content.unmapped_words += count * style.is_unmapped
-            content.invisible_words += count * style.is_invisible
+            style.add_run(content, words, area.box(left, bottom, right, top), begins_line)
             begins_line = False
         begins_line = text[stop - 1] in _LINE_END_HYPHENS
+
+
+def _place_rtl_line(
+    text: str,
+    span: tuple[int, int],
+    text_page: PdfTextPage,
+    style: "_StyleReader",
+    area: PageArea,
+    content: PageContent,
+) -> None:
+    """The words of a line with Arabic or Hebrew: pdfium's order is that of some programs only."""
+    raw = text_page.raw
+    rect, x, y = pdfium.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
+    boxes: dict[int, Box] = {}
+    glyphs: list[Glyph] = []
+    for index in range(*span):
+        if pdfium.FPDFText_IsGenerated(raw, index) == 1 or not pdfium.FPDFText_GetLooseCharBox(
+            raw, index, rect
+        ):
+            continue
+        pdfium.FPDFText_GetCharOrigin(raw, index, x, y)
+        style.read(index)
+        character = " " if text[index].isspace() else text[index]
+        boxes[index] = rect.left, rect.bottom, rect.right, rect.top
+        glyphs.append(
+            Glyph(character, rect.left, rect.right, x.value, y.value, style.font[0], index)
+        )
+    is_rtl = content.is_right_to_left or is_right_to_left(text[slice(*span)])
+    for words in right_to_left_lines(glyphs, is_rtl=is_rtl):
+        # Of a part of a glyph pdfium knows what is inked only.
+        bottom = min(boxes[index][1] for word in words for index in word.indexes)
+        top = max(boxes[index][3] for word in words for index in word.indexes)
+        for number, word in enumerate(words):
+            style.read(word.indexes[0])
+            left = min(boxes[index][0] for index in word.indexes)
+            right = max(boxes[index][2] for index in word.indexes)
+            style.add_run(content, word.text, area.box(left, bottom, right, top), not number)
 
 
 def _stripped(text: str, start: int, stop: int) -> tuple[int, int]:
@@ -313,6 +373,18 @@ class _StyleReader:
             handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT)
             mode: int = pdfium.FPDFTextObj_GetTextRenderMode(handle)
             self.is_invisible = mode == _INVISIBLE
+
+    def add_run(self, content: PageContent, words: str, box: Box, begins_line: bool) -> None:
+        """Add words with the style that was read last."""
+        if not math.isfinite(sum(box)):
+            box = (0.0, 0.0, 0.0, 0.0)
+        content.runs.append(
+            TextRun(words, *box, *self.font, begins_line, self.angle, self.is_monospaced)
+        )
+        count = words.count(" ") + 1
+        content.words += count
+        content.unmapped_words += count * self.is_unmapped
+        content.invisible_words += count * self.is_invisible
 
     def is_one_run(self, text: str, start: int, stop: int) -> bool:
         """Whether the words of a line are of one object that has its own spaces: what parts columns
@@ -561,6 +633,9 @@ def _words_in_box(text: str, box: Box) -> Iterator[TextRun]:
         advance = min((x1 - x0) / max(len(line), 1), _FIELD_SIZE / 2)
         size = min(height, _FIELD_SIZE)
         top = y0 + number * height + (height - size) / 2
+        if RIGHT_TO_LEFT.search(line):
+            yield TextRun(" ".join(line.split()), x0, top, x1, top + size, size, False, True)
+            continue
         for match in re.finditer(r"\S+", line):
             left, right = x0 + match.start() * advance, x0 + match.end() * advance
             begins = match.start() == 0

@@ -3,7 +3,7 @@ one function in a module beside this one and one line in `FORMATS`."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -306,7 +306,10 @@ def parse(
         limits = Limits(max_bytes=max_bytes, max_pages=max_pages)
         scans = {int(page): text for page, text in (page_texts or {}).items()}
         options = {"page_texts": scans} if scans else {}
-        return found.load()(data, name=name, limits=limits, **options)
+        document = found.load()(data, name=name, limits=limits, **options)
+        if document.language in _LATIN_LANGUAGES and not _is_latin(document.text):
+            document = replace(document, language="")
+        return document
     if kind.cure:
         raise ParseError(kind.code, f"The file is {kind.label}. {kind.cure}")
     if named:
@@ -316,6 +319,53 @@ def parse(
     if kind.media_type == _OCTETS:
         raise ParseError("binary", f"The file is {kind.label}, not text. {_SUPPORTED_FORMATS}")
     raise ParseError("unsupported", f"The file is {kind.label}. {_SUPPORTED_FORMATS}")
+
+
+#: Written in Latin letters. Programs state their own language for a text in any.
+_LATIN_LANGUAGES = frozenset(
+    (
+        "af",
+        "ca",
+        "cs",
+        "da",
+        "de",
+        "en",
+        "es",
+        "et",
+        "eu",
+        "fi",
+        "fr",
+        "ga",
+        "hr",
+        "hu",
+        "id",
+        "it",
+        "lt",
+        "lv",
+        "ms",
+        "nb",
+        "nl",
+        "nn",
+        "no",
+        "pl",
+        "pt",
+        "ro",
+        "sk",
+        "sl",
+        "sq",
+        "sv",
+        "sw",
+        "tr",
+        "vi",
+    )
+)
+_SAMPLE_CHARACTERS = 4_000
+
+
+def _is_latin(text: str) -> bool:
+    letters = [character for character in text[:_SAMPLE_CHARACTERS] if character.isalpha()]
+    latin = sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters)
+    return 2 * latin >= len(letters)
 
 
 def _detect_kind(data: bytes, name: str) -> FileKind:
