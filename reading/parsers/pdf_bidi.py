@@ -38,7 +38,7 @@ _CLOSING = ")]}>»›"
 
 class Glyph(NamedTuple):
     """A character of a page: its left and right edge, where it was drawn from, and the size of its
-    font, in points, and its index in the page's text."""
+    font, in points, and its index in the page's text (`position`)."""
 
     text: str
     x0: float
@@ -46,7 +46,7 @@ class Glyph(NamedTuple):
     x: float
     y: float
     size: float
-    index: int
+    position: int
 
 
 class VisualWord(NamedTuple):
@@ -173,7 +173,7 @@ def _units(glyphs: Sequence[Glyph], *, is_rtl: bool) -> list[_Unit]:
             x1 = max(x1, x0 + (widths.get(own[0].text, usual) + _BEARING) * size)
         else:
             widths.setdefault(own[0].text, (x1 - x0) / max(size, 1.0))
-        indexes = [glyph.index for glyph in cluster]
+        indexes = [glyph.position for glyph in cluster]
         units.append(_Unit(text, x0, x1, own[0].y, size, indexes))
     return units
 
