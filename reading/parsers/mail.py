@@ -62,7 +62,8 @@ class Attachment:
 
 @dataclass(slots=True)
 class Mail:
-    """What one mail says, whatever format it came in. `date` is ISO 8601 in UTC, or empty. `body`
+    """What one mail says, whatever format it came in. `date` is ISO 8601
+    with the zone of its sender, whose day it is quoted by, or empty. `body`
     is Markdown if `is_markdown`."""
 
     subject: str = ""
@@ -152,9 +153,30 @@ def read_mail(data: bytes) -> Mail:
     if data.startswith(b"From "):  # as a line of an mbox
         data = data.partition(b"\n")[2]
     try:
-        return _read_message(BytesParser(policy=compat32).parsebytes(data))
+        return _read_message(BytesParser(policy=compat32).parsebytes(_repaired_header(data)))
     except RecursionError as error:
         raise too_deep_error() from error
+
+
+_HEADER_LINE = re.compile(rb"([!-9;-~]+)[ \t]*(?=:)")
+
+
+def _repaired_header(data: bytes) -> bytes:
+    """The mail without space before the colons of its header, and without lines in it that are of
+    no header: RFC 5322 tells readers to bear the former, and the standard library takes either for
+    the end."""
+    end = re.search(rb"\r?\n[ \t]*\r?\n|\Z", data)
+    head = data[: end.start()] if end else data
+    lines = head.splitlines(keepends=True)
+    names = [_HEADER_LINE.match(line) for line in lines]
+    if all(name is None or name[0] == name[1] for name in names):
+        return data
+    kept = [
+        name[1] + line[name.end() :] if name else line
+        for name, line in zip(names, lines, strict=True)
+        if name or line[:1] in b" \t"
+    ]
+    return b"".join(kept) + data[len(head) :]
 
 
 def too_deep_error() -> ParseError:
@@ -318,10 +340,11 @@ def _addresses(message: Message, name: str) -> list[Address]:
 
 def _date(value: str) -> str:
     try:
-        moment = email.utils.parsedate_to_datetime(value)
+        plain = re.sub(r"\s*:\s*", ":", re.sub(r"\([^()]*\)", " ", value))
+        moment = email.utils.parsedate_to_datetime(plain)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return moment.astimezone(UTC).isoformat(timespec="seconds")
+        return moment.isoformat(timespec="seconds")
     except (*_BROKEN, OverflowError):
         return ""
 

@@ -26,7 +26,7 @@ def test_a_mail_has_its_subject_people_and_date_as_metadata_and_in_its_text() ->
         "from_name": "Ada Lovelace",
         "to": ["bob@example.com", "carol@example.com"],
         "cc": ["d@x.org"],
-        "date": "2026-03-03T09:00:00+00:00",
+        "date": "2026-03-03T10:00:00+01:00",
         "message_id": "m1@example.com",
         "attachments": ["report.pdf"],
     }
@@ -34,6 +34,26 @@ def test_a_mail_has_its_subject_people_and_date_as_metadata_and_in_its_text() ->
         "From: Ada Lovelace (ada@example.com)\nTo: Bob (bob@example.com), carol@example.com\n"
         "Cc: d@x.org\nDate: 2026-03-03\nAttachments: report.pdf\n\nGrüße aus Köln.\n"
     )
+
+
+def test_the_day_of_a_mail_is_that_of_its_sender() -> None:
+    written = b"From: a@example.org\nDate: Sun, 1 Mar 2026 00:30:00 +0900\n\nAll quiet."
+    document = parse(written, name="a.eml")
+    assert "Date: 2026-03-01\n" in document.text
+    assert document.metadata["date"] == "2026-03-01T00:30:00+09:00"
+
+
+def test_spaces_and_comments_in_headers_are_borne() -> None:
+    written = (
+        b"From  : Ann <ann@example.org>\r\nTo    : Bob\r\n__\r\n   <bob@example.org>\r\n"
+        b"Subject     : Hello\r\nDate  : Fri, 21 Nov 1997 09(comment):   55  :  06 -0600\r\n\r\n"
+        b"Note : this is text."
+    )
+    document = parse(written, name="a.eml")
+    assert document.title == "Hello"
+    assert document.metadata["date"] == "1997-11-21T09:55:06-06:00"
+    assert document.metadata["to"] == ["bob@example.org"]
+    assert document.text.endswith("\n\nNote : this is text.\n")
 
 
 def test_of_two_alternatives_the_page_is_read_unless_it_lacks_half_of_the_words() -> None:
