@@ -75,6 +75,11 @@ def test_a_broken_file_is_refused_by_name(data: bytes, code: str) -> None:
     assert caught.value.code == code
 
 
+def test_brackets_forgotten_at_the_end_cost_nothing() -> None:
+    data = HEAD + rb"{shown\par}{\pict\bin2 }}}"  # of which two are bytes of the picture
+    assert parse(data, name="a.rtf").text == "shown\n"
+
+
 def test_pictures_may_be_bytes() -> None:
     assert text_of(rb"{\pict\bin400 " + b"\0\1\2\3" * 100 + b"}seen") == "seen"
 
