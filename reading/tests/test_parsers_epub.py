@@ -1,5 +1,8 @@
 """Books: chapters in reading order, with their headings and notes."""
 
+import io
+import zipfile
+
 import pytest
 
 from reading.parsers import Heading, ParseError, parse
@@ -20,6 +23,20 @@ def test_chapters_are_read_in_order_with_exact_headings() -> None:
     assert (document.title, document.language) == ("The Book", "de")
     assert document.metadata["author"] == "Ada"
     assert document.rendering == "markdown"
+
+
+def test_a_chapter_that_is_no_web_page_has_its_fallback_read() -> None:
+    book = epub("<p>Readable</p>", "<p>Last</p>")
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
+        package = archive.read("OEBPS/book.opf").decode()
+    package = package.replace(
+        "<manifest>",
+        '<manifest><item id="a" href="a.xml" media-type="application/x-own" fallback="b"/>'
+        '<item id="b" href="b.pdf" media-type="application/pdf" fallback="c 1.xhtml"/>'
+        '<item id="loop" href="l" media-type="application/x-own" fallback="loop"/>',
+    ).replace('<itemref idref="c 1.xhtml"/>', '<itemref idref="a"/><itemref idref="loop"/>')
+    book = changed(book, {"OEBPS/book.opf": package})
+    assert parse(book, name="a.epub").text == "Readable\n\nLast\n"
 
 
 def test_chapters_without_text_and_missing_ones_are_passed_over() -> None:
