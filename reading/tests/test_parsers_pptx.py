@@ -1,11 +1,14 @@
 """PowerPoint files: each slide a page with a heading, its lists, tables, diagrams and notes."""
 
+import io
+import zipfile
+
 import pytest
 
 from reading.parsers import Heading, Page, ParseError, parse
 from reading.parsers.base import Limits
 from reading.parsers.pptx import parse_pptx
-from reading.tests.factories_office import NAMES, pptx
+from reading.tests.factories_office import NAMES, changed, pptx
 
 
 def shape(content: str, *, name: str = "sp") -> str:
@@ -42,6 +45,33 @@ def test_notes_follow_their_slide_and_hidden_slides_are_named() -> None:
     document = parse(pptx(["A"], ["B"], notes={1: "Say this."}, hidden=[2]), name="a.pptx")
     assert document.text == "## A\n\n> Notes: Say this.\n\n## B\n"
     assert document.metadata["hidden_slides"] == [2]
+
+
+def test_a_typed_footer_is_written_once_and_a_computed_date_never() -> None:
+    def footer(kind: str, content: str) -> str:
+        text = f"<p:txBody><a:p>{content}</a:p></p:txBody>"
+        return shape(text).replace("<p:nvPr/>", f'<p:nvPr><p:ph type="{kind}"/></p:nvPr>')
+
+    typed = footer("ftr", "<a:r><a:t>Confidential</a:t></a:r>")
+    computed = footer("dt", '<a:fld type="datetime1"><a:t>1 May</a:t></a:fld>')
+    data = pptx(["A", "x"], ["B", "y"])
+    data = changed(
+        data,
+        {
+            f"ppt/slides/slide{number}.xml": _member(data, f"ppt/slides/slide{number}.xml").replace(
+                "</p:spTree>", f"{typed}{computed}</p:spTree>"
+            )
+            for number in (1, 2)
+        },
+    )
+    text = parse(data, name="a.pptx").text
+    assert text.count("Confidential") == 1
+    assert "May" not in text
+
+
+def _member(data: bytes, name: str) -> str:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return archive.read(name).decode()
 
 
 def test_shapes_of_every_kind_are_read_in_their_order() -> None:
