@@ -49,18 +49,46 @@ class FileKind:
 _WORD = FileKind(f"{_OOXML}wordprocessingml.document", "a Word document (.docx)")
 _EXCEL = FileKind(f"{_OOXML}spreadsheetml.sheet", "an Excel workbook (.xlsx)")
 _POWERPOINT = FileKind(f"{_OOXML}presentationml.presentation", "a PowerPoint presentation (.pptx)")
+_BINARY_WORKBOOK = FileKind(
+    "application/vnd.ms-excel.sheet.binary.macroenabled.12",
+    "an Excel binary workbook (.xlsb)",
+    cure="Save it as .xlsx.",
+)
+_XPS = FileKind(
+    "application/vnd.ms-xpsdocument", "an XPS document (.xps, .oxps)", cure="Print it to PDF."
+)
+_APPLE = FileKind(
+    "application/vnd.apple.iwork",
+    "an Apple iWork document (.pages, .numbers, .key)",
+    cure="Export it as PDF, or as .docx, .xlsx or .pptx.",
+)
 #: A ZIP is known by what is in it: the first of these members that it has.
 _ZIP_MEMBERS = {
-    "xl/workbook.bin": FileKind(
-        "application/vnd.ms-excel.sheet.binary.macroenabled.12",
-        "an Excel binary workbook (.xlsb)",
-        cure="Save it as .xlsx.",
-    ),
+    "xl/workbook.bin": _BINARY_WORKBOOK,
+    "index/document.iwa": _APPLE,
+    "index.zip": _APPLE,
+    "index.apxl": _APPLE,
+    "fixeddocumentsequence.fdseq": _XPS,
     "meta-inf/container.xml": FileKind("application/epub+zip", "an EPUB book"),
     "meta-inf/manifest.mf": FileKind("application/java-archive", "a Java archive"),
 }
 _OFFICE_LIST = "[content_types].xml"
 _OFFICE_FOLDERS = {"word/": _WORD, "xl/": _EXCEL, "ppt/": _POWERPOINT}
+_OFFICE_TYPES = {
+    "sheet.binary.macroenabled.main": _BINARY_WORKBOOK,
+    "ms-visio.": FileKind(
+        "application/vnd.ms-visio.drawing",
+        "a Visio drawing (.vsdx)",
+        cure="Export it as PDF.",
+    ),
+    "xps-fixeddocumentsequence": _XPS,
+    "wordprocessingml.": _WORD,
+    "ms-word.": _WORD,
+    "spreadsheetml.": _EXCEL,
+    "ms-excel.": _EXCEL,
+    "presentationml.": _POWERPOINT,
+    "ms-powerpoint.": _POWERPOINT,
+}
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 _ZIP = FileKind(ZIP, "a ZIP archive")
 _MAIL = FileKind("message/rfc822", "a mail")
@@ -175,9 +203,22 @@ def _identify_zip(data: bytes) -> FileKind:
         return FileKind(stated.removesuffix("-template"), "an OpenDocument file")
     if kind := next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), None):
         return kind
-    folders = _OFFICE_FOLDERS if _OFFICE_LIST in names else {}
+    if _OFFICE_LIST not in names:
+        return _ZIP
+    # The main part may be anywhere: its type says what it is.
+    try:
+        types = archive.open_in_memory(_OFFICE_LIST).read().decode("utf-8", "replace").lower()
+    except (ParseError, *ZIP_ERRORS):
+        types = ""
+    overrides = " ".join(re.findall(r"<(?:\w+:)?override\b[^>]*>", types))
+    kinds = {**_OFFICE_TYPES, **_OFFICE_FOLDERS}
     return next(
-        (kind for folder, kind in folders.items() if any(x.startswith(folder) for x in names)), _ZIP
+        (
+            kind
+            for mark, kind in kinds.items()
+            if mark in overrides or any(name.startswith(mark) for name in names)
+        ),
+        _ZIP,
     )
 
 

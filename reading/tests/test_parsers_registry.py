@@ -77,6 +77,38 @@ def test_what_cannot_be_read_is_refused_with_a_cure(
     assert str(caught.value) == caught.value.message
 
 
+_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
+
+
+@pytest.mark.parametrize(
+    ("members", "name", "message"),
+    [
+        ({"Index/Document.iwa": ""}, "a.pages", "Apple iWork document .*Export it as PDF"),
+        ({"Index/Document.iwa": ""}, "a.zip", "Apple iWork document"),
+        ({"[Content_Types].xml": '<Override ContentType="application/vnd.ms-visio.drawing.main"/>'},
+         "a.vsdx", "Visio drawing .*PDF"),
+        ({"FixedDocumentSequence.fdseq": ""}, "a.xps", "XPS document .*PDF"),
+    ],
+)  # fmt: skip
+def test_archives_of_other_programs_are_refused_by_name(
+    members: dict[str, str], name: str, message: str
+) -> None:
+    with pytest.raises(ParseError, match=message) as caught:
+        parse(zipped(members), name=name)
+    assert caught.value.code == "unsupported"
+
+
+def test_a_workbook_is_known_by_its_type_wherever_its_parts_are() -> None:
+    types = f'<Types><Override PartName="/w/book.xml" ContentType="{_TYPE}"/></Types>'
+    data = zipped({"[Content_Types].xml": types, "w/book.xml": "<workbook/>"})
+    assert detect_media_type(data, name="a.xlsx") == f"{OFFICE}spreadsheetml.sheet"
+
+
+def test_a_language_of_latin_letters_is_not_believed_for_other_letters() -> None:
+    page = '<!doctype html><html lang="en"><body><p>Аренда начинается.</p></body></html>'
+    assert parse(page.encode(), name="a.html").language == ""
+
+
 def test_a_pdf_named_txt_is_read_as_pdf() -> None:
     assert parse(PDF, name="report.txt").text == "Text of a page."
 
