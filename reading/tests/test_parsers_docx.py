@@ -153,12 +153,14 @@ def test_what_nobody_sees_is_left_out() -> None:
     assert text == "seen\n"
 
 
-def test_comments_are_counted_and_left_out() -> None:
+def test_comments_are_counted_and_follow_their_paragraphs() -> None:
     comments = (
         f'<w:comments {NAMES}><w:comment w:id="0">{paragraph("Really?")}</w:comment></w:comments>'
     )
-    document = read("Text", parts={"comments": comments})
-    assert "Really" not in document.text
+    body = paragraph("Text") + paragraph("More")
+    body = body.replace("Text</w:t></w:r>", 'Text</w:t></w:r><w:commentReference w:id="0"/>')
+    document = read(body=body, parts={"comments": comments})
+    assert document.text == "Text\n\nComment: Really?\n\nMore\n"
     assert document.metadata["comments"] == 1
 
 

@@ -43,7 +43,7 @@ def test_a_text_with_headings_lists_tables_notes_and_frames() -> None:
     assert document.text == (
         "# Handbook\n\n## Costs\n\nBring all receipts\nnow[1].\n\n[1] In paper.\n\nboxed\n\n"
         "1. one\n   - deep\n2. two\n\n| Land | City |\n| - | - |\n| BW | Ulm |\n| BW | Aalen |\n\n"
-        "In a section.\n"
+        "In a section.\n\nComment: remark\n"
     )
     assert document.headings == (Heading(0, 1, "Handbook"), Heading(12, 2, "Costs"))
     assert (document.title, document.language) == ("Handbook", "en")
