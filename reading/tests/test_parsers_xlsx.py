@@ -230,3 +230,33 @@ def test_old_macs_count_days_from_1904() -> None:
 
 def test_infinite_numbers_are_shown() -> None:
     assert (format_general(float("inf")), format_number(float("nan"), "0.00")) == ("inf", "nan")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "shown"),
+    [
+        (1067, "00000", "01067"),
+        (5550173, r"000\-0000", "555-0173"),
+        (1234, r"000\-0000", "000-1234"),
+        (40012345678, r"0000\ 0000\ 0000", "0400 1234 5678"),
+        (4711, '"WB-"000000', "WB-004711"),
+        (3415550173, r"[<=9999999]###\-####;\(###\)\ ###\-####", "(341) 555-0173"),
+        (5550173, r"[<=9999999]###\-####;\(###\)\ ###\-####", "555-0173"),
+        (0, "00000", "00000"),
+        (-7, "000", "-007"),
+        (1234567, "#,##0", "1234567"),
+        (7.5, "00.00", "07.50"),
+        (123456789012, r"000\-0000", "12345678-9012"),
+        (0.5, "# ?/?", "0.5"),
+        (1.5, r"000\-000", "1.5"),
+    ],
+)
+def test_zeros_and_masks_are_shown_as_excel_shows_them(
+    number: float, code: str, shown: str
+) -> None:
+    assert format_number(number, code) == shown
+
+
+def test_escapes_of_what_cannot_be_stored_cost_only_themselves() -> None:
+    text = text_of(["A", "B"], ["a_x0000_b _xD83D_ c", "_x005F_x000D_ _xD83D__xDE00_"])
+    assert text.endswith("| ab \ufffd c | _x000D_ 😀 |\n")
