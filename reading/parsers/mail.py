@@ -28,7 +28,12 @@ from reading.parsers.base import (
 )
 from reading.parsers.html import parse_html
 from reading.parsers.mail_quotes import fold_quotes
-from reading.parsers.normalise import decode_as, normalise_text, readable_title
+from reading.parsers.normalise import (
+    decode_as,
+    normalise_text,
+    readable_title,
+    without_invisible,
+)
 from reading.parsers.outlook import OLE, outlook_message
 from reading.parsers.rtf import parse_rtf
 from reading.parsers.text_formats import markdown_headings
@@ -311,12 +316,12 @@ def _decoded(value: str) -> str:
             try:  # characters that should have been encoded
                 return normalise_text(raw.decode())
             except UnicodeDecodeError:
-                return normalise_text(raw.decode("cp1252", "replace"))
+                return decode_as(raw, "")
         parts = [
             text if isinstance(text, str) else decode_as(text, charset or "")
             for text, charset in decode_header(value)
         ]
-        return normalise_text("".join(parts))
+        return without_invisible(normalise_text("".join(parts)))
     except _BROKEN:  # or decoded already
         return normalise_text(value)
 

@@ -38,7 +38,7 @@ def decode_text(data: bytes) -> str:
         if data.startswith(mark):
             lines = _normalise_line_ends(data) if mark == codecs.BOM_UTF8 else data
             try:
-                return normalise_text(lines.decode(encoding))
+                return without_invisible(normalise_text(lines.decode(encoding)))
             except UnicodeDecodeError as error:
                 name = encoding.removesuffix("-sig").upper()
                 raise ParseError(
@@ -51,7 +51,7 @@ def decode_text(data: bytes) -> str:
         if wide is None:
             raise ParseError("binary", f"The file does not look like text. {_SAVE_AS_UTF8}")
         text = wide
-    return normalise_text(text)
+    return without_invisible(normalise_text(text))
 
 
 #: Python's own, of names and of programs: no text is in them, and some take quadratic time.
@@ -67,7 +67,7 @@ def decode_as(data: bytes, label: str) -> str:
     with suppress(LookupError, UnicodeError, ValueError):
         encoding = charsets.encoding_name(label)
         if encoding not in _REFUSED_ENCODINGS:
-            return normalise_text(data.decode(encoding))
+            return without_invisible(normalise_text(data.decode(encoding)))
     return decode_text(data)
 
 
@@ -84,6 +84,19 @@ def normalise_text(text: str) -> str:
     removed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u2060\ufeff]|(?<![{0}])\u200b|\u200b(?![{0}])".format(
+        "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    )
+)
+
+
+def without_invisible(text: str) -> str:
+    """Without soft hyphens, zero-width spaces and word joiners, which would hide words from the
+    search. Zero-width spaces between letters of Thai, Lao, Burmese and Khmer part words."""
+    return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def content_sha256(text: str) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from common.text import CJK
-from reading.parsers.normalise import normalise_text
+from reading.parsers.normalise import normalise_text, without_invisible
 from reading.parsers.pdf_bidi import RIGHT_TO_LEFT, is_right_to_left, logical_line
 from reading.parsers.pdf_page import TextRun
 
@@ -272,7 +272,7 @@ def join_lines(lines: Sequence[Line], *, right: float) -> str:
     if LINK_START in text:
         while (joined := _LINK_PARTS.sub(rf" \2{LINK_MIDDLE}\1{LINK_END}", text)) != text:
             text = joined
-    return text.replace("\u00ad", "")
+    return without_invisible(text)
 
 
 def join_texts(text: str, following: str, *, breaks: bool) -> str:

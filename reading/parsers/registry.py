@@ -135,6 +135,10 @@ _TEXT_MAGIC: tuple[tuple[bytes, FileKind], ...] = (
 )
 
 
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/v"
+_MAX_POINTER = 1024
+
+
 def is_pdf(data: bytes) -> bool:
     """Readers tolerate bytes before the marker, but a text may also mention `%PDF-`."""
     head = data[:1024]
@@ -333,6 +337,12 @@ def parse(
         )
     if not data or data.isspace():
         raise ParseError("empty", "The file is empty. Check that it was saved.")
+    if data.startswith(_LFS_POINTER) and len(data) < _MAX_POINTER:
+        raise ParseError(
+            "wrong_type",
+            "The file is stored with Git LFS, and this is only the pointer to it. Run"
+            " `git lfs pull` where it comes from, or upload the file itself.",
+        )
     kind = _detect_kind(data, name)
     # A workbook or picture named .docx is read as what it is; a web page of that name is refused.
     found, named = _BY_MEDIA_TYPE.get(kind.media_type), _BY_SUFFIX.get(_suffix(name))

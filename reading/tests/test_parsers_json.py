@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from reading.parsers import Heading, Limits, ParsedDocument, ParseError, parse
 from reading.parsers.json_text import parse_json
+from reading.parsers.normalise import without_invisible
 
 
 def read(value: Any, name: str = "shop-settings.json") -> ParsedDocument:
@@ -154,8 +155,9 @@ def strings(value: Any) -> list[str]:
 
 
 def seen(text: str) -> str:
-    """As it is stored, white space aside: PostgreSQL holds no U+0000."""
-    return " ".join(text.replace("\0", "").split())
+    """As it is stored, white space aside: PostgreSQL holds no U+0000, and no word has soft hyphens
+    or the like."""
+    return " ".join(without_invisible(text.replace("\0", "")).split())
 
 
 def check(source: str, name: str, *, wanted: list[str]) -> None:
