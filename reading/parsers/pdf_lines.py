@@ -223,6 +223,7 @@ def _linked(text: str, address: str) -> str:
 def _clean(text: str) -> str:
     if not text.isascii():
         text = _NO_TEXT.sub("", normalise_text(text).translate(_LIGATURE_TABLE))
+        text = text.replace("\u017ft", "st")  # as pdfium takes the ligature apart
     elif not text.isprintable():
         text = _NO_TEXT.sub("", text)
     if "....." in text or ". . . ." in text:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
+from statistics import median_low
 from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
@@ -204,8 +206,7 @@ def read_page(page: PdfPage) -> PageContent:
         _place_runs(text_page, area, content, by_word=bool(links) or len(content.rules) > 4)
     finally:
         text_page.close()
-    if page.formenv:
-        content.runs += _field_values(page, area)
+    content.runs += _annotation_texts(page, area)
     if links:
         content.runs = [
             run._replace(link=next((url for box, url in links if _is_inside(run, box)), ""))
@@ -255,6 +256,8 @@ def _place_runs(
     end = 0
     for line in _LINE.finditer(text):
         start, stop = line.span()
+        if len(_LONE_LETTER.findall(line[0])) >= _MIN_LONE_LETTERS:
+            text = _without_gaps(text, line.span(), raw)
         begins_line = begins_line or start > end
         end = stop
         if (
@@ -279,13 +282,43 @@ def _place_runs(
             if behind - first > 1 and get_box(raw, behind - 1, rect):
                 left, bottom = min(left, rect.left), min(bottom, rect.bottom)
                 right, top = max(right, rect.right), max(top, rect.top)
-            words = text[first:behind]
+            words = text[first:behind].replace(_NO_SPACE, "")
             if words[-1] in _LINE_END_HYPHENS:
                 words = words[:-1] + "-"
             style.read(first)
             style.add_run(content, words, area.box(left, bottom, right, top), begins_line)
             begins_line = False
         begins_line = text[stop - 1] in _LINE_END_HYPHENS
+
+
+_LONE_LETTER = re.compile(r"(?<!\S)[^\W\d_](?!\S)")
+_MIN_LONE_LETTERS = 3
+_NO_SPACE = "\u200b"
+#: In sizes of the font, and in steps from one letter to the next.
+_MAX_STEP, _MAX_LETTER_STEP = 1.3, 1.35
+
+
+def _without_gaps(text: str, span: tuple[int, int], raw: Any) -> str:
+    """Letters that are spaced out are words again: of the spaces that pdfium found in their gaps
+    those are marked that are no wider than most steps from letter to letter."""
+    x, y = ctypes.c_double(), ctypes.c_double()
+    places: list[tuple[int, float]] = []
+    for index in range(*span):
+        if not text[index].isspace() and pdfium.FPDFText_GetCharOrigin(raw, index, x, y):
+            places.append((index, x.value))
+    steps = [(right - left, at, to) for (at, left), (to, right) in pairwise(places)]
+    usual = median_low([step for step, _, _ in steps]) if steps else 0.0
+    matrix = pdfium.FS_MATRIX()
+    pdfium.FPDFText_GetMatrix(raw, span[0], matrix)
+    size = pdfium.FPDFText_GetFontSize(raw, span[0]) * math.hypot(matrix.c, matrix.d)
+    if not 0 < usual <= _MAX_STEP * size:  # columns of single letters
+        return text
+    letters = list(text)
+    for step, at, to in steps:
+        is_gap = to == at + 2 and pdfium.FPDFText_IsGenerated(raw, at + 1) == 1
+        if is_gap and 0 < step <= _MAX_LETTER_STEP * usual:
+            letters[at + 1] = _NO_SPACE
+    return "".join(letters)
 
 
 def _place_rtl_line(
@@ -599,19 +632,29 @@ _CHECK_FIELDS = frozenset({pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD
 _FIELD_SIZE = 11.0
 
 
-def _field_values(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
-    """What is filled in the page's form fields, as words at their places."""
+#: Text typed on the page, and notes that open when they are pointed at.
+_NOTES = frozenset({pdfium.FPDF_ANNOT_FREETEXT, pdfium.FPDF_ANNOT_TEXT})
+
+
+def _annotation_texts(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
+    """What is filled in the page's form fields and typed on it, as words at their places."""
     form, rect = page.formenv, pdfium.FS_RECTF()
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_FIELDS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, index)
         if not annotation:
             continue
         try:
-            if pdfium.FPDFAnnot_GetSubtype(annotation) != pdfium.FPDF_ANNOT_WIDGET:
+            kind, value = -1, ""
+            subtype = pdfium.FPDFAnnot_GetSubtype(annotation)
+            if pdfium.FPDFAnnot_GetFlags(annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
                 continue
-            kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
-            value = ""
-            if kind in _TEXT_FIELDS:
+            if subtype == pdfium.FPDF_ANNOT_WIDGET and form:
+                kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
+            if subtype in _NOTES:
+                value = wide_text(
+                    pdfium.FPDFAnnot_GetStringValue, annotation, b"Contents", most=_MAX_VALUE_BYTES
+                )
+            elif kind in _TEXT_FIELDS:
                 value = wide_text(
                     pdfium.FPDFAnnot_GetFormFieldValue, form, annotation, most=_MAX_VALUE_BYTES
                 )
