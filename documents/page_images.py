@@ -159,8 +159,10 @@ def start_renderer() -> None:
     run_in_sandbox(request, lambda _header, body: _image(body), limits=_limits())
 
 
-def _limits() -> ParserLimits:
-    return parser_limits(seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS))
+def _limits(*, is_threaded: bool = False) -> ParserLimits:
+    return parser_limits(
+        seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS), starts_programs=is_threaded
+    )
 
 
 def _run(
@@ -179,8 +181,9 @@ def _run(
 
     try:
         request = _request(holder, task, options)
+        limits = _limits(is_threaded=document.media_type == "image/heic")
         with _renderer():
-            sha256, result = run_in_sandbox(request, checked, limits=_limits())
+            sha256, result = run_in_sandbox(request, checked, limits=limits)
     except (OSError, ValueError, ParseError) as error:
         raise PageUnavailable(str(error)) from error
     if sha256 != document.source_sha256:

@@ -28,6 +28,7 @@ MEDIA_TYPES = {
     "image/gif": gettext_noop("GIF picture"),
     "image/bmp": gettext_noop("BMP picture"),
     "image/avif": gettext_noop("AVIF picture"),
+    "image/heic": gettext_noop("HEIC picture"),
     "application/epub+zip": "EPUB",
     "application/json": "JSON",
     "application/rtf": "RTF",

@@ -109,14 +109,6 @@ _ENCRYPTED_OFFICE = FileKind(
 #: Text, unless pictures in it are bytes.
 _RTF = (b"{\\rtf", FileKind("application/rtf", "an RTF document"))
 
-_HEIF = FileKind(
-    "image/heic",
-    "a HEIC picture, as phones take them",
-    "unsupported",
-    cure="Save or export it as JPEG.",
-)
-_HEIF_BRANDS = frozenset({b"ftypheic", b"ftypheix", b"ftyphevc", b"ftypheim", b"ftypmif1"})
-
 #: Formats that puremagic misses or confuses, and those whose bytes are valid text.
 _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
     (b"\x1f\x8b", FileKind("application/gzip", "a gzip archive")),
@@ -179,8 +171,6 @@ def identify_binary(data: bytes) -> FileKind:
 
 
 def _identify_picture(data: bytes) -> FileKind | None:
-    if data[4:12] in _HEIF_BRANDS:
-        return _HEIF
     media_type = picture_media_type(data)
     return FileKind(media_type, "a picture") if media_type else None
 
@@ -285,7 +275,19 @@ FORMATS: tuple[FileFormat, ...] = (
     FileFormat(
         "picture.parse_picture",
         PICTURES,
-        (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif", ".bmp", ".avif"),
+        (
+            ".png",
+            ".jpg",
+            ".jpeg",
+            ".tif",
+            ".tiff",
+            ".webp",
+            ".gif",
+            ".bmp",
+            ".avif",
+            ".heic",
+            ".heif",
+        ),
         binary=True,
     ),
     FileFormat("zip_folder.parse_zip", (ZIP,), (".zip",), binary=True),

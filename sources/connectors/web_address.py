@@ -35,7 +35,19 @@ _PAGE_SUFFIXES = frozenset(
 )
 _OTHER_SUFFIXES = frozenset(
     {
-        *(".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".bmp", ".tif"),
+        *(
+            ".png",
+            ".jpg",
+            ".jpeg",
+            ".gif",
+            ".svg",
+            ".webp",
+            ".avif",
+            ".heic",
+            ".ico",
+            ".bmp",
+            ".tif",
+        ),
         *(".css", ".js", ".mjs", ".map", ".json", ".xml", ".rss", ".atom", ".ics", ".vcf"),
         *(".woff", ".woff2", ".ttf", ".eot", ".otf", ".mp3", ".mp4", ".m4a", ".webm", ".ogg"),
         *(".mov", ".avi", ".wav", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".tar"),
