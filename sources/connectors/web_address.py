@@ -48,7 +48,7 @@ _OTHER_SUFFIXES = frozenset(
             ".bmp",
             ".tif",
         ),
-        *(".css", ".js", ".mjs", ".map", ".json", ".xml", ".rss", ".atom", ".ics", ".vcf"),
+        *(".tif", ".css", ".js", ".mjs", ".map", ".json", ".xml", ".rss", ".atom", ".ics", ".vcf"),
         *(".woff", ".woff2", ".ttf", ".eot", ".otf", ".mp3", ".mp4", ".m4a", ".webm", ".ogg"),
         *(".mov", ".avi", ".wav", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".tar"),
         *(".exe", ".msi", ".dmg", ".iso", ".apk", ".deb", ".rpm", ".jar", ".bin", ".whl", ".sig"),
