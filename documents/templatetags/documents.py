@@ -40,6 +40,8 @@ MEDIA_TYPES = {
     "application/zip": gettext_noop("ZIP archive"),
     "application/vnd.ragsite.chunk+json": "Chunk JSON",
     "application/x-ndjson": "JSON Lines",
+    "application/vnd.ms-excel": "Excel",
+    "application/vnd.ms-excel.sheet.binary.macroenabled.12": "Excel",
     "application/vnd.ms-outlook": gettext_noop("Outlook mail"),
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",

@@ -50,9 +50,7 @@ _WORD = FileKind(f"{_OOXML}wordprocessingml.document", "a Word document (.docx)"
 _EXCEL = FileKind(f"{_OOXML}spreadsheetml.sheet", "an Excel workbook (.xlsx)")
 _POWERPOINT = FileKind(f"{_OOXML}presentationml.presentation", "a PowerPoint presentation (.pptx)")
 _BINARY_WORKBOOK = FileKind(
-    "application/vnd.ms-excel.sheet.binary.macroenabled.12",
-    "an Excel binary workbook (.xlsb)",
-    cure="Save it as .xlsx.",
+    "application/vnd.ms-excel.sheet.binary.macroenabled.12", "an Excel binary workbook (.xlsb)"
 )
 _XPS = FileKind(
     "application/vnd.ms-xpsdocument", "an XPS document (.xps, .oxps)", cure="Print it to PDF."
@@ -94,10 +92,12 @@ _ZIP = FileKind(ZIP, "a ZIP archive")
 _MAIL = FileKind("message/rfc822", "a mail")
 _OUTLOOK_MAIL = FileKind("application/vnd.ms-outlook", "an Outlook mail (.msg)")
 _MAIL_HEADER = re.compile(rb"(?:From [^\n]{0,500}\n)?[!-9;-~]{1,100}[ \t]*:")
+_OLD_EXCEL = FileKind("application/vnd.ms-excel", "an old Excel workbook (.xls)")
 _LEGACY_OFFICE = FileKind(
     "application/x-ole-storage",
-    "an old Office document (.doc, .xls, .ppt)",
-    cure="Save it as .docx, .xlsx or .pptx.",
+    "an old Office document (.doc, .ppt)",
+    cure="Save it as .docx or .pptx, or convert it with LibreOffice"
+    " (`soffice --headless --convert-to docx`, or `pptx`).",
 )
 _ENCRYPTED_OFFICE = FileKind(
     "application/x-ole-storage",
@@ -155,7 +155,14 @@ def identify_binary(data: bytes) -> FileKind:
     if is_zip(data):
         return _identify_zip(data)
     if data.startswith(OLE):
-        kinds = {"EncryptedPackage": _ENCRYPTED_OFFICE, PROPERTIES: _OUTLOOK_MAIL}
+        kinds = {
+            "EncryptedPackage": _ENCRYPTED_OFFICE,
+            PROPERTIES: _OUTLOOK_MAIL,
+            "WordDocument": _LEGACY_OFFICE,
+            "PowerPoint Document": _LEGACY_OFFICE,
+            "Workbook": _OLD_EXCEL,
+            "Book\0": _OLD_EXCEL,
+        }
         names = (name for name in kinds if name.encode("utf-16-le") in data)
         return kinds.get(next(names, ""), _LEGACY_OFFICE)
     if kind := _identify_picture(data) or _starts_with(data, _MAGIC):
@@ -266,6 +273,8 @@ FORMATS: tuple[FileFormat, ...] = (
     FileFormat(
         "xlsx.parse_xlsx", (_EXCEL.media_type,), (".xlsx", ".xlsm", ".xltx", ".xltm"), binary=True
     ),
+    FileFormat("xls.parse_xls", (_OLD_EXCEL.media_type,), (".xls", ".xlt"), binary=True),
+    FileFormat("xls.parse_xls", (_BINARY_WORKBOOK.media_type,), (".xlsb",), binary=True),
     FileFormat(
         "odf.parse_odf",
         tuple(f"{_OPEN_DOCUMENT}{kind}" for kind in ("text", "spreadsheet", "presentation")),

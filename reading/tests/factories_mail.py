@@ -79,8 +79,17 @@ def outlook(
     properties: Mapping[int, str | bytes], storages: Mapping[str, Mapping[int, Any]] | None = None
 ) -> bytes:
     """A .msg file: properties by number, and recipients and attachments as storages of them."""
-    streams: list[tuple[str, bytes]] = [(PROPERTIES, b"\0" * 32), *_streams(properties)]
-    groups = [(name, _streams(inner)) for name, inner in (storages or {}).items()]
+    return compound_file(
+        [(PROPERTIES, b"\0" * 32), *_streams(properties)],
+        [(name, _streams(inner)) for name, inner in (storages or {}).items()],
+    )
+
+
+def compound_file(
+    streams: Sequence[tuple[str, bytes]],
+    groups: Sequence[tuple[str, Sequence[tuple[str, bytes]]]] = (),
+) -> bytes:
+    """An OLE file of streams, and of storages with theirs."""
     # Entries: the root, its streams, then each storage with its own.
     entries: list[bytes] = []
     content: list[bytes] = []

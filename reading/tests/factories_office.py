@@ -7,6 +7,8 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
+from reading.tests.factories_mail import compound_file
+
 _SCHEMAS = "http://schemas.openxmlformats.org"
 _RELATIONS = f"{_SCHEMAS}/officeDocument/2006/relationships"
 _PACKAGE = f"{_SCHEMAS}/package/2006"
@@ -165,6 +167,38 @@ def encrypted_office() -> bytes:
     """What Office writes under a password: an OLE container with the encrypted package in it."""
     entry = "EncryptedPackage".encode("utf-16-le").ljust(64, b"\0")
     return OLE + b"\0" * 504 + entry + b"\0" * 448
+
+
+def xls(sheets: Mapping[str, Iterable[Sequence[object]]], *, hidden: Sequence[str] = ()) -> bytes:
+    """A workbook of Excel 97 (BIFF8) with texts and numbers."""
+
+    def record(kind: int, data: bytes = b"") -> bytes:
+        return struct.pack("<HH", kind, len(data)) + data
+
+    def begin(kind: int) -> bytes:
+        return record(0x0809, struct.pack("<HHHHII", 0x0600, kind, 0, 0, 0, 0))
+
+    contents = []
+    for rows in sheets.values():
+        cells = b""
+        for row, values in enumerate(rows):
+            for column, value in enumerate(values):
+                place = struct.pack("<HHH", row, column, 0)
+                if isinstance(value, str):
+                    text = value.encode("utf-16-le")
+                    cells += record(0x0204, place + struct.pack("<HB", len(value), 1) + text)
+                elif isinstance(value, int | float):
+                    cells += record(0x0203, place + struct.pack("<d", value))
+        contents.append(begin(0x0010) + cells + record(0x000A))
+    names = [name.encode("utf-16-le") for name in sheets]
+    at = len(begin(5)) + sum(12 + len(name) for name in names) + len(record(0x000A))
+    index = b""
+    for title, name, content in zip(sheets, names, contents, strict=True):
+        about = struct.pack("<IBBBB", at, 2 * (title in hidden), 0, len(title), 1)
+        index += record(0x0085, about + name)
+        at += len(content)
+    stream = begin(5) + index + record(0x000A) + b"".join(contents)
+    return compound_file([("Workbook", stream.ljust(8192, b"\0"))])
 
 
 def old_office() -> bytes:
