@@ -1,6 +1,8 @@
 """Excel before 2007 (.xls) and in binary (.xlsb): read by calamine, written as those of today."""
 
 import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
@@ -28,14 +30,8 @@ def parse_xls(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
     if data.startswith(b"PK"):
         with open_zip(data, limits):  # no bomb
             pass
-    try:
+    with _calamine_errors():
         workbook = CalamineWorkbook.from_filelike(BytesIO(data))
-    except PasswordError as error:
-        raise ParseError(
-            "encrypted", "The workbook has a password. Open it, remove the password and save it."
-        ) from error
-    except CalamineError as error:
-        raise _damaged(error) from error
     out = MarkdownWriter()
     writer = WorkbookWriter(out)
     hidden: list[str] = []
@@ -47,10 +43,8 @@ def parse_xls(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
         is_shown = about.visible != SheetVisibleEnum.VeryHidden
         if not is_shown or about.typ != SheetTypeEnum.WorkSheet:
             continue
-        try:
+        with _calamine_errors():
             sheet = _read(workbook.get_sheet_by_name(about.name), limits)
-        except CalamineError as error:
-            raise _damaged(error) from error
         if sheet.rows:
             writer.sheet(title, out.heading(1, title), sheet)
             is_filled = True
@@ -112,8 +106,19 @@ def _cell_text(value: object) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _damaged(error: Exception) -> ParseError:
-    return ParseError(
-        "malformed",
-        f"The workbook is damaged ({str(error)[:200]}). Open it and save it as .xlsx.",
-    )
+@contextmanager
+def _calamine_errors() -> Iterator[None]:
+    """Errors of calamine, and its panics, which are no `Exception`, as ParseError."""
+    try:
+        yield
+    except PasswordError as error:
+        raise ParseError(
+            "encrypted", "The workbook has a password. Open it, remove the password and save it."
+        ) from error
+    except BaseException as error:
+        if not isinstance(error, CalamineError) and type(error).__name__ != "PanicException":
+            raise
+        raise ParseError(
+            "malformed",
+            f"The workbook is damaged ({str(error)[:200]}). Open it and save it as .xlsx.",
+        ) from error
