@@ -27,6 +27,7 @@ _SIGNATURES = (
     (re.compile(rb"\x1b\$\)C"), "iso2022_kr", 1),
     (re.compile(rb"\x1b\$(?:[@B]|\([DOPQ])|\x1b\([JI]"), "iso2022_jp_ext", 1),
     (re.compile(rb"~\{(?:[\x21-\x77][\x21-\x7e]){2,}~\}"), "hz", 1),
+    (re.compile(rb"~\{(?:[\x21-\x77][\x21-\x7e])+~\}"), "hz", 3),
     (re.compile(rb"[\x81-\xfe][0-9][\x81-\xfe][0-9]"), "gb18030", 2),
     (re.compile(rb"\x8f[\xa1-\xfe]{2}"), "euc_jp", 2),
 )
