@@ -18,8 +18,7 @@ _ODD_WEIGHT = 10.0
 
 #: In which files are that little speaks for or against.
 _PRIOR_OF_WINDOWS = 0.05
-_EVIDENT_BYTE = re.compile(rb"[\x80-\xff]")
-_FEW_BYTES = 10
+_FEW_WORDS = 8
 _PRIOR_OF_FEW = 0.2
 
 #: Encodings that say so themselves, by escapes or by sequences that occur in no other.
@@ -118,7 +117,7 @@ def _proposals(sample: bytes) -> Iterable[tuple[str, float]]:
     best = charset_normalizer.from_bytes(sample).best()
     if best is not None:
         names.setdefault(best.encoding, _SECOND_OPINION)
-    few = max(0.0, 1 - len(_EVIDENT_BYTE.findall(sample)) / _FEW_BYTES)
+    few = max(0.0, 1 - len(set(_EVIDENT_WORD.findall(sample))) / _FEW_WORDS)
     names["cp1252"] = names.get("cp1252", 0.0) + _PRIOR_OF_WINDOWS + few * _PRIOR_OF_FEW
     return names.items()
 

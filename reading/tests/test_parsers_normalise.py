@@ -65,6 +65,11 @@ def test_a_few_foreign_words_in_a_table_tell_its_encoding() -> None:
     assert decode_text(text.encode("gbk")) == text
 
 
+@pytest.mark.parametrize("text", ["un été " * 100, "naïve;größe\n1;2\n", "Grüße aus Köln. " * 50])
+def test_few_words_of_evidence_are_western(text: str) -> None:
+    assert decode_text(text.encode("cp1252")) == text
+
+
 def test_a_stray_byte_does_not_make_utf8_another_encoding() -> None:
     data = "# Überblick\n\nGröße und Übergabe: ".encode() + "Gerät".encode("cp1252")
     assert decode_text(data) == "# Überblick\n\nGröße und Übergabe: Gerät"
