@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 _SAMPLE_BYTES = 16 * 1024
-_EVIDENT_WORD = re.compile(rb"[^\s,;:|\"<>]*[\x80-\xff][^\s,;:|\"<>]*")
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+_BETWEEN_WORDS = re.compile(rb"[\s,;:|\"<>]+")
 _CANDIDATES = 4
 #: What chardet must give another encoding to be believed more than charset-normalizer's choice.
 _SECOND_OPINION = 0.1
@@ -83,11 +84,15 @@ def decode_mostly_utf8(data: bytes) -> str | None:
 def decode_by_evidence(data: bytes) -> str | None:
     """Text in the encoding that two detectors propose and whose text looks most like one; None if
     none does."""
-    sample = data[:_SAMPLE_BYTES]
-    if len(data) > len(sample):  # no character is cut at a line's end
+    first = _BEYOND_ASCII.search(data)
+    if first is None:
+        return None
+    start = data.rfind(b"\n", 0, first.start()) + 1
+    sample = data[start : start + _SAMPLE_BYTES]
+    if len(data) > start + len(sample):  # no character is cut at a line's end
         sample = sample[: sample.rfind(b"\n") + 1] or sample
     # A table may have few words with letters beyond ASCII.
-    words = b" ".join(_EVIDENT_WORD.findall(sample))
+    words = b" ".join(_evident_words(sample)) or first[0]
     for evidence in (sample, words):
         ranked = []
         for encoding, confidence in _proposals(evidence):
@@ -100,6 +105,10 @@ def decode_by_evidence(data: bytes) -> str | None:
             with suppress(UnicodeDecodeError):
                 return data.decode(encoding)
     return None
+
+
+def _evident_words(sample: bytes) -> list[bytes]:
+    return [word for word in _BETWEEN_WORDS.split(sample) if not word.isascii()]
 
 
 def _proposals(sample: bytes) -> Iterable[tuple[str, float]]:
@@ -117,7 +126,7 @@ def _proposals(sample: bytes) -> Iterable[tuple[str, float]]:
     best = charset_normalizer.from_bytes(sample).best()
     if best is not None:
         names.setdefault(best.encoding, _SECOND_OPINION)
-    few = max(0.0, 1 - len(set(_EVIDENT_WORD.findall(sample))) / _FEW_WORDS)
+    few = max(0.0, 1 - len(set(_evident_words(sample))) / _FEW_WORDS)
     names["cp1252"] = names.get("cp1252", 0.0) + _PRIOR_OF_WINDOWS + few * _PRIOR_OF_FEW
     return names.items()
 

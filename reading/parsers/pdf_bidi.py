@@ -76,7 +76,7 @@ def logical_line(words: Sequence[str], *, is_rtl: bool) -> str:
     """The text of a line of words that are each in logical order and are given as they are seen:
     from right to left (`is_rtl`) or from left to right."""
     seen = " ".join(reading_order(word, is_rtl=is_rtl) for word in words)
-    return _with_mirrored_brackets(reading_order(seen, is_rtl=is_rtl))
+    return _with_mirrored_brackets(reading_order(seen, is_rtl=is_rtl), is_rtl=is_rtl)
 
 
 def right_to_left_lines(glyphs: Sequence[Glyph], *, is_rtl: bool) -> Iterator[list[VisualWord]]:
@@ -194,7 +194,7 @@ def _lines(units: Sequence[_Unit]) -> list[list[_Unit]]:
     return lines
 
 
-def _with_mirrored_brackets(text: str) -> str:
+def _with_mirrored_brackets(text: str, *, is_rtl: bool) -> str:
     """Brackets as they are meant: in text from right to left they look like their counterparts. A
     pair goes the way of its first (rule N0 of the algorithm)."""
     if not _BRACKET.search(text):
@@ -202,7 +202,7 @@ def _with_mirrored_brackets(text: str) -> str:
     letters = list(text)
     pairs: list[bool] = []
     depth = lowest = 0
-    is_after_ltr = False
+    is_after_ltr = not is_rtl
     for at, letter in enumerate(text):
         mirrored = letter.translate(_MIRRORED)
         if letter.isalpha():
@@ -213,12 +213,18 @@ def _with_mirrored_brackets(text: str) -> str:
             is_ltr = pairs.pop()
         else:
             after = next(filter(str.isalpha, text[at:]), "")
-            is_ltr = is_after_ltr and after != "" and not RIGHT_TO_LEFT.match(after)
+            sides = {is_after_ltr, not RIGHT_TO_LEFT.match(after) if after else not is_rtl}
+            is_ltr = sides == {True} if is_rtl else sides != {False}
             if (letter if is_ltr else mirrored) not in _CLOSING:
                 pairs.append(is_ltr)
         if not is_ltr:
             letters[at] = mirrored
             depth += -1 if mirrored in _CLOSING else 1
             lowest = min(lowest, depth)
+    # pdfium turns some of the brackets between the two directions.
+    round_ones = [at for at, letter in enumerate(letters) if letter in "()"]
+    if letters.count("(") != letters.count(")") and not len(round_ones) % 2:
+        for number, at in enumerate(round_ones):
+            letters[at] = "()"[number % 2]
     # Some programs store what is meant, others what is seen, and pdfium turns both.
     return text if lowest < 0 and not depth else "".join(letters)
