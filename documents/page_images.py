@@ -147,8 +147,10 @@ def image_response(
     return answer
 
 
-def _limits() -> ParserLimits:
-    return parser_limits(seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS))
+def _limits(*, is_threaded: bool = False) -> ParserLimits:
+    return parser_limits(
+        seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS), starts_programs=is_threaded
+    )
 
 
 def _run(
@@ -167,8 +169,9 @@ def _run(
 
     try:
         request = _request(holder, task, options)
+        limits = _limits(is_threaded=document.media_type == "image/heic")
         with _renderer():
-            sha256, result = run_in_sandbox(request, checked, limits=_limits())
+            sha256, result = run_in_sandbox(request, checked, limits=limits)
     except (OSError, ValueError, ParseError) as error:
         raise PageUnavailable(str(error)) from error
     if sha256 != document.source_sha256:

@@ -7,8 +7,12 @@ from collections.abc import Iterator, Sequence
 
 SUBTITLES = frozenset({"text/vtt", "application/x-subrip"})
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+OLD_WORKBOOK = "application/vnd.ms-excel"
+BINARY_WORKBOOK = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 #: Of Excel and of OpenDocument, which are written alike.
-WORKBOOKS = frozenset({WORKBOOK, "application/vnd.oasis.opendocument.spreadsheet"})
+WORKBOOKS = frozenset(
+    {WORKBOOK, OLD_WORKBOOK, BINARY_WORKBOOK, "application/vnd.oasis.opendocument.spreadsheet"}
+)
 CSV = "text/csv"
 #: In the metadata of a passage: what stands on its page, where that is not the page's number.
 PAGE_LABEL = "page_label"

@@ -17,6 +17,7 @@ from documents.ingestion.sources import Content, parser_limits
 from documents.models import Document, IngestionItem, ScannedPage
 from reading.parsers import ParseError
 from reading.parsers.base import ReadPage
+from reading.parsers.picture import needs_threads
 from reading.sandbox import ParseRequest, run_in_sandbox
 from reading.sandbox.protocol import page_from_fields
 
@@ -26,6 +27,8 @@ HARD_TO_READ = 0.9
 #: The address space that onnxruntime, OpenCV and a page of twelve megapixels need; half of it is
 #: memory.
 MIN_MEMORY_BYTES = 1536 * 1024**2
+#: By which the kind of a picture is known.
+_HEAD_BYTES = 64
 #: Stored engines that each setting accepts.
 _ENGINES = {"auto": "", "rapidocr": "PP-OCR", "tesseract": "Tesseract"}
 
@@ -59,9 +62,13 @@ class PageReading:
         declared = str(document.declared.get("language") or "")
         language = declared or document.collection.default_language
         self._languages = [language.lower()[:2]] if language else []
+        with content.open() as file:
+            is_threaded = needs_threads(file.read(_HEAD_BYTES))
         self._limits = parser_limits(
             memory_bytes=max(settings.PARSER_MEMORY_BYTES, MIN_MEMORY_BYTES),
-            starts_programs=settings.OCR_ENGINE != "rapidocr" or settings.OCR_THREADS > 1,
+            starts_programs=settings.OCR_ENGINE != "rapidocr"
+            or settings.OCR_THREADS > 1
+            or is_threaded,
         )
 
     def read(

@@ -54,7 +54,7 @@ def test_an_attachment_is_a_document_that_knows_its_mail(
         "key": found["a.eml"].key,
         "subject": "Boiler",
         "from": "ada@example.com",
-        "date": "2026-03-03T09:00:00+00:00",
+        "date": "2026-03-03T10:00:00+01:00",
     }
     assert found["a.eml!/fwd.eml!/c.txt"].metadata["mail"]["subject"] == "Older"
     assert ingest(collection, tmp_path).skipped == 4

@@ -102,7 +102,7 @@ class DocxBody:
         self._numbering = Numbering(self._part("numbering"))
         self._reader = ParagraphReader()
         notes = {}
-        for kind in ("footnote", "endnote"):
+        for kind in ("footnote", "endnote", "comment"):
             root = self._part(f"{kind}s")
             for note in () if root is None else root.iterfind("*"):
                 texts = (ParagraphReader().read(node).text for node in note.iter(f"{W}p"))
@@ -265,8 +265,8 @@ MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.doc
 def parse_docx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Documents and templates, with or without macros.
 
-    Not read: deleted and hidden text, reviewers' comments, the table of contents, which repeats the
-    headings, and page numbers. Page headers and footers come once, first.
+    Not read: deleted and hidden text, the table of contents, which repeats the headings, and page
+    numbers. Page headers and footers come once, first; comments follow their paragraphs.
     """
     with open_zip(data, limits) as archive:
         package = OfficePackage(archive)
@@ -282,7 +282,7 @@ def parse_docx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
                 "no_text",
                 "The document has no text, perhaps only pictures. Run OCR on them first.",
             )
-        # The document's properties, and how many comments were left out.
+        # The document's properties, and how many comments it has.
         comments = package.optional_xml(package.related_part(package.main, "comments"))
         count = 0 if comments is None else len(comments)
         metadata = package.properties() | ({"comments": count} if count else {})

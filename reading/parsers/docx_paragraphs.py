@@ -213,7 +213,7 @@ _SKIPPED = frozenset(
     {
         "pPr", "rPr", "sdtPr", "sdtEndPr", "fldData", "ffData",
         "del", "moveFrom", "delText", "delInstrText",
-        "rt", "rubyPr", "commentReference", "annotationRef", "",
+        "rt", "rubyPr", "annotationRef", "",
     }
 )  # fmt: skip
 _BREAKS = {"br": "\n", "cr": "\n", "tab": "\t", "ptab": "\t", "noBreakHyphen": "-"}
@@ -269,6 +269,9 @@ class ParagraphReader:
             text = self.notes.get((name.removesuffix("Reference"), node.get(f"{W}id", "")), "")
             self._found.notes.append(f"[{self._note_count}] {text}")
             self._write(f"[{self._note_count}]")
+        elif name == "commentReference":
+            if text := self.notes.get(("comment", node.get(f"{W}id", "")), ""):
+                self._found.notes.append(f"Comment: {text}")
         elif name in _FIELDS:
             self._field(node, name)
         elif name == "AlternateContent":

@@ -1,6 +1,7 @@
 """EPUB: the chapters of a book, which are web pages, in reading order."""
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -13,6 +14,7 @@ from reading.parsers.base import (
 )
 from reading.parsers.html import parse_html
 from reading.parsers.office_package import (
+    Element,
     local_name,
     office_document,
     read_properties,
@@ -36,6 +38,16 @@ _PROPERTIES = {
 }
 
 
+def _readable(items: Mapping[str | None, Element], key: str | None) -> Element | None:
+    """The item, or the first web page among those that stand in for it."""
+    for _ in range(len(items)):
+        item = items.get(key)
+        if item is None or item.get("media-type") in _PAGE_MEDIA_TYPES:
+            return item
+        key = item.get("fallback")
+    return None
+
+
 def parse_epub(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
     """Books without copy protection. Table of contents and navigation pages are left out."""
     with open_zip(data, limits) as archive:
@@ -51,12 +63,8 @@ def parse_epub(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
             for node in ciphers
             if local_name(node) == "CipherReference"
         }
-        items = {
-            node.get("id"): node
-            for node in root.iter()
-            if local_name(node) == "item" and node.get("media-type") in _PAGE_MEDIA_TYPES
-        }
-        spine = (items.get(node.get("idref")) for node in root.iter("{*}itemref"))
+        items = {node.get("id"): node for node in root.iter() if local_name(node) == "item"}
+        spine = (_readable(items, node.get("idref")) for node in root.iter("{*}itemref"))
         chapters = dict.fromkeys(
             normalise_part_name(
                 posixpath.normpath(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
 
+from pi_heif import HeifImagePlugin  # noqa: F401
 from PIL import (  # noqa: F401 (the readers are known once they are imported)
     AvifImagePlugin,
     BmpImagePlugin,
@@ -20,7 +21,7 @@ from PIL import (  # noqa: F401 (the readers are known once they are imported)
 )
 
 #: Readers of Pillow that may see a file: of the others some start programs.
-_READERS = ("PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF")
+_READERS = ("PNG", "JPEG", "WEBP", "TIFF", "GIF", "BMP", "AVIF", "HEIF")
 #: Only these have pages; the frames of others are an animation, of which the first is taken.
 PAGED = frozenset({"TIFF"})
 #: Pixels of a picture that is decoded: a photograph of 100 megapixels takes 300 MB.

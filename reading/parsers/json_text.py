@@ -14,7 +14,12 @@ from reading.parsers.base import (
     ParsedDocument,
     ParseError,
 )
-from reading.parsers.normalise import decode_nonblank, normalise_text, readable_title
+from reading.parsers.normalise import (
+    decode_nonblank,
+    normalise_text,
+    readable_title,
+    without_invisible,
+)
 
 MAX_DEPTH = 200
 
@@ -127,7 +132,7 @@ class JsonLeafReader:
         if "\\" not in source:
             return source
         try:
-            return normalise_text(json.loads(f'"{source}"', strict=False))
+            return without_invisible(normalise_text(json.loads(f'"{source}"', strict=False)))
         except json.JSONDecodeError:
             raise self._error("a string has an unknown escape") from None
 

@@ -28,7 +28,12 @@ from reading.parsers.base import (
 )
 from reading.parsers.html import parse_html
 from reading.parsers.mail_quotes import fold_quotes
-from reading.parsers.normalise import decode_as, normalise_text, readable_title
+from reading.parsers.normalise import (
+    decode_as,
+    normalise_text,
+    readable_title,
+    without_invisible,
+)
 from reading.parsers.outlook import OLE, outlook_message
 from reading.parsers.rtf import parse_rtf
 from reading.parsers.text_formats import markdown_headings
@@ -62,7 +67,8 @@ class Attachment:
 
 @dataclass(slots=True)
 class Mail:
-    """What one mail says, whatever format it came in. `date` is ISO 8601 in UTC, or empty. `body`
+    """What one mail says, whatever format it came in. `date` is ISO 8601
+    with the zone of its sender, whose day it is quoted by, or empty. `body`
     is Markdown if `is_markdown`."""
 
     subject: str = ""
@@ -152,9 +158,30 @@ def read_mail(data: bytes) -> Mail:
     if data.startswith(b"From "):  # as a line of an mbox
         data = data.partition(b"\n")[2]
     try:
-        return _read_message(BytesParser(policy=compat32).parsebytes(data))
+        return _read_message(BytesParser(policy=compat32).parsebytes(_repaired_header(data)))
     except RecursionError as error:
         raise too_deep_error() from error
+
+
+_HEADER_LINE = re.compile(rb"([!-9;-~]+)[ \t]*(?=:)")
+
+
+def _repaired_header(data: bytes) -> bytes:
+    """The mail without space before the colons of its header, and without lines in it that are of
+    no header: RFC 5322 tells readers to bear the former, and the standard library takes either for
+    the end."""
+    end = re.search(rb"\r?\n[ \t]*\r?\n|\Z", data)
+    head = data[: end.start()] if end else data
+    lines = head.splitlines(keepends=True)
+    names = [_HEADER_LINE.match(line) for line in lines]
+    if all(name is None or name[0] == name[1] for name in names):
+        return data
+    kept = [
+        name[1] + line[name.end() :] if name else line
+        for name, line in zip(names, lines, strict=True)
+        if name or line[:1] in b" \t"
+    ]
+    return b"".join(kept) + data[len(head) :]
 
 
 def too_deep_error() -> ParseError:
@@ -289,12 +316,12 @@ def _decoded(value: str) -> str:
             try:  # characters that should have been encoded
                 return normalise_text(raw.decode())
             except UnicodeDecodeError:
-                return normalise_text(raw.decode("cp1252", "replace"))
+                return decode_as(raw, "")
         parts = [
             text if isinstance(text, str) else decode_as(text, charset or "")
             for text, charset in decode_header(value)
         ]
-        return normalise_text("".join(parts))
+        return without_invisible(normalise_text("".join(parts)))
     except _BROKEN:  # or decoded already
         return normalise_text(value)
 
@@ -318,10 +345,11 @@ def _addresses(message: Message, name: str) -> list[Address]:
 
 def _date(value: str) -> str:
     try:
-        moment = email.utils.parsedate_to_datetime(value)
+        plain = re.sub(r"\s*:\s*", ":", re.sub(r"\([^()]*\)", " ", value))
+        moment = email.utils.parsedate_to_datetime(plain)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return moment.astimezone(UTC).isoformat(timespec="seconds")
+        return moment.isoformat(timespec="seconds")
     except (*_BROKEN, OverflowError):
         return ""
 

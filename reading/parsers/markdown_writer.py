@@ -10,6 +10,7 @@ from lxml import etree
 from lxml.html import HtmlElement
 
 from reading.parsers.base import Heading
+from reading.parsers.normalise import without_invisible
 
 # One string each: a list of words reads better on four lines than on forty.
 # ruff: noqa: SIM905
@@ -48,14 +49,9 @@ def element_text(element: HtmlElement) -> str:
     return single_line("".join(parts))
 
 
-def without_soft_hyphens(text: str) -> str:
-    """Without soft hyphens, which would hide words from the search."""
-    return text.replace("\u00ad", "")
-
-
 def single_line(text: str) -> str:
     """The words with single spaces between them, without soft hyphens."""
-    return " ".join(without_soft_hyphens(text).split())
+    return " ".join(without_invisible(text).split())
 
 
 #: Lines that Markdown would not read as part of a paragraph. Lines that look like
@@ -92,7 +88,7 @@ class MarkdownWriter:
     def write(self, text: str) -> None:
         """Add inline text; white space collapses to one space."""
         if text:
-            self._inline.append(_SPACE.sub(" ", without_soft_hyphens(text)))
+            self._inline.append(_SPACE.sub(" ", without_invisible(text)))
 
     def end_line(self) -> None:
         self._inline.append("\n")

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, NoReturn
 
+from reading.parsers import charsets
 from reading.parsers.base import ParseError
 
 #: The longer marks first: UTF-32 LE begins like UTF-16 LE.
@@ -21,13 +22,13 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
+_CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SAMPLE_BYTES = 64 * 1024
 #: Characters whose lines are looked at together.
 _BLOCK_CHARACTERS = 256 * 1024
 #: Two blank lines are as good as many.
 _MAX_LINE_BREAKS = 3
-_NON_ASCII = bytes(range(0x80, 0x100))
 _SAVE_AS_UTF8 = "Save it as UTF-8 and try again."
 
 
@@ -37,27 +38,22 @@ def decode_text(data: bytes) -> str:
         if data.startswith(mark):
             lines = _normalise_line_ends(data) if mark == codecs.BOM_UTF8 else data
             try:
-                return normalise_text(lines.decode(encoding))
+                return without_invisible(normalise_text(lines.decode(encoding)))
             except UnicodeDecodeError as error:
                 name = encoding.removesuffix("-sig").upper()
                 raise ParseError(
                     "malformed",
                     f"The file says it is {name} but byte {error.start} is not. {_SAVE_AS_UTF8}",
                 ) from error
-    try:
-        text = _normalise_line_ends(data).decode("utf-8")
-    except UnicodeDecodeError:
-        text = _decode_legacy(data)
+    text = _decode_unmarked(data)
     if _looks_binary(text):
         wide = _decode_utf16_without_bom(data)
         if wide is None:
             raise ParseError("binary", f"The file does not look like text. {_SAVE_AS_UTF8}")
         text = wide
-    return normalise_text(text)
+    return without_invisible(normalise_text(text))
 
 
-#: Browsers and mail programs read both of these labels as Windows-1252.
-_ALIASES = {"iso-8859-1": "cp1252", "us-ascii": "cp1252"}
 #: Python's own, of names and of programs: no text is in them, and some take quadratic time.
 _REFUSED_ENCODINGS = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
@@ -69,9 +65,9 @@ def decode_as(data: bytes, label: str) -> str:
     ParseError if it is not text."""
     label = label.strip().lower()
     with suppress(LookupError, UnicodeError, ValueError):
-        encoding = codecs.lookup(_ALIASES.get(label, label)).name
+        encoding = charsets.encoding_name(label)
         if encoding not in _REFUSED_ENCODINGS:
-            return normalise_text(data.decode(encoding))
+            return without_invisible(normalise_text(data.decode(encoding)))
     return decode_text(data)
 
 
@@ -88,6 +84,19 @@ def normalise_text(text: str) -> str:
     removed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u2060\ufeff]|(?<![{0}])\u200b|\u200b(?![{0}])".format(
+        "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    )
+)
+
+
+def without_invisible(text: str) -> str:
+    """Without soft hyphens, zero-width spaces and word joiners, which would hide words from the
+    search. Zero-width spaces between letters of Thai, Lao, Burmese and Khmer part words."""
+    return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def content_sha256(text: str) -> str:
@@ -119,37 +128,44 @@ def _normalise_line_ends(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def _decode_legacy(data: bytes) -> str:
-    """Windows-1252, and Latin-1 for its five undefined bytes.
-
-    Western text has few letters beyond ASCII. If there are many, the bytes are in another alphabet,
-    and guessing which would fill the index with nonsense.
-    """
+def _decode_unmarked(data: bytes) -> str:
+    """Text without a byte order mark; Latin-1 for what may be UTF-16 or no text."""
     sample = data[:_SAMPLE_BYTES]
-    beyond_ascii = len(sample) - len(sample.translate(None, _NON_ASCII))
-    if (
-        beyond_ascii * 3 > len(sample)
-        and b"\0" not in sample
-        and not _looks_binary(sample.decode("latin-1"))
-    ):
-        raise ParseError("malformed", f"The encoding of the text is unknown. {_SAVE_AS_UTF8}")
     try:
-        return data.decode("cp1252")
+        text = _normalise_line_ends(data).decode("utf-8")
     except UnicodeDecodeError:
-        return data.decode("latin-1")
+        if len(_CONTROL_BYTES.findall(sample)) * 20 > len(sample):
+            return charsets.decode_by_signature(data) or data.decode("latin-1")
+    else:
+        has_escapes = b"\x1b" in data or b"~{" in data
+        return (has_escapes and charsets.decode_by_signature(data)) or text
+    decoded = (
+        charsets.decode_by_signature(data)
+        or charsets.decode_mostly_utf8(data)
+        or charsets.decode_by_evidence(data)
+    )
+    if decoded is None:
+        raise ParseError("malformed", f"The encoding of the text is unknown. {_SAVE_AS_UTF8}")
+    return decoded
 
 
 def _decode_utf16_without_bom(data: bytes) -> str | None:
-    """Western UTF-16 without byte order mark has a zero in nearly every second byte."""
-    sample = data[:_SAMPLE_BYTES]
-    for encoding, zeros in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[::2])):
-        if zeros.count(0) > 0.6 * max(1, len(zeros)) and len(data) % 2 == 0:
-            try:
-                text = data.decode(encoding)
-            except UnicodeDecodeError:
-                continue
-            return None if _looks_binary(text) else text
-    return None
+    """The order of bytes whose text looks more like one, if either does."""
+    found: list[tuple[float, str]] = []
+    for encoding in ("utf-16-le", "utf-16-be") if len(data) % 2 == 0 else ():
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        sample = text[:_UTF16_SAMPLE]
+        share = charsets.odd_characters(sample) / max(len(sample), 1)
+        if share < _MAX_ODD_UTF16 and not _looks_binary(text):
+            found.append((share, text))
+    return min(found)[1] if found else None
+
+
+_UTF16_SAMPLE = 4_000
+_MAX_ODD_UTF16 = 0.1
 
 
 def _looks_binary(text: str) -> bool:

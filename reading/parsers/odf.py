@@ -32,7 +32,7 @@ PRESENTATION = f"{{{_ODF_NAMESPACE}presentation:1.0}}"
 
 _SKIPPED = frozenset(
     {
-        "tracked-changes", "table-of-content", "annotation", "annotation-end", "forms",
+        "tracked-changes", "table-of-content", "annotation-end", "forms",
         "sequence-decls", "variable-decls", "hidden-text", "page-number", "page-count", "notes",
         "soft-page-break", "ruby-text", "note-citation", "",
     }
@@ -165,6 +165,9 @@ class OdfWriter:
                     found.parts.append(f"[{self._note_count}]")
                     texts = (self._read(one).text for one in child.iter(f"{TEXT}p"))
                     found.notes.append(f"[{self._note_count}] {' '.join(texts)}")
+                case "annotation":
+                    texts = (single_line(self._read(one).text) for one in child.iter(f"{TEXT}p"))
+                    found.notes.append(f"Comment: {' '.join(texts)}")
                 case name if name not in _SKIPPED:
                     self._inline(child, found)
             found.parts.append(child.tail or "")

@@ -3,6 +3,7 @@
 
 import datetime
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -61,12 +62,36 @@ def format_general(number: float) -> str:
     return str(int(number)) if whole else f"{number:.10g}"
 
 
+_SECTION = re.compile(r'((?:"[^"]*"|\\.|\[[^\]]*\]|[^;"\\\[])*)(?:;|$|(?=["\\\[]))', re.S)
+_CONDITION = re.compile(r"\[(<=|>=|<>|<|>|=)(-?[0-9.]+)\]")
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
+    "<>": operator.ne,
+}  # fmt: skip
+
+
 @lru_cache(maxsize=1024)
 def _make_formatter(code: str, since_1904: bool) -> Formatter:
-    # The format of positive numbers, up to the first semicolon.
-    match = re.match(r'(?:"[^"]*"|\\.|\[[^\]]*\]|[^;"\\\[])*', code, re.S)
-    first_section = match[0] if match else code
-    tokens = list(_TOKEN.finditer(first_section))
+    sections = [match[1] for match in _SECTION.finditer(code) if match[0]] or [code]
+    conditions = [_CONDITION.search(section) for section in sections]
+    if not any(conditions):  # the format of positive numbers
+        return _section_formatter(sections[0], since_1904)
+    choices = [
+        (condition, _section_formatter(section, since_1904))
+        for condition, section in zip(conditions, sections, strict=True)
+    ]
+
+    def choose(number: float) -> str:
+        for condition, show in choices:
+            if condition is None or _COMPARE[condition[1]](number, float(condition[2])):
+                return show(number)
+        return format_general(number)
+
+    return choose
+
+
+def _section_formatter(code: str, since_1904: bool) -> Formatter:
+    tokens = list(_TOKEN.finditer(code))
     kinds = {match.lastgroup for match in tokens}
     if code == GENERAL or "power" in kinds:
         return format_general
@@ -76,16 +101,41 @@ def _make_formatter(code: str, since_1904: bool) -> Formatter:
         letters = "".join(match["date"] or " " for match in tokens).lower()
         return lambda number: _format_date(number, letters, since_1904)
     digits = [match["digits"] for match in tokens if match["digits"]]
-    if len(digits) != 1:  # text, or a fraction
+    if len(digits) > 1 and all(re.fullmatch("[0#?]+", each) for each in digits):
+        return _mask_formatter(tokens)
+    if len(digits) != 1:  # text
         return format_general
     return _number_formatter(tokens, digits[0])
+
+
+def _mask_formatter(tokens: list[re.Match[str]]) -> Formatter:
+    """Digits in groups, as telephone numbers have, with what is between them."""
+    places = "".join(match["digits"] or "" for match in tokens)
+    if any(match["other"] == "/" for match in tokens):  # a fraction
+        return format_general
+
+    def show(number: float) -> str:
+        if number < 0 or number != int(number):
+            return format_general(number)
+        digits = str(int(number)).rjust(len(places), "\0")
+        first, digits = digits[: len(digits) - len(places) + 1], digits[-len(places) + 1 :]
+        given = iter([first, *digits])
+        shown = ""
+        for match in tokens:
+            for place in match["digits"] or "":
+                shown += next(given).replace("\0", "0" if place == "0" else "")
+            shown += match["quoted"] or match["escaped"] or match["other"] or ""
+        return " ".join(shown.split())
+
+    return show
 
 
 def _number_formatter(tokens: list[re.Match[str]], digits: str) -> Formatter:
     """A number with its currency, unit or percent sign."""
     at = next(index for index, match in enumerate(tokens) if match["digits"])
     before, after = (_literal_text(side) for side in (tokens[:at], tokens[at + 1 :]))
-    fraction = digits.partition(".")[2]
+    whole, _, fraction = digits.partition(".")
+    zeros = whole.count("0")
     most, least = len(fraction.rstrip(",")), fraction.count("0")
     trailing = len(digits) - len(digits.rstrip(","))
     factor = (100.0 if "%" in after else 1.0) / 1000**trailing
@@ -93,6 +143,8 @@ def _number_formatter(tokens: list[re.Match[str]], digits: str) -> Formatter:
     def show(number: float) -> str:
         text = _round_text(abs(number) * factor, most, least)
         sign = "-" if number < 0 and text.strip("0.") else ""
+        left, point, right = text.partition(".")
+        text = f"{left.zfill(zeros)}{point}{right}"
         return f"{sign}{before}{text}{after}".strip()
 
     return show

@@ -13,6 +13,7 @@ import pypdfium2.raw as pdfium
 from pypdfium2 import PdfDocument, PdfiumError
 
 from reading.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
+from reading.parsers.charsets import odd_characters
 from reading.parsers.normalise import json_safe, language_code, normalise_text, readable_title
 from reading.parsers.pdf_layout import Block, TextBlock, page_blocks
 from reading.parsers.pdf_lines import line_text, make_fragments, make_rows
@@ -252,7 +253,9 @@ def is_scan(content: PageContent) -> bool:
     runs, words = content.runs, content.words
     if not runs:
         return content.picture_share > 0 or content.drawing_points >= _MIN_OUTLINES
-    if content.unmapped_words > _UNMAPPED_SHARE * words:
+    if content.unmapped_words > _UNMAPPED_SHARE * words and not _is_prose(
+        " ".join(run.text for run in runs)
+    ):
         return True
     if content.picture_share < _FULL_PICTURE:
         return False
@@ -272,6 +275,19 @@ def is_scan(content: PageContent) -> bool:
     return (
         misplaced > _MISPLACED_SHARE * len(runs) or letters[True] < _LETTERS_SHARE * letters.total()
     )
+
+
+_PROSE_WORD = re.compile(r"(?<!\S)[^\W\d_]?[^\W\d_A-Z]+[.,:;!?]?(?!\S)")
+_VOWEL = re.compile("[aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýÿāăąēĕėęěīĭįıōŏőœūŭůűų]", re.I)
+_PROSE_SHARE = 0.6
+
+
+def _is_prose(text: str) -> bool:
+    """Whether text in Latin letters whose font has no map of them is one nevertheless: its codes
+    are those of Unicode. Numbers of glyphs give capitals and signs."""
+    words = [word for word in text.split() if any(map(str.isalpha, word))]
+    found = [word for word in words if _PROSE_WORD.fullmatch(word) and _VOWEL.search(word)]
+    return len(found) > _PROSE_SHARE * len(words) and odd_characters(text) < 0.02 * len(text)
 
 
 _MAX_OUTLINE = 20_000

@@ -8,7 +8,8 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from common.text import CJK
-from reading.parsers.normalise import normalise_text
+from reading.parsers.normalise import normalise_text, without_invisible
+from reading.parsers.pdf_bidi import RIGHT_TO_LEFT, is_right_to_left, logical_line
 from reading.parsers.pdf_page import TextRun
 
 #: In sizes of the font. Spaces of justified lines are narrower, gaps between cells mostly wider.
@@ -34,7 +35,6 @@ _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\ufeff\ufffd\ufffe\ufff
 #: The dots that lead from a title to its page number, in a table of contents.
 _DOT_LEADER = re.compile(r"(?: ?\.){5,}")
 _LEADER_END = re.compile(r"… ?\S{1,8}$")
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 #: Around the text and the address of a web link, until it is known how the text is written.
 LINK_START, LINK_MIDDLE, LINK_END = "\ue000", "\ue001", "\ue002"
 LINK = re.compile(f"{LINK_START}([^{LINK_START}]*?){LINK_MIDDLE}([^{LINK_END}]*){LINK_END}")
@@ -185,10 +185,12 @@ def make_rows(fragments: Iterable[Fragment]) -> list[Row]:
 def line_text(words: Sequence[TextRun]) -> str:
     """The words, which are given from left to right, with single spaces in the order of reading,
     without ligatures and glyphs that mean nothing; web links are between their marks."""
+    if any(not word.text.isascii() and RIGHT_TO_LEFT.search(word.text) for word in words):
+        return _bidirectional(words)
+    if words and words[0].is_mirrored:
+        words = words[::-1]
     if len(words) == 1 and not words[0].link:
         return _clean(words[0].text)
-    if any(not word.text.isascii() and _RIGHT_TO_LEFT.search(word.text) for word in words):
-        words = _in_reading_order(words)
     if any(word.link for word in words):
         parts = []
         for link, linked in groupby(words, key=lambda word: word.link):
@@ -198,21 +200,16 @@ def line_text(words: Sequence[TextRun]) -> str:
     return _clean(" ".join([word.text for word in words]))
 
 
-def _in_reading_order(words: Sequence[TextRun]) -> list[TextRun]:
-    """Words with Hebrew or Arabic among them: those from right to left, or, where they are most,
-    all but the others among them. The letters of a word are in order."""
-    runs = [
-        (is_reversed, list(group))
-        for is_reversed, group in groupby(
-            words, key=lambda word: _RIGHT_TO_LEFT.search(word.text) is not None
-        )
-    ]
-    letters = [0, 0]
-    for is_reversed, group in runs:
-        letters[is_reversed] += sum(len(word.text) for word in group)
-    if letters[True] > letters[False]:
-        runs.reverse()
-    return [word for is_reversed, group in runs for word in (group[::-1] if is_reversed else group)]
+def _bidirectional(words: Sequence[TextRun]) -> str:
+    """A line with Hebrew or Arabic in logical order, with the marks of its links."""
+    is_rtl = words[0].is_mirrored or is_right_to_left("".join(word.text for word in words))
+    if is_rtl and not words[0].is_mirrored:
+        words = words[::-1]
+    parts = []
+    for link, linked in groupby(words, key=lambda word: word.link):
+        text = _clean(logical_line([word.text for word in linked], is_rtl=is_rtl))
+        parts.append(_linked(text, link) if link and text else text)
+    return " ".join(filter(None, parts))
 
 
 def _linked(text: str, address: str) -> str:
@@ -226,6 +223,7 @@ def _linked(text: str, address: str) -> str:
 def _clean(text: str) -> str:
     if not text.isascii():
         text = _NO_TEXT.sub("", normalise_text(text).translate(_LIGATURE_TABLE))
+        text = text.replace("\u017ft", "st")  # as pdfium takes the ligature apart
     elif not text.isprintable():
         text = _NO_TEXT.sub("", text)
     if "....." in text or ". . . ." in text:
@@ -275,7 +273,7 @@ def join_lines(lines: Sequence[Line], *, right: float) -> str:
     if LINK_START in text:
         while (joined := _LINK_PARTS.sub(rf" \2{LINK_MIDDLE}\1{LINK_END}", text)) != text:
             text = joined
-    return text.replace("\u00ad", "")
+    return without_invisible(text)
 
 
 def join_texts(text: str, following: str, *, breaks: bool) -> str:

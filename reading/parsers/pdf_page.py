@@ -7,12 +7,20 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
+from statistics import median_low
 from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
 from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 from reading.parsers.normalise import normalise_text
+from reading.parsers.pdf_bidi import (
+    RIGHT_TO_LEFT,
+    Glyph,
+    is_right_to_left,
+    right_to_left_lines,
+)
 
 
 class Word(NamedTuple):
@@ -35,7 +43,8 @@ class TextRun(NamedTuple):
 
     `size` is the font's, in points. `begins_line` is pdfium's opinion, by the order of the content.
     `angle` is where the text runs: 0 to the right, 90 downwards, 180 to the left, 270 upwards.
-    `link` is the web address behind it.
+    `link` is the web address behind it. `is_mirrored`: x counts from the right edge of a page that
+    is read from right to left, so that its layout is found like that of any other.
     """
 
     text: str
@@ -49,6 +58,7 @@ class TextRun(NamedTuple):
     angle: int = 0
     is_monospaced: bool = False
     link: str = ""
+    is_mirrored: bool = False
 
 
 @dataclass(slots=True)
@@ -69,6 +79,7 @@ class PageContent:
     words: int = 0
     unmapped_words: int = 0
     invisible_words: int = 0
+    is_right_to_left: bool = False
 
 
 _LABEL_CHARACTERS = 20
@@ -117,7 +128,7 @@ class PageArea:
             y * height,
         )
         a, b, c, d, _, _ = self._matrix
-        self._is_upright = not b and not c and a > 0 > d
+        self.is_upright = not b and not c and a > 0 > d
 
     def _fractions(self, page: PdfPage, x: float, y: float) -> tuple[float, float]:
         across, down = ctypes.c_int(), ctypes.c_int()
@@ -127,7 +138,7 @@ class PageArea:
     def box(self, left: float, bottom: float, right: float, top: float) -> Box:
         """x0, y0, x1 and y1 in points from the top left corner of a box in PDF coordinates."""
         a, b, c, d, e, f = self._matrix
-        if self._is_upright:
+        if self.is_upright:
             return a * left + e, d * top + f, a * right + e, d * bottom + f
         xs = (a * left + c * bottom + e, a * right + c * top + e)
         ys = (b * left + d * bottom + f, b * right + d * top + f)
@@ -195,14 +206,24 @@ def read_page(page: PdfPage) -> PageContent:
         _place_runs(text_page, area, content, by_word=bool(links) or len(content.rules) > 4)
     finally:
         text_page.close()
-    if page.formenv:
-        content.runs += _field_values(page, area)
+    content.runs += _annotation_texts(page, area)
     if links:
         content.runs = [
             run._replace(link=next((url for box, url in links if _is_inside(run, box)), ""))
             for run in content.runs
         ]
+    if content.is_right_to_left and not any(run.angle for run in content.runs):
+        _mirror(content)
     return content
+
+
+def _mirror(content: PageContent) -> None:
+    """Let x count from the right edge."""
+    width = content.width
+    content.runs = [
+        run._replace(x0=width - run.x1, x1=width - run.x0, is_mirrored=True) for run in content.runs
+    ]
+    content.rules = [(width - x1, y0, width - x0, y1) for x0, y0, x1, y1 in content.rules]
 
 
 def page_characters(text_page: PdfTextPage) -> str:
@@ -227,14 +248,28 @@ def _place_runs(
     """The runs with their styles, and how many words are unmapped or invisible."""
     raw = text_page.raw
     text = page_characters(text_page)
+    has_rtl = not text.isascii() and RIGHT_TO_LEFT.search(text) is not None
+    content.is_right_to_left = has_rtl and is_right_to_left(text)
     style = _StyleReader(text_page, area, has_picture=content.picture_share > 0)
     rect, get_box = pdfium.FS_RECTF(), pdfium.FPDFText_GetLooseCharBox
     begins_line = True
     end = 0
     for line in _LINE.finditer(text):
         start, stop = line.span()
+        if len(_LONE_LETTER.findall(line[0])) >= _MIN_LONE_LETTERS:
+            text = _without_gaps(text, line.span(), raw)
         begins_line = begins_line or start > end
         end = stop
+        if (
+            has_rtl
+            and area.is_upright
+            and (
+                RIGHT_TO_LEFT.search(text, start, stop)
+                or (content.is_right_to_left and not any(map(str.isalpha, text[start:stop])))
+            )
+        ):
+            _place_rtl_line(text, line.span(), text_page, style, area, content)
+            continue
         first, behind = _stripped(text, start, stop)
         if first < behind and not by_word and style.is_one_run(text, first, behind):
             pieces = [(first, behind)]
@@ -247,22 +282,80 @@ def _place_runs(
             if behind - first > 1 and get_box(raw, behind - 1, rect):
                 left, bottom = min(left, rect.left), min(bottom, rect.bottom)
                 right, top = max(right, rect.right), max(top, rect.top)
-            words = text[first:behind]
+            words = text[first:behind].replace(_NO_SPACE, "")
             if words[-1] in _LINE_END_HYPHENS:
                 words = words[:-1] + "-"
             style.read(first)
-            box = area.box(left, bottom, right, top)
-            if not math.isfinite(sum(box)):
-                box = (0.0, 0.0, 0.0, 0.0)
-            content.runs.append(
-                TextRun(words, *box, *style.font, begins_line, style.angle, style.is_monospaced)
-            )
-            count = words.count(" ") + 1
-            content.words += count
-            content.unmapped_words += count * style.is_unmapped
-            content.invisible_words += count * style.is_invisible
+            style.add_run(content, words, area.box(left, bottom, right, top), begins_line)
             begins_line = False
         begins_line = text[stop - 1] in _LINE_END_HYPHENS
+
+
+_LONE_LETTER = re.compile(r"(?<!\S)[^\W\d_](?!\S)")
+_MIN_LONE_LETTERS = 3
+_NO_SPACE = "\u200b"
+#: In sizes of the font, and in steps from one letter to the next.
+_MAX_STEP, _MAX_LETTER_STEP = 1.3, 1.35
+
+
+def _without_gaps(text: str, span: tuple[int, int], raw: Any) -> str:
+    """Letters that are spaced out are words again: of the spaces that pdfium found in their gaps
+    those are marked that are no wider than most steps from letter to letter."""
+    x, y = ctypes.c_double(), ctypes.c_double()
+    places: list[tuple[int, float]] = []
+    for index in range(*span):
+        if not text[index].isspace() and pdfium.FPDFText_GetCharOrigin(raw, index, x, y):
+            places.append((index, x.value))
+    steps = [(right - left, at, to) for (at, left), (to, right) in pairwise(places)]
+    usual = median_low([step for step, _, _ in steps]) if steps else 0.0
+    matrix = pdfium.FS_MATRIX()
+    pdfium.FPDFText_GetMatrix(raw, span[0], matrix)
+    size = pdfium.FPDFText_GetFontSize(raw, span[0]) * math.hypot(matrix.c, matrix.d)
+    if not 0 < usual <= _MAX_STEP * size:  # columns of single letters
+        return text
+    letters = list(text)
+    for step, at, to in steps:
+        is_gap = to == at + 2 and pdfium.FPDFText_IsGenerated(raw, at + 1) == 1
+        if is_gap and 0 < step <= _MAX_LETTER_STEP * usual:
+            letters[at + 1] = _NO_SPACE
+    return "".join(letters)
+
+
+def _place_rtl_line(
+    text: str,
+    span: tuple[int, int],
+    text_page: PdfTextPage,
+    style: "_StyleReader",
+    area: PageArea,
+    content: PageContent,
+) -> None:
+    """The words of a line with Arabic or Hebrew: pdfium's order is that of some programs only."""
+    raw = text_page.raw
+    rect, x, y = pdfium.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
+    boxes: dict[int, Box] = {}
+    glyphs: list[Glyph] = []
+    for index in range(*span):
+        if pdfium.FPDFText_IsGenerated(raw, index) == 1 or not pdfium.FPDFText_GetLooseCharBox(
+            raw, index, rect
+        ):
+            continue
+        pdfium.FPDFText_GetCharOrigin(raw, index, x, y)
+        style.read(index)
+        character = " " if text[index].isspace() else text[index]
+        boxes[index] = rect.left, rect.bottom, rect.right, rect.top
+        glyphs.append(
+            Glyph(character, rect.left, rect.right, x.value, y.value, style.font[0], index)
+        )
+    is_rtl = content.is_right_to_left or is_right_to_left(text[slice(*span)])
+    for words in right_to_left_lines(glyphs, is_rtl=is_rtl):
+        # Of a part of a glyph pdfium knows what is inked only.
+        bottom = min(boxes[index][1] for word in words for index in word.indexes)
+        top = max(boxes[index][3] for word in words for index in word.indexes)
+        for number, word in enumerate(words):
+            style.read(word.indexes[0])
+            left = min(boxes[index][0] for index in word.indexes)
+            right = max(boxes[index][2] for index in word.indexes)
+            style.add_run(content, word.text, area.box(left, bottom, right, top), not number)
 
 
 def _stripped(text: str, start: int, stop: int) -> tuple[int, int]:
@@ -313,6 +406,18 @@ class _StyleReader:
             handle = ctypes.cast(text_object, pdfium.FPDF_PAGEOBJECT)
             mode: int = pdfium.FPDFTextObj_GetTextRenderMode(handle)
             self.is_invisible = mode == _INVISIBLE
+
+    def add_run(self, content: PageContent, words: str, box: Box, begins_line: bool) -> None:
+        """Add words with the style that was read last."""
+        if not math.isfinite(sum(box)):
+            box = (0.0, 0.0, 0.0, 0.0)
+        content.runs.append(
+            TextRun(words, *box, *self.font, begins_line, self.angle, self.is_monospaced)
+        )
+        count = words.count(" ") + 1
+        content.words += count
+        content.unmapped_words += count * self.is_unmapped
+        content.invisible_words += count * self.is_invisible
 
     def is_one_run(self, text: str, start: int, stop: int) -> bool:
         """Whether the words of a line are of one object that has its own spaces: what parts columns
@@ -527,19 +632,29 @@ _CHECK_FIELDS = frozenset({pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD
 _FIELD_SIZE = 11.0
 
 
-def _field_values(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
-    """What is filled in the page's form fields, as words at their places."""
+#: Text typed on the page, and notes that open when they are pointed at.
+_NOTES = frozenset({pdfium.FPDF_ANNOT_FREETEXT, pdfium.FPDF_ANNOT_TEXT})
+
+
+def _annotation_texts(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
+    """What is filled in the page's form fields and typed on it, as words at their places."""
     form, rect = page.formenv, pdfium.FS_RECTF()
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_FIELDS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, index)
         if not annotation:
             continue
         try:
-            if pdfium.FPDFAnnot_GetSubtype(annotation) != pdfium.FPDF_ANNOT_WIDGET:
+            kind, value = -1, ""
+            subtype = pdfium.FPDFAnnot_GetSubtype(annotation)
+            if pdfium.FPDFAnnot_GetFlags(annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
                 continue
-            kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
-            value = ""
-            if kind in _TEXT_FIELDS:
+            if subtype == pdfium.FPDF_ANNOT_WIDGET and form:
+                kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
+            if subtype in _NOTES:
+                value = wide_text(
+                    pdfium.FPDFAnnot_GetStringValue, annotation, b"Contents", most=_MAX_VALUE_BYTES
+                )
+            elif kind in _TEXT_FIELDS:
                 value = wide_text(
                     pdfium.FPDFAnnot_GetFormFieldValue, form, annotation, most=_MAX_VALUE_BYTES
                 )
@@ -561,6 +676,9 @@ def _words_in_box(text: str, box: Box) -> Iterator[TextRun]:
         advance = min((x1 - x0) / max(len(line), 1), _FIELD_SIZE / 2)
         size = min(height, _FIELD_SIZE)
         top = y0 + number * height + (height - size) / 2
+        if RIGHT_TO_LEFT.search(line):
+            yield TextRun(" ".join(line.split()), x0, top, x1, top + size, size, False, True)
+            continue
         for match in re.finditer(r"\S+", line):
             left, right = x0 + match.start() * advance, x0 + match.end() * advance
             begins = match.start() == 0

@@ -6,7 +6,12 @@ from reading.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, P
 from reading.parsers.normalise import normalise_text, readable_title
 
 #: Media types of what this module reads.
-PICTURES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "tiff", "webp", "gif", "bmp", "avif"))
+PICTURES = tuple(
+    f"image/{kind}" for kind in ("png", "jpeg", "tiff", "webp", "gif", "bmp", "avif", "heic")
+)
+_HEIC = "image/heic"
+#: A still picture in HEVC, as phones take them, or one whose coding is named later.
+_HEIC_BRANDS = frozenset({b"ftypheic", b"ftypheix", b"ftyphevc", b"ftypheim", b"ftypmif1"})
 #: By the first bytes of a file.
 _MEDIA_TYPES = (
     (b"\x89PNG", "image/png"),
@@ -24,9 +29,17 @@ def picture_media_type(data: bytes) -> str:
         return "image/webp"
     if data[4:12] in {b"ftypavif", b"ftypavis"}:
         return "image/avif"
+    if data[4:12] in _HEIC_BRANDS:
+        return _HEIC
     if data[:2] == b"BM" and data[6:10] == bytes(4):
         return "image/bmp"
     return next((name for magic, name in _MEDIA_TYPES if data.startswith(magic)), "")
+
+
+def needs_threads(head: bytes) -> bool:
+    """Whether decoding a file that begins with `head` starts threads: the HEVC decoder has no other
+    way."""
+    return picture_media_type(head) == _HEIC
 
 
 def parse_picture(
@@ -36,7 +49,7 @@ def parse_picture(
     limits: Limits = DEFAULT_LIMITS,
     page_texts: Mapping[int, str] | None = None,
 ) -> ParsedDocument:
-    """PNG, JPEG, WebP, AVIF, BMP, the first picture of a GIF, all pages of a TIFF.
+    """PNG, JPEG, WebP, AVIF, HEIC, BMP, the first picture of a GIF, all pages of a TIFF.
 
     All pages are `scans`, unless `page_texts` has what was read off them. Nothing else is taken
     from the file: what a camera writes into it, such as the place, is nobody's business.

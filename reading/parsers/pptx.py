@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from reading.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
-from reading.parsers.markdown_writer import MarkdownWriter
+from reading.parsers.markdown_writer import MarkdownWriter, single_line
 from reading.parsers.office_content import (
     FROM_LEFT,
     ListWriter,
@@ -34,6 +34,8 @@ _TITLE_TYPES = frozenset({"title", "ctrTitle"})
 _SLIDE_FURNITURE = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 #: Placeholders whose paragraphs have bullets, unless they say otherwise.
 _BULLETED = frozenset({"", "body", "obj"})
+#: Text that a field, such as the date, does not compute.
+_TYPED = f"{P}txBody/{A}p/{A}r/{A}t"
 _BULLETS = frozenset({"buNone", "buChar", "buAutoNum", "buBlip"})
 
 
@@ -65,11 +67,17 @@ def _cell(cell: Element) -> str | None:
     return cell_text(list(drawing_paragraphs(cell)))
 
 
-def write_content(out: MarkdownWriter, slide: Slide) -> bool:
-    """Write everything except the title; False if there is nothing."""
+def write_content(out: MarkdownWriter, slide: Slide, seen: set[str]) -> bool:
+    """Write everything except the title, and what is on many slides, such as a footer, where it is
+    not `seen` yet; False if there is nothing."""
     before = out.length
     for shape in slide.shapes:
-        if shape not in slide.titled and _placeholder_type(shape) not in _SLIDE_FURNITURE:
+        if _placeholder_type(shape) in _SLIDE_FURNITURE:
+            typed = single_line(" ".join(node.text or "" for node in shape.iterfind(_TYPED)))
+            if typed and typed not in seen:
+                seen.add(typed)
+                out.paragraph(typed)
+        elif shape not in slide.titled:
             body, table = shape.find(f"{P}txBody"), shape.find(f".//{A}tbl")
             if body is not None:
                 _write_text(out, body, bulleted=_placeholder_type(shape) in _BULLETED)
@@ -153,6 +161,7 @@ def parse_pptx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         pages: list[Page] = []
         titles: list[str] = []
         hidden: list[int] = []
+        seen: set[str] = set()
         has_text = False
         root, relations = package.xml(package.main), package.related(package.main)
         ids = (node.get(f"{R}id", "") for node in root.iterfind(f"{P}sldIdLst/{P}sldId"))
@@ -172,7 +181,7 @@ def parse_pptx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
             kinds = {_placeholder_type(shape) for shape in slide.titled}
             level = 1 if "ctrTitle" in kinds else 2
             offset = out.heading(level, slide.title or f"Slide {number}")
-            has_text |= write_content(out, slide) or bool(slide.title)
+            has_text |= write_content(out, slide, seen) or bool(slide.title)
             pages.append(Page(offset, number))
             titles.append(slide.title)
         if not has_text:

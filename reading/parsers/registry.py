@@ -3,7 +3,7 @@ one function in a module beside this one and one line in `FORMATS`."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -49,27 +49,55 @@ class FileKind:
 _WORD = FileKind(f"{_OOXML}wordprocessingml.document", "a Word document (.docx)")
 _EXCEL = FileKind(f"{_OOXML}spreadsheetml.sheet", "an Excel workbook (.xlsx)")
 _POWERPOINT = FileKind(f"{_OOXML}presentationml.presentation", "a PowerPoint presentation (.pptx)")
+_BINARY_WORKBOOK = FileKind(
+    "application/vnd.ms-excel.sheet.binary.macroenabled.12", "an Excel binary workbook (.xlsb)"
+)
+_XPS = FileKind(
+    "application/vnd.ms-xpsdocument", "an XPS document (.xps, .oxps)", cure="Print it to PDF."
+)
+_APPLE = FileKind(
+    "application/vnd.apple.iwork",
+    "an Apple iWork document (.pages, .numbers, .key)",
+    cure="Export it as PDF, or as .docx, .xlsx or .pptx.",
+)
 #: A ZIP is known by what is in it: the first of these members that it has.
 _ZIP_MEMBERS = {
-    "xl/workbook.bin": FileKind(
-        "application/vnd.ms-excel.sheet.binary.macroenabled.12",
-        "an Excel binary workbook (.xlsb)",
-        cure="Save it as .xlsx.",
-    ),
+    "xl/workbook.bin": _BINARY_WORKBOOK,
+    "index/document.iwa": _APPLE,
+    "index.zip": _APPLE,
+    "index.apxl": _APPLE,
+    "fixeddocumentsequence.fdseq": _XPS,
     "meta-inf/container.xml": FileKind("application/epub+zip", "an EPUB book"),
     "meta-inf/manifest.mf": FileKind("application/java-archive", "a Java archive"),
 }
 _OFFICE_LIST = "[content_types].xml"
 _OFFICE_FOLDERS = {"word/": _WORD, "xl/": _EXCEL, "ppt/": _POWERPOINT}
+_OFFICE_TYPES = {
+    "sheet.binary.macroenabled.main": _BINARY_WORKBOOK,
+    "ms-visio.": FileKind(
+        "application/vnd.ms-visio.drawing",
+        "a Visio drawing (.vsdx)",
+        cure="Export it as PDF.",
+    ),
+    "xps-fixeddocumentsequence": _XPS,
+    "wordprocessingml.": _WORD,
+    "ms-word.": _WORD,
+    "spreadsheetml.": _EXCEL,
+    "ms-excel.": _EXCEL,
+    "presentationml.": _POWERPOINT,
+    "ms-powerpoint.": _POWERPOINT,
+}
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 _ZIP = FileKind(ZIP, "a ZIP archive")
 _MAIL = FileKind("message/rfc822", "a mail")
 _OUTLOOK_MAIL = FileKind("application/vnd.ms-outlook", "an Outlook mail (.msg)")
 _MAIL_HEADER = re.compile(rb"(?:From [^\n]{0,500}\n)?[!-9;-~]{1,100}[ \t]*:")
+_OLD_EXCEL = FileKind("application/vnd.ms-excel", "an old Excel workbook (.xls)")
 _LEGACY_OFFICE = FileKind(
     "application/x-ole-storage",
-    "an old Office document (.doc, .xls, .ppt)",
-    cure="Save it as .docx, .xlsx or .pptx.",
+    "an old Office document (.doc, .ppt)",
+    cure="Save it as .docx or .pptx, or convert it with LibreOffice"
+    " (`soffice --headless --convert-to docx`, or `pptx`).",
 )
 _ENCRYPTED_OFFICE = FileKind(
     "application/x-ole-storage",
@@ -80,14 +108,6 @@ _ENCRYPTED_OFFICE = FileKind(
 
 #: Text, unless pictures in it are bytes.
 _RTF = (b"{\\rtf", FileKind("application/rtf", "an RTF document"))
-
-_HEIF = FileKind(
-    "image/heic",
-    "a HEIC picture, as phones take them",
-    "unsupported",
-    cure="Save or export it as JPEG.",
-)
-_HEIF_BRANDS = frozenset({b"ftypheic", b"ftypheix", b"ftyphevc", b"ftypheim", b"ftypmif1"})
 
 #: Formats that puremagic misses or confuses, and those whose bytes are valid text.
 _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
@@ -105,6 +125,10 @@ _TEXT_MAGIC: tuple[tuple[bytes, FileKind], ...] = (
     _RTF,
     (b"%!PS", FileKind("application/postscript", "a PostScript file")),
 )
+
+
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/v"
+_MAX_POINTER = 1024
 
 
 def is_pdf(data: bytes) -> bool:
@@ -131,7 +155,14 @@ def identify_binary(data: bytes) -> FileKind:
     if is_zip(data):
         return _identify_zip(data)
     if data.startswith(OLE):
-        kinds = {"EncryptedPackage": _ENCRYPTED_OFFICE, PROPERTIES: _OUTLOOK_MAIL}
+        kinds = {
+            "EncryptedPackage": _ENCRYPTED_OFFICE,
+            PROPERTIES: _OUTLOOK_MAIL,
+            "WordDocument": _LEGACY_OFFICE,
+            "PowerPoint Document": _LEGACY_OFFICE,
+            "Workbook": _OLD_EXCEL,
+            "Book\0": _OLD_EXCEL,
+        }
         names = (name for name in kinds if name.encode("utf-16-le") in data)
         return kinds.get(next(names, ""), _LEGACY_OFFICE)
     if kind := _identify_picture(data) or _starts_with(data, _MAGIC):
@@ -147,8 +178,6 @@ def identify_binary(data: bytes) -> FileKind:
 
 
 def _identify_picture(data: bytes) -> FileKind | None:
-    if data[4:12] in _HEIF_BRANDS:
-        return _HEIF
     media_type = picture_media_type(data)
     return FileKind(media_type, "a picture") if media_type else None
 
@@ -175,9 +204,22 @@ def _identify_zip(data: bytes) -> FileKind:
         return FileKind(stated.removesuffix("-template"), "an OpenDocument file")
     if kind := next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), None):
         return kind
-    folders = _OFFICE_FOLDERS if _OFFICE_LIST in names else {}
+    if _OFFICE_LIST not in names:
+        return _ZIP
+    # The main part may be anywhere: its type says what it is.
+    try:
+        types = archive.open_in_memory(_OFFICE_LIST).read().decode("utf-8", "replace").lower()
+    except (ParseError, *ZIP_ERRORS):
+        types = ""
+    overrides = " ".join(re.findall(r"<(?:\w+:)?override\b[^>]*>", types))
+    kinds = {**_OFFICE_TYPES, **_OFFICE_FOLDERS}
     return next(
-        (kind for folder, kind in folders.items() if any(x.startswith(folder) for x in names)), _ZIP
+        (
+            kind
+            for mark, kind in kinds.items()
+            if mark in overrides or any(name.startswith(mark) for name in names)
+        ),
+        _ZIP,
     )
 
 
@@ -231,6 +273,8 @@ FORMATS: tuple[FileFormat, ...] = (
     FileFormat(
         "xlsx.parse_xlsx", (_EXCEL.media_type,), (".xlsx", ".xlsm", ".xltx", ".xltm"), binary=True
     ),
+    FileFormat("xls.parse_xls", (_OLD_EXCEL.media_type,), (".xls", ".xlt"), binary=True),
+    FileFormat("xls.parse_xls", (_BINARY_WORKBOOK.media_type,), (".xlsb",), binary=True),
     FileFormat(
         "odf.parse_odf",
         tuple(f"{_OPEN_DOCUMENT}{kind}" for kind in ("text", "spreadsheet", "presentation")),
@@ -240,7 +284,19 @@ FORMATS: tuple[FileFormat, ...] = (
     FileFormat(
         "picture.parse_picture",
         PICTURES,
-        (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif", ".bmp", ".avif"),
+        (
+            ".png",
+            ".jpg",
+            ".jpeg",
+            ".tif",
+            ".tiff",
+            ".webp",
+            ".gif",
+            ".bmp",
+            ".avif",
+            ".heic",
+            ".heif",
+        ),
         binary=True,
     ),
     FileFormat("zip_folder.parse_zip", (ZIP,), (".zip",), binary=True),
@@ -292,6 +348,12 @@ def parse(
         )
     if not data or data.isspace():
         raise ParseError("empty", "The file is empty. Check that it was saved.")
+    if data.startswith(_LFS_POINTER) and len(data) < _MAX_POINTER:
+        raise ParseError(
+            "wrong_type",
+            "The file is stored with Git LFS, and this is only the pointer to it. Run"
+            " `git lfs pull` where it comes from, or upload the file itself.",
+        )
     kind = _detect_kind(data, name)
     # A workbook or picture named .docx is read as what it is; a web page of that name is refused.
     found, named = _BY_MEDIA_TYPE.get(kind.media_type), _BY_SUFFIX.get(_suffix(name))
@@ -306,7 +368,10 @@ def parse(
         limits = Limits(max_bytes=max_bytes, max_pages=max_pages)
         scans = {int(page): text for page, text in (page_texts or {}).items()}
         options = {"page_texts": scans} if scans else {}
-        return found.load()(data, name=name, limits=limits, **options)
+        document = found.load()(data, name=name, limits=limits, **options)
+        if document.language in _LATIN_LANGUAGES and not _is_latin(document.text):
+            document = replace(document, language="")
+        return document
     if kind.cure:
         raise ParseError(kind.code, f"The file is {kind.label}. {kind.cure}")
     if named:
@@ -316,6 +381,53 @@ def parse(
     if kind.media_type == _OCTETS:
         raise ParseError("binary", f"The file is {kind.label}, not text. {_SUPPORTED_FORMATS}")
     raise ParseError("unsupported", f"The file is {kind.label}. {_SUPPORTED_FORMATS}")
+
+
+#: Written in Latin letters. Programs state their own language for a text in any.
+_LATIN_LANGUAGES = frozenset(
+    (
+        "af",
+        "ca",
+        "cs",
+        "da",
+        "de",
+        "en",
+        "es",
+        "et",
+        "eu",
+        "fi",
+        "fr",
+        "ga",
+        "hr",
+        "hu",
+        "id",
+        "it",
+        "lt",
+        "lv",
+        "ms",
+        "nb",
+        "nl",
+        "nn",
+        "no",
+        "pl",
+        "pt",
+        "ro",
+        "sk",
+        "sl",
+        "sq",
+        "sv",
+        "sw",
+        "tr",
+        "vi",
+    )
+)
+_SAMPLE_CHARACTERS = 4_000
+
+
+def _is_latin(text: str) -> bool:
+    letters = [character for character in text[:_SAMPLE_CHARACTERS] if character.isalpha()]
+    latin = sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters)
+    return 2 * latin >= len(letters)
 
 
 def _detect_kind(data: bytes, name: str) -> FileKind:

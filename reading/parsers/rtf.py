@@ -18,6 +18,8 @@ _TOKEN = re.compile(
     rb"|([^\\{}\r\n\0]+)|\\"
 )
 _MAX_DEPTH = 1_000
+#: Groups that may be open at the end.
+_FORGOTTEN = 4
 _MAX_ROWS, _MAX_CELLS = 100_000, 500
 
 #: What nobody reads as text: pictures, definitions, comments, instructions of fields.
@@ -166,18 +168,25 @@ class RtfReader:
                 )
             elif hexadecimal:
                 self._add_bytes(bytes.fromhex(hexadecimal.decode()))
-            elif symbol in (b"\n", b"\r"):
-                self._paragraph()
             elif symbol:
-                self._add(_SYMBOLS.get(symbol, ""))
+                self._symbol(symbol)
             elif text:
                 self._add_bytes(text)
             is_first = False
+        # Word reads a file whose last brackets were forgotten, too.
+        if len(data) == at and len(self._groups) <= _FORGOTTEN and data.rstrip().endswith(b"}"):
+            return
         raise ParseError(
             "truncated",
             "The file ends too early: closing brackets are missing. Copy it again, or open it"
             " in a word processor and save it again.",
         )
+
+    def _symbol(self, symbol: bytes) -> None:
+        if symbol in (b"\n", b"\r"):
+            self._paragraph()
+        else:
+            self._add(_SYMBOLS.get(symbol, ""))
 
     def finish(self) -> MarkdownWriter:
         self._paragraph()

@@ -14,7 +14,8 @@ from lxml import etree
 from reading.location import FIRST_ROW, WORKBOOK
 from reading.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, ParseError
 from reading.parsers.column_types import ColumnTypes
-from reading.parsers.markdown_writer import MarkdownWriter, without_soft_hyphens
+from reading.parsers.markdown_writer import MarkdownWriter
+from reading.parsers.normalise import normalise_text, without_invisible
 from reading.parsers.office_content import (
     BUILT_IN,
     GENERAL,
@@ -167,7 +168,10 @@ def _clean_string(text: str) -> str:
     """Lines without surrounding space; characters that XML cannot hold are stored as `_x000D_`."""
     if "_x" in text:
         text = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
-    lines = (" ".join(line.split()) for line in without_soft_hyphens(text).splitlines())
+        # Two halves are a character; one alone, or U+0000, can be stored nowhere.
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = normalise_text(whole)
+    lines = (" ".join(line.split()) for line in without_invisible(text).splitlines())
     return "\n".join(line for line in lines if line)
 
 

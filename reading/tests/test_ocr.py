@@ -1,6 +1,7 @@
 """OCR of one page: words, their places, their order, pages that are turned, and pictures that must
 not be read."""
 
+import io
 import os
 import shutil
 import struct
@@ -17,9 +18,11 @@ from reading.ocr.page import read_page
 from reading.parsers import ParseError, parse
 from reading.parsers.base import ReadPage
 from reading.parsers.boxes import Box, turned_box
+from reading.parsers.picture import needs_threads
 from reading.sandbox import ParseRequest, ParserLimits, run_in_sandbox
 from reading.sandbox.protocol import page_from_fields
 from reading.tests.factories_pictures import (
+    HEIC,
     columns_picture,
     copied,
     edit_distance,
@@ -143,7 +146,7 @@ NOISE = picture_file(
         (narrow_png(1, 1_000_000), "no_text", "1 × 1,000,000: too narrow"),
         (narrow_png(40_000, 40_000), "too_large", "40,000 × 40,000 pixels"),
         (b"\x89PNG\r\n\x1a\n", "malformed", "its format is unknown"),
-        (b"\0\0\0\x18ftypheic" + bytes(40), "unsupported", "Save or export it as JPEG"),
+        (b"\0\0\0\x18ftypheic" + bytes(40), "malformed", "damaged or incomplete"),
     ],
     ids=["narrow", "bomb", "empty", "heic"],
 )
@@ -211,3 +214,16 @@ def test_tesseract_reads_what_it_has_the_language_of() -> None:
     assert page.text == "The lighthouse keeper counted 47 ships."
     assert words(page)["47"][0] > words(page)["counted"][0]
     assert read(strip("Unknown."), engine="auto", languages=["xx"]).engine == "PP-OCRv6"
+
+
+def test_a_picture_of_a_phone_is_decoded_by_a_process_that_may_start_threads() -> None:
+    assert needs_threads(HEIC)
+    document = parse(HEIC, name="IMG_1.heic")
+    assert (document.media_type, document.scans) == ("image/heic", (1,))
+    options = {"page": 1, "width": 64, "rotation": 0}
+    request = ParseRequest(name="a.heic", data=HEIC, task="render_page", options=options)
+    limits = ParserLimits(starts_programs=True)
+    image = run_in_sandbox(request, lambda _, body: bytes(body), limits=limits)
+    with Image.open(io.BytesIO(image)) as shown:
+        assert shown.size == (64, 48)
+        assert len(set(shown.convert("L").tobytes())) > 2

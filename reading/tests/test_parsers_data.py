@@ -15,6 +15,7 @@ from reading.chunkers import get_chunker
 from reading.parsers import Limits, ParsedDocument, ParseError, parse
 from reading.parsers.csv import parse_csv
 from reading.parsers.json_text import parse_json
+from reading.parsers.normalise import without_invisible
 from reading.parsers.office_content import format_general, format_number
 from reading.parsers.table_writer import BLOCK_CHARACTERS, table_blocks
 from reading.parsers.xlsx import parse_xlsx
@@ -56,7 +57,9 @@ def test_a_table_that_grows_beyond_all_bounds_is_refused() -> None:
     assert caught.value.code == "too_large"
 
 
-_CELLS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30) | st.sampled_from(
+#: Without soft hyphens and the like, which are taken out of words.
+_TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30).map(without_invisible)
+_CELLS = _TEXTS | st.sampled_from(
     ["a\nb", 'say "hi"', "x|y", "1,5", ";", "\t", "# no heading", "```", "- item", "2024-01-01"]
 )
 
@@ -186,8 +189,9 @@ def strings(value: Any) -> list[str]:
 
 
 def seen(text: str) -> str:
-    """As it is stored, white space aside: PostgreSQL holds no U+0000."""
-    return " ".join(text.replace("\0", "").split())
+    """As it is stored, white space aside: PostgreSQL holds no U+0000, and no word has soft hyphens
+    or the like."""
+    return " ".join(without_invisible(text.replace("\0", "")).split())
 
 
 def check(source: str, name: str, *, wanted: list[str]) -> None:

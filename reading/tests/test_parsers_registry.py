@@ -92,6 +92,67 @@ def test_what_cannot_be_read_is_refused_with_a_cure(
     assert str(caught.value) == caught.value.message
 
 
+_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
+
+
+@pytest.mark.parametrize(
+    ("members", "name", "message"),
+    [
+        ({"Index/Document.iwa": ""}, "a.pages", "Apple iWork document .*Export it as PDF"),
+        ({"Index/Document.iwa": ""}, "a.zip", "Apple iWork document"),
+        ({"[Content_Types].xml": '<Override ContentType="application/vnd.ms-visio.drawing.main"/>'},
+         "a.vsdx", "Visio drawing .*PDF"),
+        ({"FixedDocumentSequence.fdseq": ""}, "a.xps", "XPS document .*PDF"),
+    ],
+)  # fmt: skip
+def test_archives_of_other_programs_are_refused_by_name(
+    members: dict[str, str], name: str, message: str
+) -> None:
+    with pytest.raises(ParseError, match=message) as caught:
+        parse(zipped(members), name=name)
+    assert caught.value.code == "unsupported"
+
+
+def test_a_workbook_is_known_by_its_type_wherever_its_parts_are() -> None:
+    types = f'<Types><Override PartName="/w/book.xml" ContentType="{_TYPE}"/></Types>'
+    data = zipped({"[Content_Types].xml": types, "w/book.xml": "<workbook/>"})
+    assert detect_media_type(data, name="a.xlsx") == f"{OFFICE}spreadsheetml.sheet"
+
+
+def test_a_language_of_latin_letters_is_not_believed_for_other_letters() -> None:
+    page = '<!doctype html><html lang="en"><body><p>Аренда начинается.</p></body></html>'
+    assert parse(page.encode(), name="a.html").language == ""
+
+
+@pytest.mark.parametrize("name", ["prices.csv", "manual.pdf", "a.txt"])
+def test_a_pointer_of_git_lfs_is_refused_with_a_cure(name: str) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 90405\n" % 1
+    with pytest.raises(ParseError, match="git lfs pull"):
+        parse(pointer, name=name)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("Wert\u00adpapier\u00adindex Be\u200bsichtigung Nutzer\u2060kreis".encode(), "a.txt"),
+        ("Wert\u00adpapier\u00adindex Be\u200bsichtigung Nutzer\u2060kreis".encode(), "a.md"),
+        (rb'{"a": "Wert\u00adpapierindex Be\u200bsichtigung Nutzer\u2060kreis"}', "a.json"),
+        (b"<!doctype html><p>Wert&shy;papierindex Be&#8203;sichtigung Nutzer&#8288;kreis", "a.htm"),
+        (
+            "Subject: x\n\nWert\u00adpapierindex Be\u200bsichtigung Nutzer\u2060kreis".encode(),
+            "a.eml",
+        ),
+    ],
+)
+def test_words_are_whole_without_their_invisible_characters(data: bytes, name: str) -> None:
+    assert "Wertpapierindex Besichtigung Nutzerkreis" in parse(data, name=name).text
+
+
+def test_zero_width_spaces_part_words_of_scripts_without_spaces() -> None:
+    text = "ភាសា\u200bខ្មែរ"
+    assert parse(text.encode(), name="a.txt").text.strip() == text
+
+
 def test_a_pdf_named_txt_is_read_as_pdf() -> None:
     assert parse(PDF, name="report.txt").text == "Text of a page."
 

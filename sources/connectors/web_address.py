@@ -35,8 +35,20 @@ _PAGE_SUFFIXES = frozenset(
 )
 _OTHER_SUFFIXES = frozenset(
     {
-        *(".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".bmp", ".tif"),
-        *(".css", ".js", ".mjs", ".map", ".json", ".xml", ".rss", ".atom", ".ics", ".vcf"),
+        *(
+            ".png",
+            ".jpg",
+            ".jpeg",
+            ".gif",
+            ".svg",
+            ".webp",
+            ".avif",
+            ".heic",
+            ".ico",
+            ".bmp",
+            ".tif",
+        ),
+        *(".tif", ".css", ".js", ".mjs", ".map", ".json", ".xml", ".rss", ".atom", ".ics", ".vcf"),
         *(".woff", ".woff2", ".ttf", ".eot", ".otf", ".mp3", ".mp4", ".m4a", ".webm", ".ogg"),
         *(".mov", ".avi", ".wav", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".tar"),
         *(".exe", ".msi", ".dmg", ".iso", ".apk", ".deb", ".rpm", ".jar", ".bin", ".whl", ".sig"),
