@@ -81,7 +81,7 @@ class Splitter:
 
     def parts(self, text: str) -> set[str]:
         """The parts, in lower case and not stemmed, of all compounds of a text, and parts of these;
-        of those with more than two also what is left without the first."""
+        of those with more than two also what is left without the first, and without the last."""
         codes = COMPOUNDING.get(self._language, ())
         if len(text) < SURE_LANGUAGE_CHARACTERS and _LONG_WORD.search(text):
             codes = (*codes, "de", "nl")
@@ -116,7 +116,7 @@ class _Splitter:
         if self._listed.count(word) >= FREQUENT and not all(map(self._listed.count, parts)):
             return frozenset()
         if len(starts) > 2:
-            parts.add(word[starts[1] :])
+            parts |= {word[starts[1] :], self._unlinked(word[: starts[-1]])}
         return frozenset(parts).union(*(self._split(part) for part in parts))
 
     def _best_split(self, word: str, start: int) -> list[int]:

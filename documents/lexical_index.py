@@ -190,7 +190,7 @@ def _add_segments(collection_id: int, column: str, ids: Sequence[int]) -> list[I
             segments.append((key, texts, _invert(chunks, texts)))
     for (workspace_id, language, is_current), texts, lexemes in segments:
         if any(texts):
-            lexemes |= _compound_parts(collection_id, language, texts, lexemes)
+            lexemes.update(_compound_parts(collection_id, language, texts, lexemes))
         _add_segment(workspace_id, collection_id, language, is_current, lexemes)
     return [lexemes[ALL_CHUNKS].ids for *_, lexemes in segments]
 

@@ -137,7 +137,8 @@ def identifier_matches(query: str, text: str) -> list[Span]:
     the parts of them that are words of the query. Pure."""
     written = [word.casefold() for word in query.split()]
     words = {_PUNCTUATION.sub("", word) for word in written}
-    parts = (part[0].casefold() for part in _IDENTIFIER_PART.finditer(query))
+    identifiers = " ".join(word for word in query.split() if not word[0].isdigit())
+    parts = (part[0].casefold() for part in _IDENTIFIER_PART.finditer(identifiers))
     pieces = {*words, *(part for part in parts if len(part) > 1)}
     # 3.11 of 3.11.4, v4 or 4.0 of v4.0.0-rc1
     versions = tuple(f"{word.removeprefix('v')}{end}" for word in written for end in ".-")
