@@ -22,6 +22,8 @@ BLOCK = 1 << BLOCK_BITS
 MAX_FREQUENCY = 255
 MAX_LENGTH = 65_535
 _BYTES = 5
+#: The share of a term's score for another form of it, so that the exact spelling comes first.
+VARIANT = 0.7
 #: Scores are summed in a dense array over all ids of the blocks, unless that has more than this
 #: many slots for each posting.
 _SPARSE = 64
@@ -114,16 +116,29 @@ class Term:
     """A query term and its postings. `times` is its frequency in the query.
 
     `counted` postings make up its document frequency; `others` (superseded versions) are scored too
-    but not counted.
+    but not counted. `variants` and `other_variants` are documents that have another form of the
+    term only: counted likewise, they score `VARIANT` of it.
     """
 
     times: float = 1.0
     counted: list[Postings] = field(default_factory=list)
     others: list[Postings] = field(default_factory=list)
+    variants: list[Postings] = field(default_factory=list)
+    other_variants: list[Postings] = field(default_factory=list)
+
+    @property
+    def document_frequency(self) -> int:
+        """Number of documents that have the term, in whatever form."""
+        return sum(map(len, self.counted)) + sum(map(len, self.variants))
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no document has it."""
+        return not (self.counted or self.others or self.variants or self.other_variants)
 
     def weight(self, statistics: "Statistics") -> float:
         """Inverse document frequency times the frequency in the query."""
-        held = sum(map(len, self.counted))
+        held = self.document_frequency
         absent = max(max(statistics.documents, statistics.least) - held, 0)
         # The + 1 keeps the weight of a term that most documents have above zero (Lucene).
         return self.times * float(np.log(1 + (absent + 0.5) / (held + 0.5)))
@@ -218,9 +233,13 @@ def score(groups: Iterable[tuple[Statistics, Sequence[Term]]]) -> Scores:
         parts: list[Postings] = []
         weights: list[float] = []  # of each part
         for term in terms:
-            of_term = (*term.counted, *term.others)
-            parts += of_term
-            weights += [term.weight(statistics) * (K1 + 1)] * len(of_term)
+            weight = term.weight(statistics) * (K1 + 1)
+            for of_term, factor in (
+                ((*term.counted, *term.others), 1.0),
+                ((*term.variants, *term.other_variants), VARIANT),
+            ):
+                parts += of_term
+                weights += [weight * factor] * len(of_term)
         if not parts:
             continue
         frequencies = np.concatenate([part.frequencies for part in parts]).astype(np.float32)

@@ -249,6 +249,15 @@ def has_unspaced_script(text: str) -> bool:
     return not text.isascii() and bool(cached_pattern(_CHARACTER).search(text))
 
 
+#: Emoji that are found like words, as in `documents/migrations/_word_forms.py`.
+EMOJI = r"\U0001F000-\U0001FAFF\u2600-\u27bf\u2b50\u2b55"
+
+
+def has_emoji(text: str) -> bool:
+    """True if any character of `text` is an emoji."""
+    return not text.isascii() and bool(cached_pattern(f"[{EMOJI}]").search(text))
+
+
 def estimated_word_count(word: str) -> int:
     """Estimated number of words in text without spaces: one for two characters. Korean has
     spaces.

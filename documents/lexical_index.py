@@ -10,6 +10,9 @@ How it works (docs/decisions/0051):
 - `index_pending` moves pending chunks into a segment: for each lexeme blocks of (id, frequency,
   length). A chunk is found with the same score before and after that. `indexed_at_once` writes the
   segment of many new chunks in their own transaction, so that they are never pending.
+- Beside its words a chunk is listed under their forms, such as `orleans` for `Orléans`
+  (`ragsite_forms`, migration 0024), as lexemes that begin with `FORM`. In a segment it is also
+  listed under parts of its compounds (`documents.compounds`), as lexemes that begin with `PART`.
 - `merge_segments` merges segments of about the same size, and leaves removed chunks out.
 - `forget_words` removes words that only chunks about to be deleted have from the index at once.
 
@@ -20,19 +23,21 @@ Removing words waits for writers (`_lock_index`), or the words would come back.
 import logging
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+import psycopg
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import SerializationFailure
 
-from common.bm25 import BLOCK_BITS, Ids, Postings, merged, pack, unpack, unpack_entries
+from common.bm25 import BLOCK, BLOCK_BITS, Ids, Postings, merged, pack, unpack, unpack_entries
 from common.rls import bypass_rls
 from common.sql import copy_rows, fetch_rows, read_snapshot
+from documents.compounds import COMPOUNDING, SURE_LANGUAGE_CHARACTERS, Splitter
 from documents.ingestion.concurrency import share_collection_locks
 
 logger = logging.getLogger(__name__)
@@ -55,6 +60,8 @@ LOCK_TRIES = 5
 
 #: The lexeme under which a segment lists all its chunks.
 ALL_CHUNKS = ""
+#: What lexemes of forms, and of parts of compounds, begin with. No word has a control character.
+FORM, PART = "\x01", "\x02"
 
 # An array, because IN may run the subquery once a row, by another plan, and then takes more.
 _TAKE_PENDING = """
@@ -66,9 +73,14 @@ _TAKE_PENDING = """
     RETURNING index_id
 """
 
+# OFFSET 0: forms are made after sorting, while the rows before are worked on.
 _SEARCH_VECTORS = """
-    SELECT workspace_id, language::text, is_current, index_id, tsvectorsend(search_vector)
-    FROM documents_chunk WHERE {column} = ANY(%s) ORDER BY 1, 2, 3, 4
+    SELECT workspace_id, language::text, is_current, index_id, tsvectorsend(search_vector),
+           ragsite_forms(language, context || E'\\n' || text, search_vector),
+           CASE WHEN language::text = ANY(%s) OR length(text) < %s
+                THEN context || E'\\n' || text ELSE '' END
+    FROM (SELECT * FROM documents_chunk WHERE {column} = ANY(%s)
+          ORDER BY workspace_id, language::text, is_current, index_id OFFSET 0) AS chunk
 """
 
 _DROP_REMOVED = """
@@ -85,7 +97,8 @@ _POSTING_COLUMNS = (
 
 _ADD_LEXEMES = """
     INSERT INTO documents_lexeme (workspace_id, collection_id, language, lexeme)
-    SELECT %s, %s, %s::regconfig, lexeme FROM unnest(%s::text[]) AS lexeme WHERE lexeme <> ''
+    SELECT %s, %s, %s::regconfig, lexeme FROM unnest(%s::text[]) AS lexeme
+    WHERE lexeme > chr(3) COLLATE "C"
     ORDER BY lexeme COLLATE "C"
     ON CONFLICT DO NOTHING
 """
@@ -164,29 +177,75 @@ def indexed_at_once(collection_id: int, document_ids: Sequence[int]) -> Iterator
 def _add_segments(collection_id: int, column: str, ids: Sequence[int]) -> list[Ids]:
     """A segment for each language and version state of the chunks with these values of `column`;
     returns their index ids by segment."""
-    rows = _fetch_binary(_SEARCH_VECTORS.format(column=column), [list(ids)])
-    indexed: list[Ids] = []
-    for (workspace_id, language, is_current), group in groupby(rows, key=lambda row: row[:3]):
-        lexemes = _invert((index_id, vector) for *_, index_id, vector in group)
-        indexed.append(lexemes[ALL_CHUNKS].ids)
+    segments: list[tuple[tuple[int, str, bool], list[str], dict[str, Postings]]] = []
+    with bypass_rls(), psycopg.Cursor(connection.connection) as cursor:
+        connection.apply_rls()  # type: ignore[attr-defined]  # of common.postgresql
+        rows = cursor.stream(
+            _SEARCH_VECTORS.format(column=column),
+            [[*COMPOUNDING], SURE_LANGUAGE_CHARACTERS, list(ids)],
+            binary=True,
+        )
+        for key, chunks in groupby(rows, key=lambda row: row[:3]):
+            texts: list[str] = []
+            segments.append((key, texts, _invert(chunks, texts)))
+    for (workspace_id, language, is_current), texts, lexemes in segments:
+        if any(texts):
+            lexemes.update(_compound_parts(collection_id, language, texts, lexemes))
         _add_segment(workspace_id, collection_id, language, is_current, lexemes)
-    return indexed
+    return [lexemes[ALL_CHUNKS].ids for *_, lexemes in segments]
+
+
+_KNOWN_LEXEMES = """
+    SELECT lexeme FROM documents_lexeme WHERE collection_id = %s AND language = %s::regconfig
+"""
+_STEMS = """
+    SELECT part, (tsvector_to_array(to_tsvector(%s::regconfig, part)))[1]
+    FROM unnest(%s::text[]) AS part
+"""
+
+
+def _compound_parts(
+    collection_id: int, language: str, texts: Sequence[str], lexemes: Mapping[str, Postings]
+) -> dict[str, Postings]:
+    """Postings of the parts of compounds, of chunks that do not have them as words too. `texts` are
+    those of the chunks that `lexemes` lists, in the order of their ids."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN_LEXEMES, [collection_id, language])
+        splitter = Splitter(language, {lexeme for (lexeme,) in cursor.fetchall()} | lexemes.keys())
+        parts = [splitter.parts(text) for text in texts]
+        cursor.execute(_STEMS, [language, sorted(set().union(*parts))])
+        stem_of = dict(cursor.fetchall())
+    listed: defaultdict[str, list[int]] = defaultdict(list)
+    for place, own in enumerate(parts):
+        for stem in {stem_of[part] for part in own} - {None}:
+            listed[stem].append(place)
+    everything = lexemes[ALL_CHUNKS]
+    found = {}
+    for stem, places in listed.items():
+        ids, lengths = everything.ids[places], everything.lengths[places]
+        postings = Postings(ids, np.ones(len(ids), np.uint8), lengths)
+        found[PART + stem] = postings.without(lexemes[stem].ids) if stem in lexemes else postings
+    return {lexeme: postings for lexeme, postings in found.items() if len(postings)}
 
 
 #: Bytes that do not begin a position of weight A, in the form in which a tsvector is sent.
 _OTHER_WEIGHTS = bytes(range(0xC0))
 
 
-def _invert(vectors: Iterable[tuple[int, bytes]]) -> dict[str, Postings]:
-    """Postings by lexeme, and under `ALL_CHUNKS` of all chunks, from ascending index ids and search
-    vectors in PostgreSQL's binary format: the number of lexemes (4 bytes), then for each its text,
-    a zero byte, the number of positions and the positions (2 bytes each, the weight in the upper
-    two bits). In Python, because `unnest` and grouping take ten times as long."""
+def _invert(chunks: Iterable[tuple[Any, ...]], texts: list[str]) -> dict[str, Postings]:
+    """Postings by lexeme, and under `ALL_CHUNKS` of all chunks, from rows of `_SEARCH_VECTORS`,
+    whose texts are added to `texts`. Vectors are in PostgreSQL's binary format: the number of
+    lexemes (4 bytes), then for each its text, a zero byte, the number of positions and the
+    positions (2 bytes each, the weight in the upper two bits). In Python, because `unnest` and
+    grouping take ten times as long."""
     found: defaultdict[bytes, array[int]] = defaultdict(lambda: array("q"))
-    for index_id, vector in vectors:
+    for *_, index_id, vector, forms, text in chunks:
+        texts.append(text)
         count = int.from_bytes(vector[:4])
         one = index_id << 24 | 1 << 16 | min(count, 65_535)
         found[b""].append(one)
+        for form in forms:
+            found[(FORM + form).encode()].append(one)
         at = 4
         for _ in range(count):
             end = vector.index(0, at)
@@ -354,12 +413,23 @@ _BLOCKS_OF_WORDS = """
     SELECT posting.segment_id, posting.lexeme, posting.base, posting.data
     FROM (SELECT DISTINCT chunk.collection_id, word.lexeme
           FROM documents_chunk AS chunk,
-               unnest(tsvector_to_array(chunk.search_vector)) AS word (lexeme)
-          WHERE chunk.id = ANY(%s)) AS word
+               ragsite_postings(language, context, text, search_vector) AS word
+          WHERE chunk.id = ANY(%s) AND word.lexeme <> '') AS word
     JOIN documents_lexicalsegment AS segment USING (collection_id)
     JOIN documents_posting AS posting
       ON posting.segment_id = segment.id AND posting.lexeme = word.lexeme COLLATE "C"
     WHERE octet_length(posting.data) <= 5 * %s
+"""
+
+# Of parts of compounds, blocks of the chunks themselves: an id has its low two bytes there.
+_BLOCKS_OF_PARTS = """
+    SELECT posting.segment_id, posting.lexeme, posting.base, posting.data
+    FROM documents_lexicalsegment AS segment
+    JOIN documents_posting AS posting ON posting.segment_id = segment.id
+    WHERE segment.collection_id = %(collection)s
+      AND posting.lexeme > chr(2) AND posting.lexeme < chr(3)
+      AND posting.base = ANY(%(bases)s) AND octet_length(posting.data) <= 5 * %(dead)s
+      AND (octet_length(posting.data) > 5 OR substring(posting.data FOR 2) = ANY(%(lows)s))
 """
 
 # Likewise of pending chunks, of rows in which all chunks are dead.
@@ -367,9 +437,10 @@ _DROP_PENDING_WORDS = """
     DELETE FROM documents_pendingposting AS posting
     USING documents_pendingchunk AS pending
     JOIN documents_chunk AS chunk USING (collection_id, index_id),
-    unnest(tsvector_to_array(chunk.search_vector)) AS word
+    ragsite_postings(chunk.language, context, text, search_vector) AS word
     WHERE pending.collection_id = %(collection)s AND chunk.id = ANY(%(chunks)s)
-      AND posting.collection_id = pending.collection_id AND posting.lexeme = word COLLATE "C"
+      AND posting.collection_id = pending.collection_id AND posting.lexeme = word.lexeme COLLATE "C"
+      AND word.lexeme <> ''
       AND NOT EXISTS (SELECT FROM unnest(posting.entries) AS entry
                       WHERE entry >> 24 <> ALL(%(dead)s))
 """
@@ -417,10 +488,17 @@ def forget_words(chunks: Any) -> None:
                     "dead": dead.tolist(),
                 },
             )
+            parts_of = {
+                "collection": collection_id,
+                "bases": np.unique(dying >> BLOCK_BITS).tolist(),
+                "lows": [low.tobytes() for low in (dying & (BLOCK - 1)).astype("<u2")],
+                "dead": len(dead),
+            }
             gone = [
                 (segment_id, lexeme, base)
-                for segment_id, lexeme, base, data in _fetch_binary(
-                    _BLOCKS_OF_WORDS, [[pk for pk, _ in rows], len(dead)]
+                for segment_id, lexeme, base, data in (
+                    *_fetch_binary(_BLOCKS_OF_WORDS, [[pk for pk, _ in rows], len(dead)]),
+                    *_fetch_binary(_BLOCKS_OF_PARTS, parts_of),
                 )
                 if not len(unpack(base, data).without(dead))
             ]
@@ -479,6 +557,17 @@ _MARK_ALL_PENDING = """
 """
 
 
+def index_forms() -> None:
+    """Add forms of words and parts of compounds to segments that a release without them wrote: for
+    a migration. A collection at a time; interrupted, it may run again."""
+    index_all_pending()
+    with connection.cursor() as cursor, bypass_rls():
+        cursor.execute("SELECT DISTINCT collection_id FROM documents_lexicalsegment ORDER BY 1")
+        collection_ids = [pk for (pk,) in cursor.fetchall()]
+    for collection_id in collection_ids:
+        rebuild_lexical_index(collection_id)
+
+
 def index_all_pending() -> int:
     """`index_pending` for every collection; returns how many chunks were moved. A collection that
     fails does not stop the others and is tried again next time."""
@@ -503,12 +592,10 @@ def index_all_pending() -> int:
 
 
 _SAMPLE_WORDS = """
-    SELECT chunk.index_id, word.lexeme,
-           least(cardinality(word.positions) + cardinality(array_positions(word.weights, 'A')),
-                 255),
-           least(length(chunk.search_vector), 65535)
-    FROM (SELECT * FROM documents_chunk WHERE index_id = ANY(%s)) AS chunk,
-         unnest(chunk.search_vector) AS word
+    SELECT chunk.index_id, word.lexeme, word.frequency, least(length(search_vector), 65535)
+    FROM documents_chunk AS chunk,
+         ragsite_postings(language, context, text, search_vector) AS word
+    WHERE index_id = ANY(%s) AND word.lexeme <> ''
 """
 
 
@@ -575,11 +662,7 @@ _PENDING_DIFFERENCES = """
                word.frequency << 16 | least(length(search_vector), 65535) AS counted
         FROM documents_pendingchunk AS pending
         JOIN documents_chunk AS chunk USING (collection_id, index_id),
-             LATERAL (SELECT '' AS lexeme, 1::bigint AS frequency UNION ALL
-                      SELECT lexeme,
-                             least(cardinality(positions)
-                                   + cardinality(array_positions(weights, 'A')), 255)
-                      FROM unnest(search_vector)) AS word
+             ragsite_postings(language, context, text, search_vector) AS word
         WHERE collection_id = %(collection)s
     )
     SELECT EXISTS (SELECT * FROM expected EXCEPT SELECT * FROM listed)
@@ -633,8 +716,9 @@ def _word_differences(collection_id: int, alive: Postings, sample: int) -> list[
     bases = np.unique(ids >> BLOCK_BITS)
     for lexeme, base, data in _fetch_binary(
         "SELECT lexeme, base, data FROM documents_posting WHERE base = ANY(%s) AND segment_id IN"
-        " (SELECT id FROM documents_lexicalsegment WHERE collection_id = %s) AND lexeme <> %s",
-        [bases.tolist(), collection_id, ALL_CHUNKS],
+        " (SELECT id FROM documents_lexicalsegment WHERE collection_id = %s) AND lexeme <> %s"
+        " AND NOT starts_with(lexeme, %s)",
+        [bases.tolist(), collection_id, ALL_CHUNKS, PART],
     ):
         part = unpack(base, data)
         at = np.flatnonzero(np.isin(part.ids, ids))
@@ -668,7 +752,7 @@ def _lock_index(collection_id: int) -> None:
         cursor.execute(_LOCK_INDEX, [collection_id])
 
 
-def _fetch_binary(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+def _fetch_binary(statement: str, parameters: Any) -> list[tuple[Any, ...]]:
     """Rows in PostgreSQL's binary format; integer arrays as numpy arrays."""
     with bypass_rls():
         return fetch_rows(connection, statement, parameters)

@@ -26,6 +26,9 @@ from common.bm25 import (
 from common.replicas import read_connection
 from common.sql import fetch_rows, one_line
 
+#: How often a term of a part of a word counts, where a word of the question counts once.
+PART = 0.5
+
 #: The terms of a question's words in each language of a CTE of that name.
 _WORDS = r"""
         SELECT language.language, found.lexeme, cardinality(found.positions) AS times,
@@ -60,6 +63,43 @@ term AS MATERIALIZED (
 )"""  # noqa: S608 (constants)
 
 
+#: The lexemes under which postings of terms are looked up: a term itself; words of which it is a
+#: form (`ragsite_forms`, lexemes that begin with chr(1)); its own forms, and words with the same
+#: form. A form of several words of the question, or of a part of one, is a term of its own: `part`.
+_LOOKUPS = """
+asked AS MATERIALIZED (
+    SELECT language, to_tsvector(language, ragsite_words(%(text)s::text)) AS words,
+           octet_length(%(text)s::text) <> length(%(text)s::text) AS may_fold
+    FROM language
+),
+-- the same words, folded: a word and its form are at the same place
+form AS MATERIALIZED (
+    SELECT DISTINCT term.number, term.language, folded.lexeme COLLATE "C" AS lexeme
+    FROM asked,
+         unnest(asked.words) AS word,
+         unnest(ARRAY[ragsite_fold(%(text)s::text),
+                      ragsite_fold(ragsite_digraphs(%(text)s::text))]) AS folded_text,
+         unnest(to_tsvector(asked.language, ragsite_words(folded_text))) AS folded,
+         term
+    WHERE asked.may_fold AND folded.positions[1] = word.positions[1]
+      AND folded.lexeme <> word.lexeme
+      AND term.language = asked.language AND term.lexeme = word.lexeme AND NOT term.is_prefix
+),
+part AS MATERIALIZED (
+    SELECT -row_number() OVER ()::int AS number, language, other.lexeme COLLATE "C" AS lexeme
+    FROM asked, unnest(ragsite_forms(language, %(text)s::text, words)) AS other (lexeme)
+    WHERE (language, other.lexeme) NOT IN (SELECT language, lexeme FROM form)
+),
+lookup AS MATERIALIZED (
+    SELECT number, language, lexeme, 0 AS is_variant FROM term WHERE NOT is_prefix
+    UNION ALL SELECT number, language, chr(1) || lexeme, 1 FROM term WHERE NOT is_prefix
+    -- compounds with this part
+    UNION ALL SELECT number, language, chr(2) || lexeme, 2 FROM term WHERE NOT is_prefix
+    UNION ALL
+    SELECT number, language, mark || lexeme, 1
+    FROM (SELECT * FROM form UNION ALL SELECT * FROM part) AS other,
+         unnest(ARRAY['', chr(1)]) AS mark
+),"""
 #: CTEs `pending` and `removed` of some collections, which `statement_parts` needs beside its own.
 PENDING_AND_REMOVED_CTES = one_line("""
 -- '' lists all chunks that are in no segment yet
@@ -78,7 +118,10 @@ removed AS MATERIALIZED (
 )""")
 _INDEX = """
 segment AS MATERIALIZED (
-    SELECT id, language, is_current, chunk_count, total_length
+    SELECT id, language, is_current, chunk_count, total_length,
+           EXISTS (SELECT FROM documents_posting
+                   WHERE segment_id = documents_lexicalsegment.id AND lexeme > chr(2)
+                     AND lexeme < chr(3)) AS has_parts
     FROM documents_lexicalsegment
     WHERE collection_id = ANY(%(collections)s::bigint[]) AND (is_current OR %(superseded)s)
 ),
@@ -93,7 +136,9 @@ _TERM_ROWS = """
     SELECT 'term' AS kind, number, times::bigint AS a, NULL::bigint AS b, NULL::bigint AS c,
            is_prefix AS flag, language::text AS name, lexeme::text AS lexeme, NULL::bytea AS data,
            NULL::bigint[] AS ids
-    FROM term"""
+    FROM term
+    UNION ALL
+    SELECT 'part', number, NULL, NULL, NULL, NULL, language::text, NULL, NULL, NULL FROM part"""
 _STATISTICS = """
     SELECT 'statistics', NULL, sum(chunks)::bigint, sum(total)::bigint, NULL, NULL, language::text,
            NULL, NULL, NULL
@@ -107,32 +152,38 @@ _STATISTICS = """
 # OFFSET 0: a lookup for each term and segment, whatever the planner believes. With a join it reads
 # the postings of all collections where its statistics are old.
 _POSTINGS = """
-    SELECT 'posting', term.number, posting.base, NULL, NULL, segment.is_current, NULL, NULL,
-           posting.data, NULL
-    FROM term
-    JOIN segment ON segment.language = term.language
+    SELECT 'posting', asked.number, posting.base, {is_variant}::bigint, NULL, segment.is_current,
+           NULL, NULL, posting.data, NULL
+    FROM {asked} AS asked
+    JOIN segment ON segment.language = asked.language
     CROSS JOIN LATERAL (
         SELECT base, data FROM documents_posting
-        WHERE segment_id = segment.id AND {} OFFSET 0
+        WHERE segment_id = segment.id AND {condition} OFFSET 0
     ) AS posting
-    WHERE {}"""
+    WHERE {only}"""
 _PENDING = """
-    SELECT 'pending', term.number, NULL, NULL, NULL, posting.is_current, NULL, NULL, NULL,
-           array_agg(entry)
-    FROM term
+    SELECT 'pending', asked.number, NULL, {is_variant}::bigint, NULL, posting.is_current,
+           NULL, NULL, NULL, array_agg(entry)
+    FROM {asked} AS asked
     CROSS JOIN LATERAL (
         SELECT is_current, entries FROM documents_pendingposting
         WHERE collection_id = ANY(
                 (SELECT array_agg(DISTINCT collection_id) FROM pending)::bigint[])
-          AND language = term.language AND (is_current OR %(superseded)s) AND {} OFFSET 0
+          AND language = asked.language AND (is_current OR %(superseded)s) AND {condition} OFFSET 0
     ) AS posting, unnest(posting.entries) AS entry
-    WHERE {}
-    GROUP BY term.number, posting.is_current"""
-_IS_WORD = "lexeme = term.lexeme", "NOT term.is_prefix"
-_BEGINS_SO = (
-    "lexeme >= term.lexeme AND lexeme <= term.lexeme || chr(1114111)",
-    "term.is_prefix AND term.lexeme <> ''",
-)
+    WHERE {only}
+    GROUP BY 2, 4, 6"""
+_WORDS_ASKED = {
+    "asked": "lookup",
+    "is_variant": "asked.is_variant",
+    "condition": "lexeme = asked.lexeme",
+}
+_PREFIXES_ASKED = {
+    "asked": "term",
+    "is_variant": "0",
+    "condition": "lexeme >= asked.lexeme AND lexeme <= asked.lexeme || chr(1114111)",
+    "only": "asked.is_prefix AND asked.lexeme <> ''",
+}
 _REMOVED = """
     SELECT 'removed', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
            array_agg(index_id ORDER BY index_id)
@@ -147,25 +198,32 @@ def statement_parts(*, prefixes: bool) -> tuple[str, Sequence[str]]:
     `prefixes`: whether the question may have some.
     """
     rows = [_TERM_ROWS, _STATISTICS, _REMOVED]
-    for condition in (_IS_WORD, *([_BEGINS_SO] if prefixes else [])):
-        rows += [_POSTINGS.format(*condition), _PENDING.format(*condition)]
-    return one_line(_INDEX + term_cte(prefixes=prefixes)), tuple(map(one_line, rows))
+    rows.append(_POSTINGS.format(**_WORDS_ASKED, only="asked.is_variant < 2 OR has_parts"))
+    rows.append(_PENDING.format(**_WORDS_ASKED, only="asked.is_variant < 2"))
+    if prefixes:
+        rows += [_POSTINGS.format(**_PREFIXES_ASKED), _PENDING.format(**_PREFIXES_ASKED)]
+    ctes = f"{_INDEX}{term_cte(prefixes=prefixes)},{_LOOKUPS}".rstrip(",")
+    return one_line(ctes), tuple(map(one_line, rows))
 
 
 @dataclass(slots=True)
 class Terms:
-    """A question's terms with their postings, by language: `lexemes` names the `terms` in order."""
+    """A question's terms with their postings, by language: `lexemes` names the `terms` in order.
+    `parts` are forms of several words, or of a part of one, such as `user` of `getUserById`."""
 
     statistics: dict[str, Statistics] = field(default_factory=dict)
     lexemes: dict[str, list[str]] = field(default_factory=dict)
     terms: dict[str, list[Term]] = field(default_factory=dict)
+    parts: dict[str, list[Term]] = field(default_factory=dict)
 
     def score(self) -> Scores:
         """BM25 scores of all chunks that contain a term."""
         return score(
-            (self._statistics_of(language), terms)
-            for language, terms in self.terms.items()
-            if language in self.statistics
+            (
+                self._statistics_of(language),
+                [*self.terms.get(language, []), *self.parts.get(language, [])],
+            )
+            for language in self.statistics
         )
 
     def _statistics_of(self, language: str) -> Statistics:
@@ -182,11 +240,11 @@ class Terms:
             return 0.0
         statistics = self._statistics_of(language)
         weights = [term.weight(statistics) for term in terms]
-        ids = [part.ids for term in terms for part in term.counted]
+        ids = [part.ids for term in terms for part in (*term.counted, *term.variants)]
         parts = [
             np.full(len(part), weight)
             for term, weight in zip(terms, weights, strict=True)
-            for part in term.counted
+            for part in (*term.counted, *term.variants)
         ]
         if not ids or not sum(weights):
             return 0.0
@@ -197,15 +255,14 @@ class Terms:
     def has_unknown(self) -> bool:
         """Whether in every language some term occurs in no chunk."""
         return bool(self.terms) and all(
-            any(not (term.counted or term.others) for term in terms)
-            for terms in self.terms.values()
+            any(term.is_unknown for term in terms) for terms in self.terms.values()
         )
 
     def document_frequencies(self) -> dict[str, dict[str, int]]:
         """Number of current chunks that contain each lexeme, by language."""
         return {
             language: {
-                lexeme: sum(map(len, term.counted))
+                lexeme: term.document_frequency
                 for lexeme, term in zip(self.lexemes[language], terms, strict=True)
             }
             for language, terms in self.terms.items()
@@ -244,21 +301,36 @@ def read_terms(rows: Iterable[Sequence[Any]]) -> Terms:
         found.statistics.setdefault(language, Statistics())
         if is_prefix:
             prefixes.add(number)
-    for _, number, base, _, _, is_current, _, _, data, *_ in by_kind["posting"]:
-        part = unpack(base, data).without(removed)
+    for _, number, _, _, _, _, language, *_ in by_kind["part"]:
+        numbered[number] = Term(PART)
+        found.parts.setdefault(language, []).append(numbered[number])
+        found.statistics.setdefault(language, Statistics())
+    for kind, number, base, is_variant, _, is_current, _, _, data, entries in (
+        *by_kind["posting"],
+        *by_kind["pending"],
+    ):
+        listed = unpack(base, data) if kind == "posting" else unpack_entries(np.sort(entries))
+        part = listed.without(removed)
         if len(part):
             term = numbered[number]
-            (term.counted if is_current else term.others).append(part)
-    for _, number, _, _, _, is_current, _, _, _, entries, *_ in by_kind["pending"]:
-        part = unpack_entries(np.sort(entries)).without(removed)
-        if len(part):
-            term = numbered[number]
-            (term.counted if is_current else term.others).append(part)
+            exact, others = (
+                (term.variants, term.other_variants) if is_variant else (term.counted, term.others)
+            )
+            (exact if is_current else others).append(part)
     for number in prefixes:
         # A chunk may have several words that begin so.
         numbered[number].counted = _sum_postings(numbered[number].counted)
         numbered[number].others = _sum_postings(numbered[number].others)
+    for term in numbered.values():
+        term.variants = _without(_sum_postings(term.variants), term.counted)
+        term.other_variants = _without(_sum_postings(term.other_variants), term.others)
     return found
+
+
+def _without(variants: list[Postings], exact: list[Postings]) -> list[Postings]:
+    """Those of chunks that do not have the term itself as well."""
+    known = merged(exact).ids if variants else np.zeros(0, np.int64)
+    return [part for each in variants if len(part := each.without(known))]
 
 
 def _sum_postings(parts: Sequence[Postings]) -> list[Postings]:

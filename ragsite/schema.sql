@@ -75,16 +75,10 @@ BEGIN
     SELECT workspace_id, collection_id, word.lexeme COLLATE "C", min(index_id), language, is_current,
            array_agg(listed | (word.frequency << 16))
     -- OFFSET 0: or each vector would be read once a word
-    FROM (SELECT workspace_id, collection_id, language, is_current, index_id, search_vector,
-                 (index_id << 24) | least(length(search_vector), 65535) AS listed
+    FROM (SELECT workspace_id, collection_id, language, is_current, index_id, context, text,
+                 search_vector, (index_id << 24) | least(length(search_vector), 65535) AS listed
           FROM (SELECT NEW.*) AS changed OFFSET 0) AS chunk,
-         LATERAL (SELECT '' AS lexeme, 1::bigint AS frequency
-                  UNION ALL
-                  -- a word of the context counts twice: as a word, and as a heading (weight A)
-                  SELECT lexeme,
-                         least(cardinality(positions) + cardinality(array_positions(weights, 'A')),
-                               255)
-                  FROM unnest(search_vector)) AS word
+         LATERAL (SELECT * FROM ragsite_postings(language, context, text, search_vector)) AS word
     GROUP BY workspace_id, collection_id, language, is_current, word.lexeme COLLATE "C";
 
     RETURN NULL;
@@ -102,16 +96,10 @@ BEGIN
     SELECT workspace_id, collection_id, word.lexeme COLLATE "C", min(index_id), language, is_current,
            array_agg(listed | (word.frequency << 16))
     -- OFFSET 0: or each vector would be read once a word
-    FROM (SELECT workspace_id, collection_id, language, is_current, index_id, search_vector,
-                 (index_id << 24) | least(length(search_vector), 65535) AS listed
+    FROM (SELECT workspace_id, collection_id, language, is_current, index_id, context, text,
+                 search_vector, (index_id << 24) | least(length(search_vector), 65535) AS listed
           FROM new_chunk OFFSET 0) AS chunk,
-         LATERAL (SELECT '' AS lexeme, 1::bigint AS frequency
-                  UNION ALL
-                  -- a word of the context counts twice: as a word, and as a heading (weight A)
-                  SELECT lexeme,
-                         least(cardinality(positions) + cardinality(array_positions(weights, 'A')),
-                               255)
-                  FROM unnest(search_vector)) AS word
+         LATERAL (SELECT * FROM ragsite_postings(language, context, text, search_vector)) AS word
     GROUP BY workspace_id, collection_id, language, is_current, word.lexeme COLLATE "C";
 
     RETURN NULL;
@@ -165,6 +153,43 @@ BEGIN
     FROM emptied WHERE rag_span.trace_id = emptied.id;
     RETURN NULL;
 END $$;
+CREATE FUNCTION ragsite_digraphs(said text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(NORMALIZE(said, NFC), 'ä'::text, 'ae'::text), 'ö'::text, 'oe'::text), 'ü'::text, 'ue'::text), 'å'::text, 'aa'::text), 'ø'::text, 'oe'::text), 'Ä'::text, 'Ae'::text), 'Ö'::text, 'Oe'::text), 'Ü'::text, 'Ue'::text), 'Å'::text, 'Aa'::text), 'Ø'::text, 'Oe'::text);
+CREATE FUNCTION ragsite_fold(said text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN translate(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(NORMALIZE(regexp_replace(NORMALIZE(said, NFD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]'::text, ''::text, 'g'::text), NFC), 'ß'::text, 'ss'::text), 'ẞ'::text, 'SS'::text), 'æ'::text, 'ae'::text), 'Æ'::text, 'AE'::text), 'œ'::text, 'oe'::text), 'Œ'::text, 'OE'::text), 'þ'::text, 'th'::text), 'Þ'::text, 'Th'::text), 'ﬀ'::text, 'ff'::text), 'ﬁ'::text, 'fi'::text), 'ﬂ'::text, 'fl'::text), 'ﬃ'::text, 'ffi'::text), 'ﬄ'::text, 'ffl'::text), 'ﬅ'::text, 'st'::text), 'ﬆ'::text, 'st'::text), 'øØłŁđĐðÐħĦıŧŦĸŋŊςٱىةیکەھ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹‐‑–'::text, 'oOlLdDdDhHitTknNσايهيكهه01234567890123456789---'::text);
+CREATE FUNCTION ragsite_forms(language regconfig, said text, words tsvector) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $_$
+DECLARE
+    known text[] := tsvector_to_array(words);
+    forms text[] := tsvector_to_array(to_tsvector(language, ragsite_retyped(said)));
+BEGIN
+    IF said ~ '\+\+|#|[\U0001F000-\U0001FAFF\u2600-\u27bf\u2b50\u2b55]' THEN
+        forms := forms || ARRAY(
+            SELECT lower(match[1]) FROM regexp_matches(said, '([[:alnum:]]+(?:\+\+|#)|[\U0001F000-\U0001FAFF\u2600-\u27bf\u2b50\u2b55])', 'g') AS match);
+    END IF;
+    IF said ~ '[-+/][0-9]|[0-9]/' THEN
+        -- AB-1234 → 1234, 12/345-A → 12 345
+        forms := forms || ARRAY(
+            SELECT coalesce(match[1], match[2])
+            FROM regexp_matches(said, '[-+/]([0-9]+)|([0-9]+)/', 'g') AS match);
+    END IF;
+    IF said ~ '[0-9][.][0-9]' THEN
+        -- 3.11.4 → 3.11, v4.0.0-rc1 → v4 4.0 4.0.0
+        forms := forms || ARRAY(
+            SELECT form
+            FROM regexp_matches(said, '\m(v?[0-9]+(?:[.][0-9]+)+(?:-[[:alnum:].]+)?)', 'g') AS match,
+                 generate_series(2, length(match[1]) + 1) AS place,
+                 unnest(ARRAY[left(match[1], place - 1), ltrim(left(match[1], place - 1), 'v')])
+                     AS form
+            WHERE match[1] ~ '^v|[.].*[.]' AND substr(match[1], place, 1) IN ('.', '-', '')
+              AND form !~ '^[0-9]+$');
+    END IF;
+    RETURN ARRAY(SELECT DISTINCT lower(form) FROM unnest(forms) AS form
+                 WHERE form <> ALL (known) AND NOT ragsite_is_letter(form) AND form <> '');
+END $_$;
 CREATE FUNCTION ragsite_is_letter(word text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (word ~ '^[\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\uffa0-\uffbe\uffc2-\uffdc\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u303b\u3105-\u312f\u31a0-\u31bf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9d\U0001b000-\U0001b16f\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd\u0ec0-\u0ec6\u0edc-\u0edf\u1780-\u17b3\u17d7\u17dc\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065\u1066\u106e-\u1070\u1075-\u1081\u108e][\u3099\u309a\uff9e\uff9f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u17b4-\u17d3\u17dd\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d]*$'::text);
@@ -180,6 +205,22 @@ CREATE FUNCTION ragsite_words(said text) RETURNS text
 CREATE FUNCTION ragsite_phrase(language regconfig, said text) RETURNS tsquery
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (said ~ '^([\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\uffa0-\uffbe\uffc2-\uffdc\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u303b\u3105-\u312f\u31a0-\u31bf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9d\U0001b000-\U0001b16f\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd\u0ec0-\u0ec6\u0edc-\u0edf\u1780-\u17b3\u17d7\u17dc\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065\u1066\u106e-\u1070\u1075-\u1081\u108e\u3099\u309a\uff9e\uff9f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u17b4-\u17d3\u17dd\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d]|\s)+$'::text) THEN ragsite_open_ends(phraseto_tsquery('simple'::regconfig, ragsite_words(said))) WHEN (said ~ '[\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7a3\ud7b0-\ud7ff\uffa0-\uffbe\uffc2-\uffdc\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u303b\u3105-\u312f\u31a0-\u31bf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9d\U0001b000-\U0001b16f\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd\u0ec0-\u0ec6\u0edc-\u0edf\u1780-\u17b3\u17d7\u17dc\u1000-\u102a\u103f\u1050-\u1055\u105a-\u105d\u1061\u1065\u1066\u106e-\u1070\u1075-\u1081\u108e\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u2160-\u217f\u3200-\u33ff]'::text) THEN ragsite_open_ends(phraseto_tsquery(language, ragsite_words(said))) ELSE phraseto_tsquery(language, ragsite_words(said)) END;
+CREATE FUNCTION ragsite_postings(language regconfig, context text, said text, words tsvector) RETURNS TABLE(lexeme text, frequency bigint)
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT '', 1::bigint
+    UNION ALL
+    -- a word of the context counts twice: as a word, and as a heading (weight A)
+    SELECT word.lexeme,
+           least(cardinality(positions) + cardinality(array_positions(weights, 'A')), 255)
+    FROM unnest(words) AS word
+    UNION ALL
+    SELECT chr(1) || form, 1
+    FROM unnest(ragsite_forms(language, context || E'\n' || said, words)) AS form
+$$;
+CREATE FUNCTION ragsite_retyped(said text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN concat_ws(' '::text, CASE WHEN (octet_length(said) <> length(said)) THEN (SELECT string_agg(concat_ws(' '::text, ragsite_fold(match.match[1]), CASE WHEN (NORMALIZE(match.match[1], NFC) ~ '[äöüåøÄÖÜÅØ]'::text) THEN ragsite_fold(ragsite_digraphs(match.match[1])) ELSE NULL::text END), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]*[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u00c0-\u024f\u1e00-\u1fff\ufb00-\ufb4f\u0386-\u0390\u03aa-\u03b0\u03ca-\u03ceёйїўѓќЁЙЇЎЃЌ\u0622-\u0626øØłŁđĐðÐħĦıŧŦĸŋŊςٱىةیکەھ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹][[:alnum:]\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]*)'::text, 'g'::text) match(match)) ELSE NULL::text END, (SELECT string_agg(regexp_replace(match.match[1], CASE WHEN (match.match[1] ~ '^[0-9]+,[0-9.,]+$'::text) THEN ','::text WHEN (match.match[1] ~ ','::text) THEN '[.]'::text ELSE '[-_./&]'::text END, ''::text, 'g'::text), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]]+(?:[-_./&][[:alnum:]]+)+|[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]+)?|[0-9]{1,3}(?:[.][0-9]{3})+,[0-9]+)'::text, 'g'::text) match(match) WHERE ((length(match.match[1]) < 40) AND ((match.match[1] !~ '^[0-9.]+$'::text) OR (match.match[1] ~ '^[0-9]{1,3}([.][0-9]{3})+$'::text)))), CASE WHEN (said ~ '[[:lower:]][[:upper:]]|[[:alpha:]][0-9]{2}'::text) THEN (SELECT string_agg(regexp_replace(regexp_replace(regexp_replace(match.match[1], '([[:lower:]])([[:upper:]])'::text, '\1 \2'::text, 'g'::text), '([[:upper:]])([[:upper:]][[:lower:]])'::text, '\1 \2'::text, 'g'::text), '([[:alpha:]])([0-9]{2})'::text, '\1 \2'::text, 'g'::text), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]]*(?:[[:lower:]][[:upper:]][[:alnum:]]*|[[:alpha:]][0-9]{2}[[:alnum:]]*))'::text, 'g'::text) match(match)) ELSE NULL::text END);
 CREATE FUNCTION search_forget_collections() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
@@ -1680,24 +1721,26 @@ INSERT INTO django_migrations (id, app, name, applied) VALUES (46, 'documents', 
 INSERT INTO django_migrations (id, app, name, applied) VALUES (47, 'documents', '0020_bundled_model', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (48, 'documents', '0021_chunk_tokens', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (49, 'documents', '0022_pending_postings', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (50, 'graph', '0001_nodes_and_edges', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (51, 'memory', '0001_contexts_and_facts', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (52, 'memory', '0002_endings_of_facts', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (53, 'memory', '0003_single_messages_are_due', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (54, 'rag', '0001_conversations_pipelines_traces', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (55, 'rag', '0002_trace_sources', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (56, 'rag', '0003_forget_as_the_owner', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (57, 'rag', '0004_summary', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (58, 'search', '0001_search_log_and_judgements', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (59, 'search', '0002_saved_search', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (60, 'search', '0003_evaluation_and_refusals', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (61, 'search', '0004_forget_as_the_owner', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (62, 'search', '0005_answer_confidence', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (63, 'sources', '0001_sources', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'sources', '0002_readers', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'sources', '0003_webhooks_and_notices', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (50, 'documents', '0023_index_at_once', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (51, 'documents', '0024_word_forms', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (52, 'graph', '0001_nodes_and_edges', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (53, 'memory', '0001_contexts_and_facts', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (54, 'memory', '0002_endings_of_facts', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (55, 'memory', '0003_single_messages_are_due', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (56, 'rag', '0001_conversations_pipelines_traces', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (57, 'rag', '0002_trace_sources', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (58, 'rag', '0003_forget_as_the_owner', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (59, 'rag', '0004_summary', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (60, 'search', '0001_search_log_and_judgements', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (61, 'search', '0002_saved_search', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (62, 'search', '0003_evaluation_and_refusals', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (63, 'search', '0004_forget_as_the_owner', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'search', '0005_answer_confidence', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'sources', '0001_sources', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (66, 'sources', '0002_readers', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (67, 'sources', '0003_webhooks_and_notices', now());
 INSERT INTO documents_embeddingspace (id, created_at, updated_at, name, embedder, model_name, dimensions, metric, query_instruction, index_type, index_options, "precision", state, is_default) VALUES (1, now(), now(), 'minilm-384', 'default', 'all-MiniLM-L6-v2', 384, 'cosine', '', 'hnsw', '{"m": 16, "ef_construction": 64}', 'full', 'live', true);
-SELECT pg_catalog.setval('django_migrations_id_seq', 65, true);
+SELECT pg_catalog.setval('django_migrations_id_seq', 67, true);
 SELECT pg_catalog.setval('documents_embeddingspace_id_seq', 1, true);
 ALTER TABLE ONLY accounts_apikey
     ADD CONSTRAINT accounts_apikey_pkey PRIMARY KEY (id);
@@ -2042,7 +2085,7 @@ CREATE INDEX trace_pipeline_index ON rag_trace USING btree (workspace_id, pipeli
 CREATE INDEX trace_recent_index ON rag_trace USING btree (workspace_id, user_id, started_at DESC);
 CREATE TRIGGER chunk_index_changed BEFORE UPDATE OF text, context, language, is_current, collection_id, workspace_id ON documents_chunk FOR EACH ROW WHEN (((((((old.text IS DISTINCT FROM new.text) OR (old.context IS DISTINCT FROM new.context)) OR ((old.language)::oid IS DISTINCT FROM (new.language)::oid)) OR (old.is_current IS DISTINCT FROM new.is_current)) OR (old.collection_id IS DISTINCT FROM new.collection_id)) OR (old.workspace_id IS DISTINCT FROM new.workspace_id))) EXECUTE FUNCTION documents_index_changed_chunk();
 CREATE TRIGGER chunk_index_changed_words AFTER UPDATE ON documents_chunk FOR EACH ROW WHEN ((old.index_id <> new.index_id)) EXECUTE FUNCTION documents_index_changed_words();
-CREATE TRIGGER chunk_index_new AFTER INSERT ON documents_chunk REFERENCING NEW TABLE AS new_chunk FOR EACH STATEMENT EXECUTE FUNCTION documents_index_new_chunks();
+CREATE TRIGGER chunk_index_new AFTER INSERT ON documents_chunk REFERENCING NEW TABLE AS new_chunk FOR EACH STATEMENT WHEN ((current_setting('ragsite.index_at_once'::text, true) IS DISTINCT FROM 'on'::text)) EXECUTE FUNCTION documents_index_new_chunks();
 CREATE TRIGGER chunk_index_removed AFTER DELETE ON documents_chunk REFERENCING OLD TABLE AS old_chunk FOR EACH STATEMENT EXECUTE FUNCTION documents_index_removed_chunks();
 CREATE TRIGGER collection_drop_index AFTER DELETE ON documents_collection FOR EACH ROW EXECUTE FUNCTION documents_drop_index();
 CREATE TRIGGER lexicalsegment_drop_postings AFTER DELETE ON documents_lexicalsegment REFERENCING OLD TABLE AS old_segment FOR EACH STATEMENT EXECUTE FUNCTION documents_drop_postings();

@@ -3,7 +3,12 @@
 import re
 from dataclasses import dataclass
 
-from common.text import estimated_word_count, has_unspaced_script, single_characters
+from common.text import (
+    estimated_word_count,
+    has_emoji,
+    has_unspaced_script,
+    single_characters,
+)
 from common.translation import format_number, gettext
 
 MAX_QUERY_CHARACTERS = 4000
@@ -69,7 +74,7 @@ def parse_query(raw: str) -> Query:
     for token in _TOKEN.finditer(raw):
         phrase, word = token["phrase"], token["word"]
         term = (phrase if phrase is not None else word).strip()
-        if not any(map(str.isalnum, term)) or term == "OR":
+        if not (any(map(str.isalnum, term)) or has_emoji(term)) or term == "OR":
             continue
         if token["minus"]:
             excluded.append(term)

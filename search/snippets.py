@@ -6,7 +6,7 @@ import hashlib
 import logging
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -21,6 +21,7 @@ from common.text import (
     BURMESE,
     CJK,
     CJK_MARKS,
+    EMOJI,
     HANGUL,
     KHMER,
     LAO,
@@ -120,6 +121,42 @@ class _QueryPairs:
         while last > first and _GLUE.match(characters[last - 1]):
             last -= 1
         return (first, last) if last - first > 1 else (start, end)
+
+
+#: What has parts, or is written in several ways: AB-1234, get_user_by_id, getUserById, C++, emoji.
+_IDENTIFIER = (
+    rf"[^\W_]+(?:[-_./&,][^\W_]+)+|[^\W_]+(?:\+\+|\#)|[{EMOJI}]"
+    r"|[^\W_]*(?:[^\W\d_][A-Z]|[^\W\d_]\d)[^\W_]*"
+)
+_IDENTIFIER_PART = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|\d+")
+_PUNCTUATION = re.compile(r"[-_./&,]")
+
+
+def identifier_matches(query: str, text: str) -> list[Span]:
+    """(start, end) offsets into `text` of identifiers that `query` has, in whatever notation, or of
+    the parts of them that are words of the query. Pure."""
+    written = [word.casefold() for word in query.split()]
+    words = {_PUNCTUATION.sub("", word) for word in written}
+    identifiers = " ".join(word for word in query.split() if not word[0].isdigit())
+    parts = (part[0].casefold() for part in _IDENTIFIER_PART.finditer(identifiers))
+    pieces = {*words, *(part for part in parts if len(part) > 1)}
+    # 3.11 of 3.11.4, v4 or 4.0 of v4.0.0-rc1
+    versions = tuple(f"{word.removeprefix('v')}{end}" for word in written for end in ".-")
+    spans: list[Span] = []
+    for identifier in cached_pattern(_IDENTIFIER).finditer(text):
+        lowered = identifier[0].casefold()
+        if _PUNCTUATION.sub("", lowered) in words or (
+            lowered.removeprefix("v")[0].isdigit()
+            and lowered.removeprefix("v").startswith(versions)
+        ):
+            spans.append(identifier.span())
+        else:
+            spans += [
+                part.span()
+                for part in _IDENTIFIER_PART.finditer(text, *identifier.span())
+                if part[0].casefold() in pieces
+            ]
+    return spans
 
 
 #: About three lines of a result; half as many wide characters, such as Chinese ones.
@@ -299,8 +336,12 @@ _HIGHLIGHT_SQL = """
                        meant.query,
                        format('HighlightAll=true, StartSel=%%s, StopSel=%%s',
                               %(start)s::text, %(stop)s::text)),
-           CASE WHEN %(spaceless)s THEN chunk.text ELSE '' END
+           chunk.text
     FROM documents_chunk AS chunk,
+         LATERAL (SELECT words, tsvector_to_array(words)
+                                || ragsite_forms(chunk.language, %(text)s, words) AS forms
+                  FROM to_tsvector(chunk.language, ragsite_words(%(text)s)) AS words OFFSET 0)
+             AS asked,
          LATERAL (SELECT regexp_replace(
                              CASE WHEN chunk.text ~ %(any_wide)s
                                   THEN translate(chunk.text, %(wide)s, %(usual)s)
@@ -309,8 +350,13 @@ _HIGHLIGHT_SQL = """
          LATERAL (SELECT (SELECT string_agg(quoted, ' | ')::tsquery
                           FROM (SELECT '''' || replace(replace(word, '\\', '\\\\'), '''', '''''')
                                        || '''' AS quoted
-                                FROM unnest(tsvector_to_array(to_tsvector(
-                                         chunk.language, ragsite_words(%(text)s)))) AS word
+                                FROM (SELECT unnest(tsvector_to_array(asked.words)) AS word
+                                      UNION ALL
+                                      -- words of the text with a form in common with the query's
+                                      SELECT lexeme FROM unnest(chunk.search_vector)
+                                      WHERE octet_length(lexeme) > length(lexeme)
+                                        AND ragsite_forms(chunk.language, lexeme, '') && asked.forms
+                                      UNION ALL SELECT unnest(asked.forms)) AS words
                                 UNION ALL
                                 SELECT to_tsquery(chunk.language, prefix || ':*')::text
                                 FROM unnest(%(prefixes)s::text[]) AS prefix) AS words
@@ -326,7 +372,6 @@ def highlights(query: Query, chunk_ids: Sequence[int]) -> dict[int, list[tuple[i
     parameters: dict[str, Any] = {
         "text": query.text,
         "in_name": IN_NAME_SQL,
-        "spaceless": has_unspaced_script(query.text),
         "letters": f"[{CJK}{CJK_MARKS}]",
         "any_wide": f"[{_FULL_WIDTH}]",
         "wide": _FULL_WIDTH,
@@ -341,11 +386,24 @@ def highlights(query: Query, chunk_ids: Sequence[int]) -> dict[int, list[tuple[i
     with read_connection().cursor() as cursor:
         cursor.execute(_HIGHLIGHT_SQL, parameters)
         return {
-            chunk_id: sorted(
-                [*parse_marked(marked, start=START, stop=STOP), *cjk_matches(query.text, text)]
+            chunk_id: _disjoint(
+                [
+                    *parse_marked(marked, start=START, stop=STOP),
+                    *cjk_matches(query.text, text),
+                    *identifier_matches(query.text, text),
+                ]
             )
             for chunk_id, marked, text in cursor.fetchall()
         }
+
+
+def _disjoint(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order, without those that begin within another."""
+    found: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not found or span[0] >= found[-1][1]:
+            found.append(span)
+    return found
 
 
 logger = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from common.migration_operations import (
     require_value,
 )
 from documents import lexical_index
+from documents.migrations._word_forms import FUNCTIONS
 from documents.spaces import SpaceSql
 
 CHUNKS = "documents_chunk"
@@ -407,6 +408,7 @@ class Migration(migrations.Migration):
         ),
         migrations.RunPython(list_pending, migrations.RunPython.noop),
         InOneTransaction([migrations.RunSQL(TRIGGERS, NO_TRIGGERS)], is_done=triggers_exist),
+        migrations.RunSQL(FUNCTIONS, migrations.RunSQL.noop),  # which the index needs since 0024
         migrations.RunPython(index_words, migrations.RunPython.noop),
         migrations.RunPython(index_vectors, migrations.RunPython.noop),
     ]

@@ -260,7 +260,7 @@ def test_strange_questions_get_an_answer(client: Client, leaflet: Document, ques
     assert "Results" in answer.text
 
 
-@pytest.mark.parametrize("question", ['"""', "🤢" * 50, "-nausea"])
+@pytest.mark.parametrize("question", ['"""', "…!?" * 50, "-nausea"])
 def test_a_question_without_a_word_asks_for_one(client: Client, question: str) -> None:
     answer = client.get("/", {"q": question})
 
