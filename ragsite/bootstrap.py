@@ -20,6 +20,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command, get_commands
 from django.db import DatabaseError, ProgrammingError, connection, transaction
+from psycopg.errors import UniqueViolation
 
 from common.postgresql.base import StatementTimeout
 from common.rls import limit_statements
@@ -224,6 +225,8 @@ def _check_vector() -> None:
             cursor.execute("CREATE EXTENSION vector")
             transaction.set_rollback(True)
     except DatabaseError as error:
+        if isinstance(error.__cause__, UniqueViolation):
+            return  # another process creates it just now
         raise UnusableDatabaseError(
             f"Database {name} lacks the extension vector, and {user} may not create it "
             f"({str(error).splitlines()[0]}). Run once as a superuser: "

@@ -1,5 +1,6 @@
 """A new database is made at once, and is what the migrations make."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ from ragsite.new_database import SCHEMA, load_schema, migrations_in_schema, migr
 from scripts.schema import dump_schema, schema_of_migrations
 from tests.test_bootstrap import Said, manage
 
-NAME = "new_database"
+#: Of each of the tests' processes its own: they share the server.
+NAME = f"new_database_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 
 
 @pytest.fixture

@@ -274,8 +274,8 @@ def _is_english(argument: ast.expr) -> bool:
             "Das PDF hat 12.000 Seiten, erlaubt sind 5.000. Teilen Sie es.",
         ),
         (
-            "The file is named .txt but is a RAR archive. Save it as .xlsx.",
-            "Die Datei heißt .txt, ist aber ein RAR-Archiv. Speichern Sie sie als .xlsx.",
+            "The file is named .txt but is a RAR archive. Print it to PDF.",
+            "Die Datei heißt .txt, ist aber ein RAR-Archiv. Drucken Sie es als PDF.",
         ),
         (
             "http://host/embeddings did not answer within 2.0 s. Check the API key. Tried 3 times.",

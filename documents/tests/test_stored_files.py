@@ -123,7 +123,7 @@ def test_an_upload_that_fails_leaves_no_file(collection: Collection, media_root:
     def away(*args: Any) -> None:
         raise OperationalError("connection refused")
 
-    def cut(document_ids: list[int]) -> None:
+    def cut(document_ids: list[int], **_: Any) -> None:
         assert len(files_in(media_root)) == 2
         connection.connection.close()
         patch.setattr(connection, "connect", away)

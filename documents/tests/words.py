@@ -25,9 +25,8 @@ def chunk_counts(collection: Collection) -> dict[tuple[str, str], int]:
     counts: Counter[tuple[str, str]] = Counter()
     removed = lexical_index.removed_ids(collection.pk)
     for segment in LexicalSegment.objects.filter(collection=collection, is_current=True):
-        rows = Posting.objects.filter(segment_id=segment.pk).exclude(
-            lexeme=lexical_index.ALL_CHUNKS
-        )
+        # Neither the list of all chunks nor forms of words.
+        rows = Posting.objects.filter(segment_id=segment.pk, lexeme__gte="\x03")
         for lexeme, base, data in rows.values_list("lexeme", "base", "data"):
             held = unpack(base, bytes(data)).without(removed)
             counts[segment.language, lexeme] += len(held)
