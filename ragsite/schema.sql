@@ -184,7 +184,7 @@ BEGIN
                  generate_series(2, length(match[1]) + 1) AS place,
                  unnest(ARRAY[left(match[1], place - 1), ltrim(left(match[1], place - 1), 'v')])
                      AS form
-            WHERE match[1] ~ '^v|[.].*[.]' AND substr(match[1], place, 1) IN ('.', '-', '')
+            WHERE length(match[1]) < 40 AND match[1] ~ '^v|[.].*[.]' AND substr(match[1], place, 1) IN ('.', '-', '')
               AND form !~ '^[0-9]+$');
     END IF;
     RETURN ARRAY(SELECT DISTINCT lower(form) FROM unnest(forms) AS form

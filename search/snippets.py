@@ -124,9 +124,10 @@ class _QueryPairs:
 
 
 #: What has parts, or is written in several ways: AB-1234, get_user_by_id, getUserById, C++, emoji.
+#: It begins where a word does, or a run of n letters would take n² steps.
 _IDENTIFIER = (
-    rf"[^\W_]+(?:[-_./&,][^\W_]+)+|[^\W_]+(?:\+\+|\#)|[{EMOJI}]"
-    r"|[^\W_]*(?:[^\W\d_][A-Z]|[^\W\d_]\d)[^\W_]*"
+    rf"[{EMOJI}]|(?<![^\W_])(?:[^\W_]+(?:[-_./&,][^\W_]+)+|[^\W_]+(?:\+\+|\#)"
+    r"|[^\W_]*(?:[^\W\d_][A-Z]|[^\W\d_]\d)[^\W_]*)"
 )
 _IDENTIFIER_PART = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|\d+")
 _PUNCTUATION = re.compile(r"[-_./&,]")

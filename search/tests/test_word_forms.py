@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from django.db import connection
 
 from documents import lexical_index, services
 from documents.compounds import Splitter
@@ -112,10 +113,17 @@ def test_forms_and_parts_of_deleted_texts_are_in_no_table(collection: Collection
         ("C++", "in C and C++", ["C++"]),
         ("🚀", "a 🚀 start", ["🚀"]),
         ("1234.50", "paid 1,234.50", ["1,234.50"]),
+        ("acgt", "acgt" * 50_000, []),  # in a step a letter, or it would take half an hour
     ],
 )
 def test_identifiers_are_marked_in_any_notation(query: str, text: str, marked: list[str]) -> None:
     assert [text[start:end] for start, end in identifier_matches(query, text)] == marked
+
+
+def test_forms_of_a_long_row_of_numbers_are_none_of_its_beginnings(db: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT ragsite_forms('simple', %s, '')", ["1.2." * 50_000])
+        assert cursor.fetchone() == ([],)
 
 
 def test_folded_words_are_marked(collection: Collection) -> None:
