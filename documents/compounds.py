@@ -27,7 +27,8 @@ SURE_LANGUAGE_CHARACTERS = 200
 _LINKS = ("", "s", "n", "en", "es", "er", "e", "ens")
 MIN_COMPOUND = 9
 MIN_PART = 4
-_LONG_WORD = re.compile(rf"[^\W\d_]{{{MIN_COMPOUND}}}")
+#: A text without such a word has no compounds.
+MAY_COMPOUND = re.compile(rf"[^\W\d_]{{{MIN_COMPOUND}}}")
 #: A part that is known by its stem only, of which the end of the word is not.
 MIN_STEM = 5
 MAX_ENDING = 2
@@ -83,7 +84,7 @@ class Splitter:
         """The parts, in lower case and not stemmed, of all compounds of a text, and parts of these;
         of those with more than two also what is left without the first, and without the last."""
         codes = COMPOUNDING.get(self._language, ())
-        if len(text) < SURE_LANGUAGE_CHARACTERS and _LONG_WORD.search(text):
+        if len(text) < SURE_LANGUAGE_CHARACTERS and MAY_COMPOUND.search(text):
             codes = (*codes, "de", "nl")
         found: set[str] = set()
         for code in dict.fromkeys(codes):

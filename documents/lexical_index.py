@@ -11,10 +11,11 @@ How it works (docs/decisions/0051):
   length). A chunk is found with the same score before and after that. `indexed_at_once` writes the
   segment of many new chunks in their own transaction, so that they are never pending.
 - Beside its words a chunk is listed under their forms, such as `orleans` for `Orléans`
-  (`ragsite_forms`, migration 0024), as lexemes that begin with `FORM`. In a segment it is also
-  listed under parts of its compounds (`documents.compounds`), as lexemes that begin with `PART`.
+  (`ragsite_forms`, migration 0024), marked by `FORM_MARK`. In a segment it is also listed under
+  parts of its compounds (`documents.compounds`), marked by `PART_MARK`.
 - `merge_segments` merges segments of about the same size, and leaves removed chunks out.
 - `forget_words` removes words that only chunks about to be deleted have from the index at once.
+- `documents.lexical_differences` compares the index with the chunks.
 
 Nothing here blocks a search or is blocked by one: rows that somebody else works on are skipped.
 Removing words waits for writers (`_lock_index`), or the words would come back.
@@ -36,9 +37,10 @@ from psycopg.errors import SerializationFailure
 
 from common.bm25 import BLOCK, BLOCK_BITS, Ids, Postings, merged, pack, unpack, unpack_entries
 from common.rls import bypass_rls
-from common.sql import copy_rows, fetch_rows, read_snapshot
-from documents.compounds import COMPOUNDING, SURE_LANGUAGE_CHARACTERS, Splitter
+from common.sql import copy_rows, fetch_rows
+from documents.compounds import COMPOUNDING, MAY_COMPOUND, SURE_LANGUAGE_CHARACTERS, Splitter
 from documents.ingestion.concurrency import share_collection_locks
+from documents.lexical_search import ALL_CHUNKS, FIRST_WORD, FORM_MARK, PART_MARK, is_part
 
 logger = logging.getLogger(__name__)
 
@@ -57,11 +59,6 @@ MERGE_MAX_CHUNKS = 2_000_000
 
 #: Attempts when others write the same index concurrently.
 LOCK_TRIES = 5
-
-#: The lexeme under which a segment lists all its chunks.
-ALL_CHUNKS = ""
-#: What lexemes of forms, and of parts of compounds, begin with. No word has a control character.
-FORM, PART = "\x01", "\x02"
 
 # An array, because IN may run the subquery once a row, by another plan, and then takes more.
 _TAKE_PENDING = """
@@ -95,13 +92,13 @@ _POSTING_COLUMNS = (
     ("data", "bytea"),
 )
 
-_ADD_LEXEMES = """
+_ADD_LEXEMES = f"""
     INSERT INTO documents_lexeme (workspace_id, collection_id, language, lexeme)
     SELECT %s, %s, %s::regconfig, lexeme FROM unnest(%s::text[]) AS lexeme
-    WHERE lexeme > chr(3) COLLATE "C"
+    WHERE lexeme >= chr({FIRST_WORD}) COLLATE "C"
     ORDER BY lexeme COLLATE "C"
     ON CONFLICT DO NOTHING
-"""
+"""  # noqa: S608 (a constant)
 
 _SEGMENT = """
     INSERT INTO documents_lexicalsegment
@@ -189,7 +186,7 @@ def _add_segments(collection_id: int, column: str, ids: Sequence[int]) -> list[I
             texts: list[str] = []
             segments.append((key, texts, _invert(chunks, texts)))
     for (workspace_id, language, is_current), texts, lexemes in segments:
-        if any(texts):
+        if any(map(MAY_COMPOUND.search, texts)):
             lexemes.update(_compound_parts(collection_id, language, texts, lexemes))
         _add_segment(workspace_id, collection_id, language, is_current, lexemes)
     return [lexemes[ALL_CHUNKS].ids for *_, lexemes in segments]
@@ -220,12 +217,15 @@ def _compound_parts(
         for stem in {stem_of[part] for part in own} - {None}:
             listed[stem].append(place)
     everything = lexemes[ALL_CHUNKS]
-    found = {}
+    found: dict[str, Postings] = {}
     for stem, places in listed.items():
         ids, lengths = everything.ids[places], everything.lengths[places]
         postings = Postings(ids, np.ones(len(ids), np.uint8), lengths)
-        found[PART + stem] = postings.without(lexemes[stem].ids) if stem in lexemes else postings
-    return {lexeme: postings for lexeme, postings in found.items() if len(postings)}
+        if stem in lexemes:
+            postings = postings.without(lexemes[stem].ids)
+        if len(postings):
+            found[chr(PART_MARK) + stem] = postings
+    return found
 
 
 #: Bytes that do not begin a position of weight A, in the form in which a tsvector is sent.
@@ -245,7 +245,7 @@ def _invert(chunks: Iterable[tuple[Any, ...]], texts: list[str]) -> dict[str, Po
         one = index_id << 24 | 1 << 16 | min(count, 65_535)
         found[b""].append(one)
         for form in forms:
-            found[(FORM + form).encode()].append(one)
+            found[(chr(FORM_MARK) + form).encode()].append(one)
         at = 4
         for _ in range(count):
             end = vector.index(0, at)
@@ -373,7 +373,7 @@ def _merge_into_one(collection_id: int, segment_ids: Sequence[int]) -> bool:
         removed = removed_ids(collection_id)
         lexemes: dict[str, Postings] = {}
         dead = np.zeros(0, np.int64)
-        blocks = _fetch_binary(
+        blocks = _fetch_rows(
             "SELECT lexeme, base, data FROM documents_posting WHERE segment_id = ANY(%s)"
             " ORDER BY lexeme, base",
             [list(segment_ids)],
@@ -399,7 +399,7 @@ def _merge_into_one(collection_id: int, segment_ids: Sequence[int]) -> bool:
 
 def removed_ids(collection_id: int) -> Ids:
     """Index ids without a chunk, ascending."""
-    return _fetch_integers(
+    return fetch_ids(
         "SELECT array_agg(index_id ORDER BY index_id) FROM documents_removedchunk"
         " WHERE collection_id = %s",
         collection_id,
@@ -422,15 +422,15 @@ _BLOCKS_OF_WORDS = """
 """
 
 # Of parts of compounds, blocks of the chunks themselves: an id has its low two bytes there.
-_BLOCKS_OF_PARTS = """
+_BLOCKS_OF_PARTS = f"""
     SELECT posting.segment_id, posting.lexeme, posting.base, posting.data
     FROM documents_lexicalsegment AS segment
     JOIN documents_posting AS posting ON posting.segment_id = segment.id
     WHERE segment.collection_id = %(collection)s
-      AND posting.lexeme > chr(2) AND posting.lexeme < chr(3)
+      AND {is_part("posting.lexeme")}
       AND posting.base = ANY(%(bases)s) AND octet_length(posting.data) <= 5 * %(dead)s
       AND (octet_length(posting.data) > 5 OR substring(posting.data FOR 2) = ANY(%(lows)s))
-"""
+"""  # noqa: S608 (a constant)
 
 # Likewise of pending chunks, of rows in which all chunks are dead.
 _DROP_PENDING_WORDS = """
@@ -497,8 +497,8 @@ def forget_words(chunks: Any) -> None:
             gone = [
                 (segment_id, lexeme, base)
                 for segment_id, lexeme, base, data in (
-                    *_fetch_binary(_BLOCKS_OF_WORDS, [[pk for pk, _ in rows], len(dead)]),
-                    *_fetch_binary(_BLOCKS_OF_PARTS, parts_of),
+                    *_fetch_rows(_BLOCKS_OF_WORDS, [[pk for pk, _ in rows], len(dead)]),
+                    *_fetch_rows(_BLOCKS_OF_PARTS, parts_of),
                 )
                 if not len(unpack(base, data).without(dead))
             ]
@@ -517,7 +517,7 @@ def _drop_lexemes(collection_id: int, lexemes: Sequence[str] | None = None) -> N
         )
 
 
-# --- building anew, and comparing -----------------------------------------------------------------
+# --- building anew -------------------------------------------------------------------------------
 
 
 def rebuild_lexical_index(collection_id: int) -> int:
@@ -591,145 +591,6 @@ def index_all_pending() -> int:
     return moved
 
 
-_SAMPLE_WORDS = """
-    SELECT chunk.index_id, word.lexeme, word.frequency, least(length(search_vector), 65535)
-    FROM documents_chunk AS chunk,
-         ragsite_postings(language, context, text, search_vector) AS word
-    WHERE index_id = ANY(%s) AND word.lexeme <> ''
-"""
-
-
-def find_differences(collection_id: int, *, sample: int = 200) -> list[str]:
-    """Differences between the index of a collection and its chunks, as sentences: of the full list
-    of chunks, and of the words of `sample` chunks. Empty if there are none."""
-    with bypass_rls(), read_snapshot(connection):
-        chunks = unpack_entries(
-            _fetch_integers(
-                "SELECT array_agg((index_id << 24) | least(length(search_vector), 65535)"
-                " ORDER BY index_id)"
-                " FROM documents_chunk WHERE collection_id = %s",
-                collection_id,
-            )
-        )
-        pending = _fetch_integers(
-            "SELECT array_agg(index_id ORDER BY index_id) FROM documents_pendingchunk"
-            " WHERE collection_id = %s",
-            collection_id,
-        )
-        removed = removed_ids(collection_id)
-        listed = [
-            (segment_id, unpack(base, data), is_current, count, total)
-            for segment_id, base, data, is_current, count, total in _fetch_binary(
-                "SELECT segment.id, base, data, is_current, chunk_count + wordless_count,"
-                " total_length"
-                " FROM documents_lexicalsegment AS segment LEFT JOIN documents_posting AS posting"
-                " ON posting.segment_id = segment.id AND posting.lexeme = %s"
-                " WHERE collection_id = %s AND base IS NOT NULL",
-                [ALL_CHUNKS, collection_id],
-            )
-        ]
-        indexed = merged([part for _, part, *_ in listed])
-        alive = indexed.without(removed)
-        found = []
-        missing = np.setdiff1d(chunks.ids, np.union1d(alive.ids, pending))
-        if len(missing):
-            found.append(f"chunks that are not indexed: {len(missing):,}")
-        stray = np.setdiff1d(alive.ids, chunks.ids)
-        if len(stray):
-            found.append(f"indexed chunks that are gone or have other words: {len(stray):,}")
-        if len(np.unique(indexed.ids)) < len(indexed) or len(np.intersect1d(alive.ids, pending)):
-            found.append("chunks are indexed twice")
-        unknown = np.setdiff1d(removed, np.union1d(indexed.ids, pending))
-        if len(unknown):
-            found.append(f"{len(unknown)} removed chunks were never indexed")
-        _, here, there = np.intersect1d(chunks.ids, alive.ids, return_indices=True)
-        if (chunks.lengths[here] != alive.lengths[there]).any():
-            found.append("chunks are indexed with another length")
-        found += _pending_differences(collection_id)
-        found += _sum_differences(collection_id, listed)
-        found += _word_differences(collection_id, alive, sample)
-    return found
-
-
-# Of removed chunks words may be forgotten already, and only they.
-_PENDING_DIFFERENCES = """
-    WITH listed AS (
-        SELECT entry >> 24 AS index_id, language, is_current, lexeme, entry & 16777215 AS counted
-        FROM documents_pendingposting, unnest(entries) AS entry
-        WHERE collection_id = %(collection)s
-    ), expected AS (
-        SELECT index_id, language, is_current, word.lexeme,
-               word.frequency << 16 | least(length(search_vector), 65535) AS counted
-        FROM documents_pendingchunk AS pending
-        JOIN documents_chunk AS chunk USING (collection_id, index_id),
-             ragsite_postings(language, context, text, search_vector) AS word
-        WHERE collection_id = %(collection)s
-    )
-    SELECT EXISTS (SELECT * FROM expected EXCEPT SELECT * FROM listed)
-        OR EXISTS (
-            SELECT * FROM listed
-            WHERE index_id NOT IN (SELECT index_id FROM documents_removedchunk
-                                   WHERE collection_id = %(collection)s)
-            EXCEPT SELECT * FROM expected)
-        OR EXISTS (
-            SELECT FROM listed
-            WHERE index_id NOT IN (SELECT index_id FROM documents_pendingchunk
-                                   WHERE collection_id = %(collection)s))
-"""
-
-
-def _pending_differences(collection_id: int) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(_PENDING_DIFFERENCES, {"collection": collection_id})
-        differs = cursor.fetchone()[0]
-    return ["chunks wait to be indexed with other words than they have"] if differs else []
-
-
-def _sum_differences(
-    collection_id: int, listed: Sequence[tuple[int, Postings, bool, int, int]]
-) -> list[str]:
-    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-    noted = {}
-    for segment_id, part, _, count, total in listed:
-        sums[segment_id][0] += len(part)
-        sums[segment_id][1] += int(part.lengths.sum(dtype=np.int64))
-        noted[segment_id] = [count, total]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT id FROM documents_lexicalsegment WHERE collection_id = %s", [collection_id]
-        )
-        segments = {pk for (pk,) in cursor.fetchall()}
-    if segments - sums.keys() or any(sums[pk] != noted[pk] for pk in noted):
-        return ["a segment counts other chunks than it lists"]
-    return []
-
-
-def _word_differences(collection_id: int, alive: Postings, sample: int) -> list[str]:
-    if not len(alive):
-        return []
-    step = max(1, len(alive) // sample)
-    ids = alive.ids[::step][:sample]
-    wanted: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
-    for index_id, lexeme, frequency, length in _fetch_binary(_SAMPLE_WORDS, [ids.tolist()]):
-        wanted[lexeme][index_id] = (frequency, length)
-    indexed: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
-    bases = np.unique(ids >> BLOCK_BITS)
-    for lexeme, base, data in _fetch_binary(
-        "SELECT lexeme, base, data FROM documents_posting WHERE base = ANY(%s) AND segment_id IN"
-        " (SELECT id FROM documents_lexicalsegment WHERE collection_id = %s) AND lexeme <> %s"
-        " AND NOT starts_with(lexeme, %s)",
-        [bases.tolist(), collection_id, ALL_CHUNKS, PART],
-    ):
-        part = unpack(base, data)
-        at = np.flatnonzero(np.isin(part.ids, ids))
-        for place in at:
-            indexed[lexeme][int(part.ids[place])] = (
-                int(part.frequencies[place]),
-                int(part.lengths[place]),
-            )
-    return [] if indexed == wanted else ["chunks are indexed with other words than they have"]
-
-
 # --- statements ----------------------------------------------------------------------------------
 
 
@@ -752,14 +613,14 @@ def _lock_index(collection_id: int) -> None:
         cursor.execute(_LOCK_INDEX, [collection_id])
 
 
-def _fetch_binary(statement: str, parameters: Any) -> list[tuple[Any, ...]]:
+def _fetch_rows(statement: str, parameters: Any) -> list[tuple[Any, ...]]:
     """Rows in PostgreSQL's binary format; integer arrays as numpy arrays."""
     with bypass_rls():
         return fetch_rows(connection, statement, parameters)
 
 
-def _fetch_integers(statement: str, collection_id: int) -> Ids:
+def fetch_ids(statement: str, collection_id: int) -> Ids:
     """The single array that a statement about a collection returns."""
-    found = _fetch_binary(statement, [collection_id])[0][0]
+    found = _fetch_rows(statement, [collection_id])[0][0]
     ids: Ids = np.zeros(0, np.int64) if found is None else found
     return ids

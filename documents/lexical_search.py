@@ -26,8 +26,19 @@ from common.bm25 import (
 from common.replicas import read_connection
 from common.sql import fetch_rows, one_line
 
-#: How often a term of a part of a word counts, where a word of the question counts once.
-PART = 0.5
+#: The lexeme under which a segment lists all its chunks.
+ALL_CHUNKS = ""
+#: Code points of the characters that begin the lexemes of forms of words (`ragsite_forms`) and of
+#: parts of compounds. No word has such a character: words come after them.
+FORM_MARK, PART_MARK, FIRST_WORD = 1, 2, 3
+#: How often a form that is part of a question's word counts, where the word counts once.
+PART_FREQUENCY = 0.5
+
+
+def is_part(lexeme: str) -> str:
+    """A condition: the column `lexeme` has the mark of parts of compounds."""
+    return f"{lexeme} > chr({PART_MARK}) AND {lexeme} < chr({FIRST_WORD})"
+
 
 #: The terms of a question's words in each language of a CTE of that name.
 _WORDS = r"""
@@ -64,9 +75,9 @@ term AS MATERIALIZED (
 
 
 #: The lexemes under which postings of terms are looked up: a term itself; words of which it is a
-#: form (`ragsite_forms`, lexemes that begin with chr(1)); its own forms, and words with the same
-#: form. A form of several words of the question, or of a part of one, is a term of its own: `part`.
-_LOOKUPS = """
+#: form (marked by `FORM_MARK`); its own forms, and words with the same form. A form
+#: of several words of the question, or of a part of one, is a term of its own: `part`.
+_LOOKUPS = f"""
 asked AS MATERIALIZED (
     SELECT language, to_tsvector(language, ragsite_words(%(text)s::text)) AS words,
            octet_length(%(text)s::text) <> length(%(text)s::text) AS may_fold
@@ -92,14 +103,13 @@ part AS MATERIALIZED (
 ),
 lookup AS MATERIALIZED (
     SELECT number, language, lexeme, 0 AS is_variant FROM term WHERE NOT is_prefix
-    UNION ALL SELECT number, language, chr(1) || lexeme, 1 FROM term WHERE NOT is_prefix
-    -- compounds with this part
-    UNION ALL SELECT number, language, chr(2) || lexeme, 2 FROM term WHERE NOT is_prefix
+    UNION ALL SELECT number, language, chr({FORM_MARK}) || lexeme, 1 FROM term WHERE NOT is_prefix
+    UNION ALL SELECT number, language, chr({PART_MARK}) || lexeme, 2 FROM term WHERE NOT is_prefix
     UNION ALL
     SELECT number, language, mark || lexeme, 1
     FROM (SELECT * FROM form UNION ALL SELECT * FROM part) AS other,
-         unnest(ARRAY['', chr(1)]) AS mark
-),"""
+         unnest(ARRAY['', chr({FORM_MARK})]) AS mark
+),"""  # noqa: S608 (constants)
 #: CTEs `pending` and `removed` of some collections, which `statement_parts` needs beside its own.
 PENDING_AND_REMOVED_CTES = one_line("""
 -- '' lists all chunks that are in no segment yet
@@ -116,19 +126,19 @@ removed AS MATERIALIZED (
     FROM documents_removedchunk
     WHERE collection_id = ANY(%(collections)s::bigint[])
 )""")
-_INDEX = """
+_INDEX = f"""
 segment AS MATERIALIZED (
     SELECT id, language, is_current, chunk_count, total_length,
            EXISTS (SELECT FROM documents_posting
-                   WHERE segment_id = documents_lexicalsegment.id AND lexeme > chr(2)
-                     AND lexeme < chr(3)) AS has_parts
+                   WHERE segment_id = documents_lexicalsegment.id
+                     AND {is_part("lexeme")}) AS has_parts
     FROM documents_lexicalsegment
     WHERE collection_id = ANY(%(collections)s::bigint[]) AND (is_current OR %(superseded)s)
 ),
 language AS MATERIALIZED (
     SELECT language FROM segment
     UNION SELECT language FROM pending WHERE is_current OR %(superseded)s
-),"""
+),"""  # noqa: S608 (constants)
 
 # Rows have the columns (kind, number, a, b, c, flag, name, lexeme, data, ids), each of them NULL
 # where a kind has none.
@@ -302,7 +312,7 @@ def read_terms(rows: Iterable[Sequence[Any]]) -> Terms:
         if is_prefix:
             prefixes.add(number)
     for _, number, _, _, _, _, language, *_ in by_kind["part"]:
-        numbered[number] = Term(PART)
+        numbered[number] = Term(PART_FREQUENCY)
         found.parts.setdefault(language, []).append(numbered[number])
         found.statistics.setdefault(language, Statistics())
     for kind, number, base, is_variant, _, is_current, _, _, data, entries in (

@@ -12,7 +12,7 @@ from django.db import connection, connections, transaction
 from django.db.models import Count
 
 from common.errors import NotFound
-from documents import lexical_index, services
+from documents import lexical_differences, services
 from documents.ingestion import pipeline, reembed
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
@@ -358,7 +358,7 @@ def test_words_of_a_document_deleted_while_they_are_indexed_do_not_stay(
         wait_until(blocked(2), what="the deletion waits for that")
     indexing.result()
     deleting.result()
-    assert lexical_index.find_differences(collection.pk) == []
+    assert lexical_differences.find_differences(collection.pk) == []
     assert not Posting.objects.exists()
     assert not Lexeme.objects.exists()
 
@@ -411,4 +411,4 @@ def test_large_batches_of_items_are_stored_at_once_with_the_same_words(
     results = all_at_once(*map(store, "abcd"))
     assert [len(result.ids) for result in results] == [300] * 4
     assert not PendingChunk.objects.exists()
-    assert not lexical_index.find_differences(collection.pk, sample=10**6)
+    assert not lexical_differences.find_differences(collection.pk, sample=10**6)

@@ -10,7 +10,7 @@ import pytest
 from celery import current_app
 from django.utils import timezone
 
-from documents import lexical_index, services
+from documents import lexical_differences, services
 from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.items import Item
 from documents.ingestion.sources import Source, SourceError, discover, text_source
@@ -78,7 +78,7 @@ def test_a_key_that_comes_twice_at_once_ends_with_its_last_text(collection: Coll
         "Another text.",
         "The second text.",
     ]
-    assert lexical_index.find_differences(collection.pk) == []
+    assert lexical_differences.find_differences(collection.pk) == []
 
 
 def test_paragraphs_that_changed_places_are_moved(collection: Collection) -> None:

@@ -8,7 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import Change
 from common.rls import workspace_context
-from documents import lexical_index, services
+from documents import lexical_differences, lexical_index, services
 from documents.ingestion import versions
 from documents.ingestion.items import Item
 from documents.models import Chunk, Collection, Document, LexicalSegment, PendingChunk
@@ -51,7 +51,7 @@ def test_new_and_known_items_of_a_batch_become_what_they_say(collection: Collect
     document = Document.objects.get(key="a")
     assert (document.status, document.chunk_count, document.claimed_by) == ("ready", 1, None)
     assert document.indexed_at is not None
-    assert not lexical_index.find_differences(collection.pk, sample=10**6)
+    assert not lexical_differences.find_differences(collection.pk, sample=10**6)
     again = services.store_items(collection=collection, items=batch)
     assert (again.ids, again.unchanged) == ((), 4)
 
@@ -98,7 +98,7 @@ def test_many_new_items_are_indexed_in_the_transaction_that_stores_them(
         ("english", len(many)),
         ("french", 1),
     ]
-    assert not lexical_index.find_differences(collection.pk, sample=10**6)
+    assert not lexical_differences.find_differences(collection.pk, sample=10**6)
     services.store_items(collection=collection, items=[item("one more")])
     assert PendingChunk.objects.count() == 1
 

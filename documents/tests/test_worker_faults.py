@@ -12,7 +12,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.db import connection
 
-from documents import lexical_index, tasks
+from documents import lexical_differences, lexical_index, tasks
 from documents.models import (
     Chunk,
     Collection,
@@ -167,7 +167,7 @@ def test_a_process_killed_while_it_writes_the_index_changes_nothing_that_is_foun
         assert scores(collection, "otter heron") == before
     wait_until(lambda: not connected(killed), what="the server has noticed that it is gone")
     for _ in range(2):
-        assert lexical_index.find_differences(collection.pk, sample=1000) == []
+        assert lexical_differences.find_differences(collection.pk, sample=1000) == []
         assert scores(collection, "otter heron") == before
         assert scores(collection, "otter heron", superseded=True) == superseded
         lexical_index.index_pending(collection.pk)

@@ -5,7 +5,7 @@ from functools import partial
 from django.conf import settings
 from django.db import connection
 
-from documents import lexical_index
+from documents import lexical_differences, lexical_index
 from documents.fitting_models import better_space
 from documents.ingestion.vector_indexes import build_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace
@@ -175,7 +175,7 @@ def _collections_with_differences(scope: Scope) -> list[int]:
     if scope.collection_id is not None:
         collections = collections.filter(pk=scope.collection_id)
     ids = list(collections.values_list("pk", flat=True))
-    return [pk for pk in ids if lexical_index.find_differences(pk)]
+    return [pk for pk in ids if lexical_differences.find_differences(pk)]
 
 
 PROBES: tuple[Check | SqlProbe, ...] = (

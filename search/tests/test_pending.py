@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from common.rls import workspace_context
-from documents import lexical_index
+from documents import lexical_differences, lexical_index
 from documents.lexical_search import find_terms
 from documents.models import Chunk, Collection, PendingChunk, PendingPosting, RemovedChunk
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
@@ -73,7 +73,7 @@ def test_hits_and_scores_are_the_same_pending_half_indexed_and_indexed(
         assert lexical_index._index_batch(collection.pk) == 15
     assert PendingChunk.objects.count() == 25
     assert all_found() == pending
-    assert lexical_index.find_differences(collection.pk) == []
+    assert lexical_differences.find_differences(collection.pk) == []
     lexical_index.index_pending(collection.pk)
     assert not PendingPosting.objects.exists()
     assert all_found() == pending
@@ -105,7 +105,7 @@ def test_words_of_pending_passages_are_forgotten_with_them(at_once: bool) -> Non
     chosen.delete()
     assert not PendingPosting.objects.filter(lexeme="zeppelin").exists()
     assert PendingPosting.objects.filter(lexeme="otter").exists()
-    assert lexical_index.find_differences(collection.pk) == []
+    assert lexical_differences.find_differences(collection.pk) == []
     before = scores(collection, QUESTION)
     lexical_index.index_pending(collection.pk)
     assert not RemovedChunk.objects.exists()
@@ -124,7 +124,7 @@ def test_a_changed_pending_passage_is_found_by_its_new_words_only() -> None:
     assert scores(collection, "otter") == {}
     assert scores(collection, "heron").keys() == {chunk.pk}
     assert not PendingPosting.objects.filter(lexeme="otter").exists()
-    assert lexical_index.find_differences(collection.pk) == []
+    assert lexical_differences.find_differences(collection.pk) == []
 
 
 @pytest.mark.django_db
@@ -142,9 +142,9 @@ def test_damaged_words_of_pending_passages_are_found_and_a_rebuild_mends_them(
     collection = CollectionFactory()
     fill(collection, 6)
     damage()
-    assert "wait to be indexed" in " ".join(lexical_index.find_differences(collection.pk))
+    assert "wait to be indexed" in " ".join(lexical_differences.find_differences(collection.pk))
     lexical_index.rebuild_lexical_index(collection.pk)
-    assert lexical_index.find_differences(collection.pk) == []
+    assert lexical_differences.find_differences(collection.pk) == []
     assert not PendingPosting.objects.exists()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from documents import lexical_index, services
+from documents import lexical_differences, lexical_index, services
 from documents.compounds import Splitter
 from documents.ingestion.items import Item
 from documents.models import Collection, Posting
@@ -74,13 +74,13 @@ def test_what_people_type_finds_the_text(collection: Collection) -> None:
         if found(collection, typed)[:1] != [str(number)]
     ]
     assert missed == []
-    assert not lexical_index.find_differences(collection.pk, sample=10**6)
+    assert not lexical_differences.find_differences(collection.pk, sample=10**6)
 
 
 def test_forms_are_found_while_their_texts_are_pending(collection: Collection) -> None:
     assert found(collection, "Orleans") == found(collection, "Orléans") == ["1"]
     assert found(collection, "get_user_by_id") == ["19"]
-    assert not lexical_index.find_differences(collection.pk)
+    assert not lexical_differences.find_differences(collection.pk)
 
 
 def test_the_exact_spelling_comes_first(db: None) -> None:
