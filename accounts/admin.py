@@ -38,7 +38,7 @@ from accounts.models import (
 from accounts.second_factors import remove_factor
 from accounts.sign_in import end_sessions
 from common.admin import ReadOnlyAdmin, requires, value_filter
-from common.text import whole_number
+from common.text import parse_integer
 
 admin.site.unregister(Group)
 
@@ -349,7 +349,7 @@ class ChangeAdmin(ReadOnlyAdmin):
     def search_rows(self, rows: QuerySet[Change], term: str) -> QuerySet[Change]:
         """Search through the indexes: Django's own search would cast numbers to text row by row."""
         for word in term.split():
-            number = whole_number(word)
+            number = parse_integer(word)
             if number is not None:
                 thing = Q(kind__in=list(Kind), thing=number)
                 rows = rows.filter(thing | Q(document=number) | Q(collection=number))

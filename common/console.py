@@ -106,24 +106,24 @@ class ServiceCommand(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DATABASE_SHARDS:
-            self._run_once(options)
+            self._run_here(options)
             return
         named = options.get("shard")
         if named or self.stays_in_main:
             with on_shard(MAIN if named in (None, "main") else named):
-                self._run_once(options)
+                self._run_here(options)
         elif not self.is_about_site(options):
             with on_shard(MAIN, is_open=True):  # until it looks up its workspace
-                self._run_once(options)
+                self._run_here(options)
         else:
             codes = []
             for shard in each_shard():
                 self.stderr.write(f"{shard or 'main'}:")
-                codes.append(self._run_once(options, exits=False))
+                codes.append(self._run_here(options, exits=False))
             if any(codes):
                 sys.exit(max(codes))
 
-    def _run_once(self, options: Options, *, exits: bool = True) -> int:
+    def _run_here(self, options: Options, *, exits: bool = True) -> int:
         """Run once and print; the exit code."""
         try:
             output = self.run(options)

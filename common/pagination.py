@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from common.text import whole_number
+from common.text import parse_integer
 
 M = TypeVar("M", bound=Model)
 
@@ -67,7 +67,7 @@ def _parse_place(value: Any, length: int) -> list[Any] | None:
     """The id, or a moment and the id; None for anything else."""
     *moment, pk = parts = str(value or "").split(".")
     digits = [moment[0].removeprefix("-"), pk] if moment else [pk]
-    if len(parts) != length or None in map(whole_number, digits):
+    if len(parts) != length or None in map(parse_integer, digits):
         return None
     try:
         return [_EPOCH + timedelta(microseconds=int(each)) for each in moment] + [int(pk)]

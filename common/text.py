@@ -31,7 +31,7 @@ def json_quoted(text: str) -> str:
     return escape_nonprinting(quoted_text, lambda letter: json.dumps(letter)[1:-1])
 
 
-def whole_number(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """The whole number that `text` is written in digits; None for anything else, and for numbers
     that no bigint column could hold."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -74,7 +74,9 @@ class Tool:
         for argument, model in get_type_hints(self.run).items():
             if _is_options(model):
                 names = given.keys() & option_fields(model).keys()
-                given[argument] = model.pick({name: _whole(given.pop(name)) for name in names})
+                given[argument] = model.pick(
+                    {name: _without_fraction(given.pop(name)) for name in names}
+                )
         return self.run(scope=scope, **given)
 
 
@@ -83,7 +85,7 @@ def _is_options(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Options)
 
 
-def _whole(value: Any) -> Any:
+def _without_fraction(value: Any) -> Any:
     """JSON has one kind of numbers: 9.0 is the integer 9."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
 from accounts.services import can_edit, require_editor
-from common.text import whole_number
+from common.text import parse_integer
 from common.web import login_required_page
 from dashboard.charts import dashboard_charts, metric_curves
 from dashboard.figures import RANGE_CHOICES, read_dashboard, unanswered_questions
@@ -66,7 +66,7 @@ def collection_quality(request: HttpRequest, slug: str) -> HttpResponse:
     """One collection, question by question."""
     collection = _collection(request, slug)
     judged = judged_collection(collection)
-    against = whole_number(request.GET.get("against", ""))
+    against = parse_integer(request.GET.get("against", ""))
     comparison = compare(judged, against=against)
     show = request.GET.get("show", "")
     show = show if show in QUESTION_FILTERS else "all"

@@ -8,8 +8,9 @@ How it works (docs/decisions/0051):
 - Triggers also write the words of new ids into `PendingPosting` (migration 0022), where a search
   looks them up, and delete them with their `PendingChunk`.
 - `index_pending` moves pending chunks into a segment: for each lexeme blocks of (id, frequency,
-  length). A chunk is found with the same score before and after that. `indexed_at_once` writes the
-  segment of many new chunks in their own transaction, so that they are never pending.
+  length). A chunk is found with the same score before and after that.
+  `indexed_in_transaction` writes the segment of many new chunks in their own transaction, so that
+  they are never pending.
 - Beside its words a chunk is listed under their forms, such as `orleans` for `Orléans`
   (`ragsite_forms`, migration 0024), marked by `FORM_MARK`. In a segment it is also listed under
   parts of its compounds (`documents.compounds`), marked by `PART_MARK`.
@@ -153,7 +154,7 @@ def _index_batch(collection_id: int) -> int:
 
 
 @contextmanager
-def indexed_at_once(collection_id: int, document_ids: Sequence[int]) -> Iterator[None]:
+def indexed_in_transaction(collection_id: int, document_ids: Sequence[int]) -> Iterator[None]:
     """Within the block, in the caller's transaction, chunks of these documents are inserted, which
     had none. At its end they are in a segment; after the commit it is merged where that is due.
 

@@ -61,12 +61,12 @@ def page_view(
     chunks: Sequence[Chunk],
     text: str,
     *,
-    asked: int | None,
+    page_number: int | None,
     passage: Chunk | None,
     quotation: tuple[int, int] | None = None,
     found: frozenset[str] = frozenset(),
 ) -> PageView | None:
-    """The page `asked` for, else the first on which the quotation, or the passage, is marked. None
+    """Page `page_number`, else the first on which the quotation, or the passage, is marked. None
     where the document has no pages to show.
 
     `chunks` are those of `text`; `quotation` are offsets into it.
@@ -76,7 +76,7 @@ def page_view(
     layers: dict[int, PageLayer] = {}
     marks: dict[int, list[Mark]] = {}
     start, end = quotation or ((passage.start, passage.end) if passage else (0, 0))
-    number = asked or (passage.page if passage else None) or 1
+    number = page_number or (passage.page if passage else None) or 1
     try:
         if passage is not None:
             layers = _layers_of(document, chunks, passage, end)
@@ -88,7 +88,7 @@ def page_view(
                 {page: layer.words for page, layer in layers.items()},
                 found,
             )
-            number = asked or min(marks, default=number)
+            number = page_number or min(marks, default=number)
         layer = layers.get(number) or page_layer(document, number)
     except PageUnavailable as error:
         return PageView(number, number, problem=str(error))

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
-from common.text import whole_number
+from common.text import parse_integer
 from graph.reading.steps import Grain
 
 # A web server refuses addresses of more than some 4,000 characters.
@@ -49,14 +49,14 @@ class GraphState:
     @classmethod
     def read(cls, params: QueryDict) -> Self:
         """Invalid values become defaults: old links keep working."""
-        size = whole_number(params.get("size", "")) or 0
+        size = parse_integer(params.get("size", "")) or 0
         return cls(
             **{field: _distinct(params, name, most) for field, (name, most) in LISTS.items()},
             hops=2 if params.get("hops") == "2" else 1,
             at=(_distinct(params, "at", 1) or ("",))[-1],
             size=size if size in SIZES else SIZES[0],
             grain="chunk" if params.get("grain") == "chunk" else "document",
-            page=min(whole_number(params.get("page", "")) or 1, MAX_PAGE),
+            page=min(parse_integer(params.get("page", "")) or 1, MAX_PAGE),
         )
 
     @property

@@ -175,13 +175,13 @@ def rank(
     return RankedGraph({**starts, **walk.run(starts, most)}, walk)
 
 
-def rest_similarity(question: Floats, told: Sequence[Floats], passage: Floats) -> float:
-    """Cosine of `passage` with the part of `question` that is orthogonal to each of `told`, one
+def rest_similarity(question: Floats, known: Sequence[Floats], passage: Floats) -> float:
+    """Cosine of `passage` with the part of `question` that is orthogonal to each of `known`, one
     after the other; 0 if nothing is left.
     """
     length, of_passage = float(np.linalg.norm(question)), float(np.linalg.norm(passage))
     rest = question
-    for each in told:
+    for each in known:
         if squared := float(each @ each):
             rest = rest - float(rest @ each) / squared * each
     left = float(np.linalg.norm(rest))

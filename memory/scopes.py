@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from accounts.models import Workspace
 from accounts.services import can_edit
 from common.errors import Forbidden, InvalidInput
-from common.text import whole_number
+from common.text import parse_integer
 
 #: The default user of services: the single user of a private site.
 LOCAL_USER = "local"
@@ -112,7 +112,7 @@ def account_pk(scope: UserScope) -> int | None:
     """The account's primary key; None for users named by programs."""
     if not scope.user_id.startswith(ACCOUNT_PREFIX):
         return None
-    return whole_number(scope.user_id.removeprefix(ACCOUNT_PREFIX))
+    return parse_integer(scope.user_id.removeprefix(ACCOUNT_PREFIX))
 
 
 Eraser = Callable[[UserScope], None]

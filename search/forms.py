@@ -13,7 +13,7 @@ from pydantic import Field
 
 from common.errors import InvalidInput
 from common.options import INTERNAL, flat_options
-from common.text import whole_number
+from common.text import parse_integer
 from common.web import cached_reverse
 from search.filters import And, FilterError, Node, read_filter, to_text
 from search.query import MAX_QUERY_CHARACTERS
@@ -57,7 +57,7 @@ class SearchState(ScopeOptions, SearchQuery):
             for name, values in clean.items()
             if name in options and values
         }
-        given["page"] = str(min(whole_number(given.get("page", "")) or 1, MAX_PAGE))
+        given["page"] = str(min(parse_integer(given.get("page", "")) or 1, MAX_PAGE))
         unknown = sorted(clean.keys() - options.keys() - _PARTS)[:MAX_UNKNOWN]
         return cls.from_text({**given, "unknown": tuple(unknown)})
 

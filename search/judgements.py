@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
 from common.errors import InvalidInput
-from common.text import whole_number
+from common.text import parse_integer
 from documents.models import Chunk, Collection, Document
 from search.models import Judgement
 from search.query import MAX_QUERY_CHARACTERS
@@ -33,7 +33,7 @@ def question_key(question: str) -> str:
 
 def row_id(value: str | None) -> int:
     """A value of a form as an id; -1, which no row has, for anything else."""
-    number = whole_number(value or "")
+    number = parse_integer(value or "")
     return -1 if number is None else number
 
 

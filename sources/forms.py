@@ -102,7 +102,7 @@ class SourceForm(AccessForm):
             del self.fields["delete_missing"]
         for name, option in options.items():
             is_kept = option.kind is SecretStr and source is not None
-            self.fields[PREFIX + name] = form_field(option, is_kept=is_kept)
+            self.fields[PREFIX + name] = form_field(option, has_stored_value=is_kept)
         self._rare = {PREFIX + name for name, option in options.items() if option.is_rare}
         self.order_fields(
             ["name", *(name for name in self.fields if name.startswith(PREFIX)), "collection"]

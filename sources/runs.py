@@ -123,7 +123,7 @@ def _end(
         run.save(update_fields=["state", "error", "finished_at"])
         failures = source.failures + 1 if state in {State.FAILED, State.STOPPED} else 0
         has_run_well = state in {State.SUCCEEDED, State.PARTIAL}
-        due = _next_due(source.schedule, failures, now, is_asked=run.cause == Cause.PERSON)
+        due = _next_due(source.schedule, failures, now, is_requested=run.cause == Cause.PERSON)
         if source.run_again and has_run_well:
             due = now
         claimed.update(
@@ -139,11 +139,13 @@ def _end(
         notices.update_problem(source.pk, has_run_well=has_run_well)
 
 
-def _next_due(schedule: str, failures: int, now: datetime, *, is_asked: bool) -> datetime | None:
+def _next_due(
+    schedule: str, failures: int, now: datetime, *, is_requested: bool
+) -> datetime | None:
     """Without a schedule only what nobody has asked for and watches is tried again after a failure,
     such as the run of a webhook."""
     due = next_run(schedule, after=now)
-    if not failures or (due is None and is_asked):
+    if not failures or (due is None and is_requested):
         return due
     pause = backoff_seconds(failures, first=FIRST_PAUSE_SECONDS, longest=LONGEST_PAUSE_SECONDS)
     again = now + timedelta(seconds=pause)

@@ -153,13 +153,15 @@ def _set_values(
 
 
 def _stored_secrets(
-    source: DataSource, shown: Mapping[str, Any], given: Mapping[str, str]
+    source: DataSource, options: Mapping[str, Any], given: Mapping[str, str]
 ) -> dict[str, str]:
     """The secrets it has. Raises InvalidInput where they would go to another server: who changes a
     source need not know them."""
     kept = credentials.decrypt(source.credentials)
     not_given = sorted(kept.keys() - given.keys())
-    if not_given and _server(source.connector, shown) != _server(source.connector, source.options):
+    if not_given and _server(source.connector, options) != _server(
+        source.connector, source.options
+    ):
         raise InvalidInput(
             gettext("The server or the connection to it has changed. Enter the password again."),
             field=not_given[0],
@@ -346,7 +348,7 @@ def request_run(
 
 
 def _begin(
-    held: DataSource,
+    source: DataSource,
     *,
     cause: str,
     user: Any = None,
@@ -355,19 +357,19 @@ def _begin(
 ) -> DataSourceRun:
     """A run of the locked source that is due now."""
     run = DataSourceRun.objects.create(
-        workspace_id=held.workspace_id,
-        source=held,
+        workspace_id=source.workspace_id,
+        source=source,
         user=user,
         cause=cause,
         may_delete_any=may_delete_any,
     )
-    DataSource.objects.filter(pk=held.pk).update(
+    DataSource.objects.filter(pk=source.pk).update(
         state=DataSource.State.WAITING, due_at=Now(), attempts=0, leased_until=None
     )
     if enqueue:
         from sources.tasks import enqueue_source  # noqa: PLC0415 (loads Celery)
 
-        transaction.on_commit(lambda: enqueue_source(held.pk))
+        transaction.on_commit(lambda: enqueue_source(source.pk))
     return run
 
 

@@ -22,9 +22,9 @@ def is_on(value: Any) -> bool:
     return str(value).lower() not in _NO
 
 
-def form_field(option: OptionField, *, is_kept: bool = False) -> forms.Field:
+def form_field(option: OptionField, *, has_stored_value: bool = False) -> forms.Field:
     """The field of an option. It gives a text, which the model reads and checks; a switch gives
-    a bool. `is_kept`: an empty secret keeps the one that is stored.
+    a bool. `has_stored_value`: an empty secret keeps the one that is stored.
     """
     label = _(option.title) if option.title else option.name
     help_text = _(option.plain_description) if option.description else ""
@@ -34,8 +34,8 @@ def form_field(option: OptionField, *, is_kept: bool = False) -> forms.Field:
         )
     return forms.CharField(
         label=label,
-        help_text=_("Empty: keep the saved one.") if is_kept else help_text,
-        required=option.is_required and not is_kept,
+        help_text=_("Empty: keep the saved one.") if has_stored_value else help_text,
+        required=option.is_required and not has_stored_value,
         initial=option.default,
         widget=_widget(option),
     )

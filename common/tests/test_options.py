@@ -237,7 +237,7 @@ class Account(Options):
 def test_a_secret_that_is_kept_need_not_be_given_again() -> None:
     option = option_fields(Account)["password"]
     assert form_field(option).required
-    assert not form_field(option, is_kept=True).required
+    assert not form_field(option, has_stored_value=True).required
 
 
 def test_options_are_written_in_one_line() -> None:

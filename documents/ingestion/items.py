@@ -49,7 +49,7 @@ from documents.ingestion.sources import (
 from documents.ingestion.space_choice import fit_space
 from documents.ingestion.stored_files import delete_files
 from documents.languages import detect_language
-from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending, indexed_at_once
+from documents.lexical_index import SEGMENT_MIN_PENDING, index_pending, indexed_in_transaction
 from documents.models import Collection, Document, EmbeddingSpace
 from inference.interfaces import InvalidVector
 from reading.chunkers.base import Embed, TokenCounter
@@ -509,7 +509,7 @@ def _load_batch(
     if new:
         new_ids = versions.new_ids(len(new))  # now: no query can run while rows are being copied
         is_large = len(new) >= SEGMENT_MIN_PENDING and not known
-        with indexed_at_once(collection.pk, new_ids) if is_large else nullcontext():
+        with indexed_in_transaction(collection.pk, new_ids) if is_large else nullcontext():
             load_new_documents(collection, new_jobs(dict(zip(new, new_ids, strict=True))), vectors)
     run_ids: list[int] = []
     if known:

@@ -1,5 +1,5 @@
 """Chunks that the transaction which writes them moves into a segment itself, by
-`lexical_index.indexed_at_once`, are not made pending."""
+`lexical_index.indexed_in_transaction`, are not made pending."""
 
 from django.db import migrations
 

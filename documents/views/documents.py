@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
 from common.errors import NotFound, RagsiteError
-from common.text import whole_number
+from common.text import parse_integer
 from common.web import (
     CSP_FILES,
     CSP_HEADER,
@@ -115,7 +115,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         on_page = (chunk.start for chunk in whole.chunks if (chunk.page or 1) >= page.number)
         part = page_at(parts, next(on_page, 0))
     else:
-        part = parts[min(max(whole_number(number) or 1, 1), len(parts)) - 1]
+        part = parts[min(max(parse_integer(number) or 1, 1), len(parts)) - 1]
     rendered = render_document(
         document,
         whole.text[part.start : part.end],
@@ -181,7 +181,7 @@ def _default_view(page: PageView | None, passage: Chunk | None) -> str:
 
 
 def _page_view(
-    request: HttpRequest, document: Document, whole: DocumentText, passage: Chunk | None
+    request: HttpRequest, document: Document, document_text: DocumentText, passage: Chunk | None
 ) -> PageView | None:
     start, _, end = request.GET.get("quote", "").partition("-")
     quotation = None
@@ -190,9 +190,9 @@ def _page_view(
         quotation = quotation if quotation[0] < quotation[1] else None
     return page_view(
         document,
-        whole.chunks,
-        whole.text,
-        asked=whole_number(request.GET.get("page_number", "")) or None,
+        document_text.chunks,
+        document_text.text,
+        page_number=parse_integer(request.GET.get("page_number", "")) or None,
         passage=passage,
         quotation=quotation,
         found=frozenset(request.GET.get("words", "").lower().split()[:MAX_WORDS]),
@@ -270,7 +270,7 @@ def compare(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     default the previous version."""
     document = find_document(request, slug, pk)
     asked = request.GET.get("with", "")
-    other_id = whole_number(asked)
+    other_id = parse_integer(asked)
     if asked and other_id is None:
         raise NotFound(gettext("There is no other version to compare this one with."))
     other = other_document(document, other_id, user=request.user)

@@ -14,7 +14,7 @@ from accounts.services import require_editor
 from common.errors import NotFound
 from common.pagination import newest_first
 from common.sse import TooManyStreams, stream_response
-from common.text import whole_number
+from common.text import parse_integer
 from common.web import login_required_page
 from documents import services
 from documents.models import IngestionItem, IngestionRun
@@ -49,7 +49,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     """One run; the partial `progress` is reloaded until it ends."""
     run = _get_run(request, pk)
     items = run.items.visible_to(request.user)
-    first = whole_number(request.GET.get("from", "")) or 0
+    first = parse_integer(request.GET.get("from", "")) or 0
     rows = list(
         items.select_related("document").order_by(ITEM_ORDER, "id")[
             first : first + ITEMS_PER_PAGE + 1

@@ -32,7 +32,7 @@ from common.admin import (
     link_to_list,
 )
 from common.errors import RagsiteError
-from common.text import pluralized, whole_number
+from common.text import parse_integer, pluralized
 from documents.models import Chunk
 from graph import services
 from graph.admin.forms import (
@@ -61,7 +61,7 @@ def mentions_page(model_admin: ModelAdmin, request: HttpRequest, pk: int) -> Htt
         raise PermissionDenied
     node: Node = get_object_or_404(Node.objects.only("name", "key"), pk=pk)
     mentions = Mention.objects.filter(node=node).order_by("chunk_id")
-    after = whole_number(request.GET.get("after", ""))
+    after = parse_integer(request.GET.get("after", ""))
     if after is not None:
         mentions = mentions.filter(chunk__gt=after)
     rows = list(
@@ -100,7 +100,7 @@ def merge_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     if not model_admin.has_merge_permission(request):
         raise PermissionDenied
     ids = request.GET.get("ids", "")
-    wanted = [number for part in ids.split(",") if (number := whole_number(part)) is not None]
+    wanted = [number for part in ids.split(",") if (number := parse_integer(part)) is not None]
     nodes = list(Node.objects.filter(pk__in=wanted[:MAX_MERGED]).defer("props").order_by("pk"))
     back = reverse("admin:graph_node_changelist")
     if len(nodes) < 2 or len({node.workspace_id for node in nodes}) > 1:

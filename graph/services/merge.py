@@ -114,13 +114,13 @@ def _merge_edge_values(lost: dict[int, int]) -> None:
     Edge.objects.bulk_update([rows[kept] for kept in groups], ["weight", "props"], batch_size=500)
 
 
-def _add_props(kept: Edge | Node, others: Sequence[Edge | Node]) -> None:
+def _add_props(target: Edge | Node, others: Sequence[Edge | Node]) -> None:
     """Adds missing properties, those of the first of `others` first, unless all are too large."""
     props: dict[str, Any] = {}
-    for row in (*reversed(others), kept):
+    for row in (*reversed(others), target):
         props |= row.props
     if inputs.props_fit(props):
-        kept.props = props
+        target.props = props
 
 
 # Locks in order of ids, as everywhere; no new rows can refer to them meanwhile.

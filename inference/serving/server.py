@@ -307,13 +307,13 @@ class WorkerServer:
                 pipe.pexpire(protocol.reply_key(name), _KEEP_REPLY_MILLISECONDS)
             pipe.execute()
 
-    def _take(self, queue: str, at_once: int) -> list[tuple[str, bytes]]:
+    def _take(self, queue: str, most: int) -> list[tuple[str, bytes]]:
         """Ids and texts of waiting requests; after a timeout an empty list."""
         wake_up = protocol.wake_up_key(self._member)
         popped = self._redis.blpop([queue, wake_up], timeout=_POLL_SECONDS)
         if not popped or popped[0] != queue.encode():
             return []
-        more = self._redis.lpop(queue, at_once - 1) if at_once > 1 else None
+        more = self._redis.lpop(queue, most - 1) if most > 1 else None
         names = [each.decode(errors="replace") for each in (popped[1], *(more or []))]
         with self._redis.pipeline(transaction=False) as pipe:
             for name in names:  # limited to the largest size

@@ -115,21 +115,21 @@ def _without_marks(text: str) -> str:
     return "".join(letter for letter in plain if not unicodedata.category(letter).startswith("M"))
 
 
-def _agrees(key: str, said: str, known: str, *, is_named: bool) -> bool:
+def _agrees(key: str, value: str, known: str, *, is_named: bool) -> bool:
     """Whether a value that was denied is the one that is known of `key`. `is_named`: the denial
     names the key.
     """
     kind = next((kind for kind in _TOPICAL if key.startswith(kind)), "")
     if kind and not is_named:
-        return _is_like(key.removeprefix(kind), "_".join(_WORD.findall(said.casefold())))
+        return _is_like(key.removeprefix(kind), "_".join(_WORD.findall(value.casefold())))
     if key.startswith("opinion_of_"):
-        return said.startswith(_AVERSE) == known.startswith(_AVERSE)
+        return value.startswith(_AVERSE) == known.startswith(_AVERSE)
     if key.startswith(_TOPICAL):
         return True
-    if key.startswith(_COUNTED) and _SINGULAR.match(said):
+    if key.startswith(_COUNTED) and _SINGULAR.match(value):
         return True
-    said, known = (_ARTICLE.sub("", text.casefold(), count=1) for text in (said, known))
-    denied, held = (tuple(_WORD.findall(text)) for text in (said, known))
+    value, known = (_ARTICLE.sub("", text.casefold(), count=1) for text in (value, known))
+    denied, held = (tuple(_WORD.findall(text)) for text in (value, known))
     short, long = sorted((denied, held), key=len)
     size = len(short)
     return size > 0 and short in (long[:size], long[-size:])

@@ -16,7 +16,7 @@ from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from common.errors import NotFound, RagsiteError
-from common.text import whole_number
+from common.text import parse_integer
 from memory import services
 from memory.fact_keys import fact_key
 from memory.forms import CorrectionForm, FactForm, FactListForm, end_of
@@ -122,7 +122,7 @@ def _fact_page(request: HttpRequest, owner: MemoryOwner) -> dict[str, Any]:
         if shows_ended
         else current_facts(owner.scope, find=find, as_of=as_of)
     )
-    first = whole_number(request.GET.get("from", "")) or 0
+    first = parse_integer(request.GET.get("from", "")) or 0
     rows = list(facts[first : first + FACTS_PAGE_SIZE + 1]) if valid else []
     here = {"find": find, "as_of": day, "shown": "ended" if shows_ended else ""}
     return {

@@ -1,5 +1,5 @@
 """What kind of answer a question asks for (a phone number, an address of mail, an amount of money,
-a date, a number), and whether a text holds one. Begin with `asked_kind` and `holds_kind`.
+a date, a number), and whether a text holds one. Begin with `wanted_kind` and `holds_kind`.
 
 What is not there cannot be the answer: opening hours are near to a question for a phone number, and
 have none. Words by language are in `answer_types.toml`. Without Django.
@@ -49,7 +49,7 @@ _INSTEAD = {kind: _words(words) for kind, words in _TOML["words"].items()}
 MIN_PHONE_DIGITS = 6
 
 
-def asked_kind(question: str, *, language: str = "") -> AnswerKind | None:
+def wanted_kind(question: str, *, language: str = "") -> AnswerKind | None:
     """The kind of answer that the wording asks for; None where it does not tell. Without a
     `language`, an ISO code, the patterns of all are tried."""
     for kind, by_language in _ASKS.items():

@@ -147,14 +147,16 @@ class Evidence:
     is_second: bool = False
 
 
-def with_quotation(evidence: Evidence, quoted: ExtractiveAnswer, *, asked_in: str) -> Evidence:
-    """The evidence with that of what is quoted first, for a question in the language `asked_in`.
-    Unchanged where no model compared sentences."""
+def with_quotation(
+    evidence: Evidence, quoted: ExtractiveAnswer, *, query_language: str
+) -> Evidence:
+    """The evidence with that of what is quoted first, for a question in `query_language`. Unchanged
+    where no model compared sentences."""
     best = quoted.best
     if best is None or (best.nearness is None and not quoted.is_extreme):
         return evidence
     passage = best.passage
-    is_foreign = passage.is_foreign_to(asked_in)
+    is_foreign = passage.is_foreign_to(query_language)
     nearness = best.nearness
     if nearness is not None and is_foreign and evidence.is_multilingual:
         nearness += LANGUAGE_NEARNESS

@@ -22,7 +22,7 @@ from documents.models import Chunk, EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import InferenceError
 from inference.model_languages import EVERY
-from rag.answering.answer_types import AnswerKind, asked_kind
+from rag.answering.answer_types import AnswerKind, wanted_kind
 from rag.answering.answerability import (
     FOREIGN_COVERAGE,
     Evidence,
@@ -44,7 +44,7 @@ from rag.answering.section_ranking import (
     rank_sections,
     read_sections,
 )
-from rag.answering.tables import asked_extreme, asked_rows
+from rag.answering.tables import answering_rows, find_extreme
 from rag.events import Passage
 from reading.location import PAGE_LABEL
 from reading.sections import TokenMatches
@@ -125,14 +125,14 @@ def find_passages(
     """Search for `query` and choose the `k` passages that suit an answer best. `options` are those
     of `search.services.search`. Where a reranker is set up it reads sections of the passages here,
     and not whole ones in the search, unless a score of it is demanded (`min_rerank`)."""
-    asked_in = question_language(query)
-    reader = find_reader(scope, asked_in=asked_in, wanted=options.get("rerank"))
+    query_language = question_language(query)
+    reader = find_reader(scope, query_language=query_language, wanted=options.get("rerank"))
     if options.get("min_rerank") is None:
         options["rerank"] = False
     result = search(query, scope=scope, mode=mode, k=max(k, CANDIDATES), snippets=False, **options)
     passages = passages_from_hits(result.hits)
     terms = _question_terms(result, passages, scope)
-    is_foreign = [passage.is_foreign_to(asked_in) for passage in passages]
+    is_foreign = [passage.is_foreign_to(query_language) for passage in passages]
     coverage = [
         max(
             question_coverage(terms, [passage.chunk_id])[0],
@@ -142,17 +142,17 @@ def find_passages(
     ]
     space = _main_space(passages)
     nearness, titles = _nearness(_searched_text(result), passages, space)
-    kind = asked_kind(query, language=asked_in)
-    rows = asked_rows(query, passages, kind)
+    kind = wanted_kind(query, language=query_language)
+    rows = answering_rows(query, passages, kind)
     sections: list[RankedSection] = []
-    if reader is not None or late_interaction.knows(asked_in):
-        own = [at for at, each in enumerate(passages) if _is_compared(each, asked_in, reader)]
+    if reader is not None or late_interaction.knows(query_language):
+        own = [at for at, each in enumerate(passages) if _is_compared(each, query_language, reader)]
         sections = rank_sections(
             [passages[at] for at in own],
             _compare_tokens(query, [passages[at] for at in own]),
             nearness=[nearness[at] for at in own] if nearness else None,
             title_nearness=[titles[at] for at in own] if titles else None,
-            asked_rows=rows,
+            answering_rows=rows,
             kind=kind,
         )
         if reader is not None:
@@ -173,7 +173,7 @@ def find_passages(
     sections = sections_of(passages, sections)
     evidence = _evidence(result, passages, terms)
     if sections:
-        is_extreme = bool(rows) and asked_extreme(query) is not None
+        is_extreme = bool(rows) and find_extreme(query) is not None
         evidence = _with_sections(evidence, sections, kind, is_extreme=is_extreme)
     return FoundPassages(result, passages, evidence, tuple(sections), reader)
 
@@ -190,11 +190,11 @@ def sections_of(
     ]
 
 
-def _is_compared(passage: Passage, asked_in: str, reader: Reader | None) -> bool:
+def _is_compared(passage: Passage, query_language: str, reader: Reader | None) -> bool:
     """Whether a model that compares sections knows the passage's language, which is not foreign to
     the question."""
     is_known = reader.knows(passage.language) if reader else True
-    return bool(passage.text.strip()) and is_known and not passage.is_foreign_to(asked_in)
+    return bool(passage.text.strip()) and is_known and not passage.is_foreign_to(query_language)
 
 
 def _compare_tokens(query: str, passages: Sequence[Passage]) -> dict[int, TokenMatches]:
@@ -343,12 +343,13 @@ def quote_passages(
     found: FoundPassages,
     *,
     language: str,
-    asked_in: str,
+    query_language: str,
 ) -> tuple[ExtractiveAnswer, Evidence]:
     """The sentences of `passages`, those of `found` as they are numbered, that answer, quoted, and
-    the evidence with that of the best one; `language` and `asked_in` as in `extract_answer`. Those
-    of the sections are quoted; where these are not sure to answer, and where there are none, the
-    embedding model compares sentences of the others. Releases the database before a model is asked.
+    the evidence with that of the best one; `language` and `query_language` as in `extract_answer`.
+    Those of the sections are quoted; where these are not sure to answer, and where there are none,
+    the embedding model compares sentences of the others. Releases the database before a model is
+    asked.
     """
     space = _main_space(passages)
     sections = sections_of(passages, found.sections)
@@ -368,18 +369,18 @@ def quote_passages(
         passages: Sequence[Passage], evidence: Evidence
     ) -> tuple[ExtractiveAnswer, Evidence]:
         quoted = extract_answer(
-            question, passages, similar=similar, language=language, asked_in=asked_in
+            question, passages, similar=similar, language=language, query_language=query_language
         )
-        return quoted, with_quotation(evidence, quoted, asked_in=asked_in)
+        return quoted, with_quotation(evidence, quoted, query_language=query_language)
 
     evidence = found.evidence
     if not sections:
         return compared(passages, evidence)
     reader = found.reader
     confidence = judge_confidence(evidence)
-    others = [passage for passage in passages if not _is_compared(passage, asked_in, reader)]
+    others = [passage for passage in passages if not _is_compared(passage, query_language, reader)]
     if confidence != "high" and others and evidence.is_multilingual:
-        unread = replace(evidence, section_score=None, is_second=bool(asked_in))
+        unread = replace(evidence, section_score=None, is_second=bool(query_language))
         second, found_second = compared(others, unread)
         second_confidence = judge_confidence(found_second)
         if second_confidence == "high" or confidence == "none":
@@ -389,8 +390,10 @@ def quote_passages(
         sections,
         confidence=confidence,
         read=(lambda texts: reader.read(question, texts)) if reader else None,
-        asked_rows=asked_rows(question, passages, asked_kind(question, language=asked_in)),
+        answering_rows=answering_rows(
+            question, passages, wanted_kind(question, language=query_language)
+        ),
         language=language,
-        asked_in=asked_in,
+        query_language=query_language,
     )
     return quoted, evidence

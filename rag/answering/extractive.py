@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.trigrams import trigram_overlap
-from rag.answering.answer_types import AnswerKind, asked_kind, holds_kind
+from rag.answering.answer_types import AnswerKind, holds_kind, wanted_kind
 from rag.answering.contradictions import contradicts
 from rag.answering.phrases import say
 from rag.answering.section_ranking import RankedSection, ReadFunction
-from rag.answering.tables import TableRow, asked_extreme, extreme_rows
+from rag.answering.tables import TableRow, extreme_rows, find_extreme
 from rag.events import Citation, Confidence, Passage
 from reading.segments import (
     Segment,
@@ -196,11 +196,11 @@ def extract_answer(
     *,
     similar: SimilarityFunction | None = None,
     language: str = "",
-    asked_in: str = "",
+    query_language: str = "",
 ) -> ExtractiveAnswer:
     """Quote the best of `passages` (best first): at most MAX_QUOTES sentences, list items, table
     rows or code segments. `similar` is called once; without it only words decide. `language` is of
-    what the site says itself, `asked_in` of the question; empty where unknown."""
+    what the site says itself, `query_language` of the question; empty where unknown."""
     found = [
         Quote(passage, part)
         for passage in passages[:MAX_PASSAGES]
@@ -212,20 +212,20 @@ def extract_answer(
         return ExtractiveAnswer()
     # Headings and references only if there is nothing else.
     candidates = [quote for quote in found if not quote.is_reference_only] or found
-    scores, nearness, margin = _scores(question, candidates, similar, asked_in)
+    scores, nearness, margin = _scores(question, candidates, similar, query_language)
     judged = [
         replace(quote, score=score, nearness=near)
         for quote, score, near in zip(candidates, scores.tolist(), nearness, strict=True)
     ]
     ranked = sorted(judged, key=lambda quote: -quote.score)
     if extreme := extreme_rows(question, passages):
-        return _quoted_rows(question, extreme, language, asked_in)
+        return _quoted_rows(question, extreme, language, query_language)
     best = _favour_best_passage(ranked, margin)
     contradiction = _find_contradiction(question, ranked, language)
     if contradiction is not None:
         best = [best[0], replace(contradiction, score=best[0].score), *best[1:]]
     chosen = _merge_adjacent(_select_quotes(best, margin))
-    return _answer(question, chosen, language, asked_in, differ=contradiction is not None)
+    return _answer(question, chosen, language, query_language, differ=contradiction is not None)
 
 
 def quote_sections(
@@ -234,16 +234,16 @@ def quote_sections(
     *,
     confidence: Confidence,
     read: ReadFunction | None = None,
-    asked_rows: Sequence[TableRow] = (),
+    answering_rows: Sequence[TableRow] = (),
     language: str = "",
-    asked_in: str = "",
+    query_language: str = "",
 ) -> ExtractiveAnswer:
     """Quote the best of `sections` (best first): up to MAX_QUOTES sentences, list items, table rows
     or code segments of the first one; where it is not clearly ahead, or the answer not sure, one
-    of each of the first ones. `asked_rows` are those of a table that `question` asks for; the other
-    arguments are as for `extract_answer`."""
-    if asked_rows and asked_extreme(question):
-        return _quoted_rows(question, asked_rows, language, asked_in)
+    of each of the first ones. `answering_rows` are those of a table that `question` asks for; the
+    other arguments are as for `extract_answer`."""
+    if answering_rows and find_extreme(question):
+        return _quoted_rows(question, answering_rows, language, query_language)
     candidates: list[Quote] = []
     for place, section in enumerate(sections[:MAX_QUOTED_SECTIONS]):
         text = section.passage.text
@@ -255,7 +255,7 @@ def quote_sections(
         candidates += [quote for quote in found if not quote.is_reference_only] or found
     if not candidates:
         return ExtractiveAnswer()
-    judged = _judge_segments(question, candidates, sections, read, asked_rows, asked_in)
+    judged = _judge_segments(question, candidates, sections, read, answering_rows, query_language)
     ranked = sorted(judged, key=lambda quote: -quote.score)
     contradiction = _find_contradiction(question, ranked, language)
     is_clear = confidence == "high" and (
@@ -273,7 +273,11 @@ def quote_sections(
             for each in _select_quotes(best, np.inf)
         ]
     return _answer(
-        question, _merge_adjacent(chosen), language, asked_in, differ=contradiction is not None
+        question,
+        _merge_adjacent(chosen),
+        language,
+        query_language,
+        differ=contradiction is not None,
     )
 
 
@@ -282,13 +286,13 @@ def _judge_segments(
     candidates: Sequence[Quote],
     sections: Sequence[RankedSection],
     read: ReadFunction | None,
-    asked_rows: Sequence[TableRow],
-    asked_in: str,
+    answering_rows: Sequence[TableRow],
+    query_language: str,
 ) -> list[Quote]:
     """The candidates with their scores: that of the section, less what each is behind the best
     segment of its section. Those that are not read come behind the others."""
-    kind = asked_kind(question, language=asked_in)
-    priced = {(row.passage.chunk_id, row.part.start) for row in asked_rows}
+    kind = wanted_kind(question, language=query_language)
+    priced = {(row.passage.chunk_id, row.part.start) for row in answering_rows}
     overlap = trigram_overlap(
         question, {place: quote.read_text for place, quote in enumerate(candidates)}
     )
@@ -354,18 +358,18 @@ def _widened(quote: Quote, of_section: Sequence[Quote]) -> Quote:
 
 
 def _quoted_rows(
-    question: str, rows: Sequence[TableRow], language: str, asked_in: str
+    question: str, rows: Sequence[TableRow], language: str, query_language: str
 ) -> ExtractiveAnswer:
     """The rows with the least or greatest number that was asked for."""
     quotes = [Quote(row.passage, row.part) for row in rows]
-    return _answer(question, quotes, language, asked_in, is_extreme=True)
+    return _answer(question, quotes, language, query_language, is_extreme=True)
 
 
 def _answer(
     question: str,
     chosen: Sequence[Quote],
     language: str,
-    asked_in: str,
+    query_language: str,
     *,
     differ: bool = False,
     is_extreme: bool = False,
@@ -379,7 +383,7 @@ def _answer(
         at += len(quoted)
         pieces += [quoted, mark, Citation(quote.passage, at, quote.start, quote.end, quote.text)]
         at += len(mark)
-    kind = asked_kind(question, language=asked_in)
+    kind = wanted_kind(question, language=query_language)
     return ExtractiveAnswer(
         tuple(pieces),
         best=chosen[0] if chosen else None,
@@ -392,7 +396,7 @@ def _scores(
     question: str,
     candidates: Sequence[Quote],
     similar: SimilarityFunction | None,
-    asked_in: str,
+    query_language: str,
 ) -> tuple[Scores, Sequence[float | None], float]:
     """For each candidate a score and how near it is, None if no model told it; and how far below
     the best score is still quoted."""
@@ -405,7 +409,7 @@ def _scores(
         np.array([overlap[place] for place in range(len(candidates))]) / lengths**LENGTH_EXPONENT
     )
     words = words / (words.max() or 1.0)
-    is_foreign = np.array([quote.passage.is_foreign_to(asked_in) for quote in candidates])
+    is_foreign = np.array([quote.passage.is_foreign_to(query_language) for quote in candidates])
     words = np.where(is_foreign, FOREIGN_WORDS_WEIGHT * words, words)
     lexical = words + np.array(_relevances([quote.passage for quote in candidates]))
     if similar is None:

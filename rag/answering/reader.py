@@ -35,12 +35,11 @@ MIN_LOG_ODDS = 1.0
 
 @dataclass(frozen=True)
 class Reader:
-    """The reranker with this alias, for questions in the language `asked_in` (an ISO code; "" if
-    unknown)."""
+    """The reranker with this alias, for questions in `query_language` (an ISO code; "" if unknown)."""
 
     alias: str
     instruction: str | None
-    asked_in: str
+    query_language: str
 
     def knows(self, language: str) -> bool:
         """Whether it was made for texts in this language, an ISO code or a PostgreSQL name."""
@@ -87,10 +86,10 @@ class Reader:
         return scale if scale.related - scale.unrelated >= MIN_LOG_ODDS else None
 
 
-def find_reader(scope: Scope, *, asked_in: str, wanted: bool | None = None) -> Reader | None:
-    """The reader for questions in the language `asked_in` over `scope`; None where no reranker is
-    set up or it was not made for that language. `wanted` as `rerank` of a search: False is without,
-    True demands one. Raises NoRerankerConfigured."""
+def find_reader(scope: Scope, *, query_language: str, wanted: bool | None = None) -> Reader | None:
+    """The reader for questions in `query_language` over `scope`; None where no reranker is set up
+    or it was not made for that language. `wanted` as `rerank` of a search: False is without, True
+    demands one. Raises NoRerankerConfigured."""
     if wanted is False:
         return None
     if wanted:
@@ -100,5 +99,5 @@ def find_reader(scope: Scope, *, asked_in: str, wanted: bool | None = None) -> R
     except InferenceError as error:
         logger.warning("the reranker cannot be used, answers are chosen without it: %s", error)
         return None
-    reader = Reader(*found, asked_in) if found else None
-    return reader if reader and reader.knows(asked_in) else None
+    reader = Reader(*found, query_language) if found else None
+    return reader if reader and reader.knows(query_language) else None

@@ -94,15 +94,15 @@ def rank_sections(
     *,
     nearness: Sequence[float] | None,
     title_nearness: Sequence[float] | None,
-    asked_rows: Sequence[TableRow] = (),
+    answering_rows: Sequence[TableRow] = (),
     kind: AnswerKind | None = None,
 ) -> list[RankedSection]:
     """The sections of the passages, best first, none of which repeats another.
 
     `matches` are by the passages' chunks; a passage without them is taken for an average one.
     `nearness` and `title_nearness` are the calibrated similarities of each passage and of its
-    document's title; None where no model can tell. `asked_rows` are rows of tables that are asked
-    for, `kind` is the kind of answer that is.
+    document's title; None where no model can tell. `answering_rows` are rows of tables that
+    answer the question, `kind` is the kind of answer that it wants.
     """
     found: list[RankedSection] = []
     scores: list[list[float]] = []
@@ -145,7 +145,7 @@ def rank_sections(
     is_known = ~np.isnan(np.array(scores)).all(axis=0)
     weights *= weights.sum() / weights[is_known].sum()
     total = standard_scores(np.array(scores)) @ weights
-    asked = {(row.passage.chunk_id, row.part.start) for row in asked_rows}
+    asked = {(row.passage.chunk_id, row.part.start) for row in answering_rows}
     ranked = []
     for each, score in zip(found, total.tolist(), strict=True):
         has_row = any(

@@ -1,5 +1,5 @@
 """Questions that a table answers: by its least or greatest number, such as “which bike is the
-cheapest?”, or by the prices in it. Begin with `asked_rows`.
+cheapest?”, or by the prices in it. Begin with `answering_rows`.
 
 No sentence says it, and no model that reads row by row can tell: the rows of the table that is
 asked about are compared by the column that is asked for. Words by language are in
@@ -71,7 +71,7 @@ class Table:
     rows: list[TableRow]
 
 
-def asked_extreme(question: str) -> Extreme | None:
+def find_extreme(question: str) -> Extreme | None:
     """The superlative in a question; None if it has none that a table can answer."""
     for is_greatest, dimensions in ((False, _MIN), (True, _MAX)):
         for dimension, words in dimensions.items():
@@ -88,7 +88,7 @@ def extreme_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
     """The rows that answer a question for the least or greatest of a table: the row itself first,
     then rows with the same number or the next one. Empty where nothing of the kind is asked, or no
     table of `passages` has the column and is about what is asked."""
-    extreme = asked_extreme(question)
+    extreme = find_extreme(question)
     if extreme is None:
         return []
     asked = question.replace(extreme.words, " ")
@@ -102,7 +102,7 @@ def extreme_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
     return [row for _, row in numbered[:MAX_ROWS]]
 
 
-def asked_rows(
+def answering_rows(
     question: str, passages: Sequence[Passage], kind: AnswerKind | None
 ) -> list[TableRow]:
     """The rows of tables that a question for the least or greatest, or for an amount of money

@@ -294,7 +294,7 @@ def _quote(call: NodeCall, node_context: NodeContext, passages: list[Passage]) -
             passages,
             found,
             language=language,
-            asked_in=question_language(question),
+            query_language=question_language(question),
         )
     confidence = judge_confidence(evidence)
     if confidence == "none":

@@ -423,10 +423,10 @@ def _retrieve(
         release_connection()
         query = coreference.rewrite_question(asked.message, asked.history, model=request.chat)
     request.context.check()
-    asked_in = question_language(query)
+    query_language = question_language(query)
     sources: int = settings.RAG_PASSAGES
     if request.chat:
-        sources = source_count(query, language=asked_in, usual=sources)
+        sources = source_count(query, language=query_language, usual=sources)
     found = find_passages(
         query,
         scope=request.scope,
@@ -438,7 +438,7 @@ def _retrieve(
     whole = _whole(request)
     passages = whole or request.context.found.add(found.passages)
     # The question's language if it can be told, else the best passage's.
-    language = asked_in or (passages[0].language if passages else "")
+    language = query_language or (passages[0].language if passages else "")
     quoted = ExtractiveAnswer()
     if request.chat is None:
         quoted, evidence = quote_passages(
@@ -446,7 +446,7 @@ def _retrieve(
             passages,
             found,
             language=asked.language or language,
-            asked_in=asked_in,
+            query_language=query_language,
         )
     confidence: Confidence = "high" if whole else judge_confidence(evidence)
     if confidence == "none" and leans and request.chat:

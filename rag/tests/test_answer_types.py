@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.answering.answer_types import AnswerKind, asked_kind, holds_kind
+from rag.answering.answer_types import AnswerKind, holds_kind, wanted_kind
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ from rag.answering.answer_types import AnswerKind, asked_kind, holds_kind
 def test_the_wording_says_what_kind_of_answer_is_asked_for(
     question: str, language: str, kind: AnswerKind | None
 ) -> None:
-    assert asked_kind(question, language=language) == kind
+    assert wanted_kind(question, language=language) == kind
 
 
 def test_without_a_language_the_words_of_all_count() -> None:
-    assert asked_kind("Telefonnummer Werkstatt") == "phone"
-    assert asked_kind("Telefonnummer Werkstatt", language="en") is None
+    assert wanted_kind("Telefonnummer Werkstatt") == "phone"
+    assert wanted_kind("Telefonnummer Werkstatt", language="en") is None
 
 
 @pytest.mark.parametrize(

@@ -85,9 +85,9 @@ def test_sentences_in_another_language_are_compared_whatever_their_words() -> No
         return [float("80" in text) for text in texts]
 
     question = "Was sind die Kosten am Feiertag?"
-    answer = extract_answer(question, [passage(text)], similar=similar, asked_in="de")
+    answer = extract_answer(question, [passage(text)], similar=similar, query_language="de")
     assert answer.cited[0].quote.endswith(says_it)
-    extract_answer(question, [passage(text)], similar=similar, asked_in="en")
+    extract_answer(question, [passage(text)], similar=similar, query_language="en")
     assert len(compared) < 20
     assert not any(says_it in each for each in compared)
 

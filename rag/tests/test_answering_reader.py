@@ -75,21 +75,21 @@ def scope(media_root: Any, settings: Any) -> Scope:
 
 
 def answer_to(
-    question: str, scope: Scope, *, asked_in: str = "en", **options: Any
+    question: str, scope: Scope, *, query_language: str = "en", **options: Any
 ) -> tuple[FoundPassages, ExtractiveAnswer, Evidence]:
     found = find_passages(question, scope=scope, k=8, **options)
     quoted, evidence = quote_passages(
         question,
         found.passages,
         found,
-        language=asked_in,
-        asked_in=asked_in,
+        language=query_language,
+        query_language=query_language,
     )
     return found, quoted, evidence
 
 
 def test_a_reading_is_on_the_scale_of_the_calibration_pairs(scope: Scope) -> None:
-    reader = find_reader(scope, asked_in="en")
+    reader = find_reader(scope, query_language="en")
     assert reader is not None
     readings = reader.read(
         "How many days of leave do we have?",
@@ -144,7 +144,7 @@ def test_a_phone_number_that_is_there_is_given(scope: Scope) -> None:
 
 def test_a_question_in_a_language_that_it_does_not_know_is_not_read(scope: Scope) -> None:
     question = "Wann ist die Werkstatt geöffnet und wie lange dauern Reparaturen?"
-    found, quoted, _ = answer_to(question, scope, asked_in="de")
+    found, quoted, _ = answer_to(question, scope, query_language="de")
     assert found.reader is None
     assert not found.sections
     assert "Werkstatt" in quoted.cited[0].quote
@@ -169,7 +169,7 @@ def test_another_language_is_quoted_if_the_own_does_not_answer_at_all(
         found.passages,
         replace(found, evidence=replace(found.evidence, is_multilingual=True)),
         language="en",
-        asked_in="en",
+        query_language="en",
     )
     assert {cited.passage.language[:2] for cited in quoted.cited} == {language}
 
@@ -198,7 +198,7 @@ def test_without_a_reranker_the_token_encoder_decides(scope: Scope) -> None:
 
 def test_without_a_reranker_none_is_demanded_silently(scope: Scope, settings: Any) -> None:
     settings.INFERENCE = {**settings.INFERENCE, "reranker": {}}
-    assert find_reader(scope, asked_in="en") is None
+    assert find_reader(scope, query_language="en") is None
     with pytest.raises(NoRerankerConfigured):
         find_passages("Who?", scope=scope, k=8, rerank=True)
 

@@ -291,16 +291,16 @@ def test_the_best_sentence_decides_where_sentences_were_compared() -> None:
     found = Evidence(passages=8, nearness=1.2, coverage=0.9, is_multilingual=True)
     there = replace(passage("It opens at nine.", language="en"), coverage=0.3)
 
-    def judged(nearness: float | None, asked_in: str = "en") -> bool:
+    def judged(nearness: float | None, query_language: str = "en") -> bool:
         best = Quote(there, Segment("sentence", 0, len(there.text)), nearness=nearness)
-        evidence = with_quotation(found, ExtractiveAnswer(best=best), asked_in=asked_in)
+        evidence = with_quotation(found, ExtractiveAnswer(best=best), query_language=query_language)
         return judge_confidence(evidence) == "high"
 
     assert judged(None), "a passage that is near enough"
     assert not judged(0.6), "none of its sentences is"
     assert judged(1.8)
     assert not judged(1.5), "the same nearness is less in one's own language"
-    assert judged(1.5, asked_in="de")
+    assert judged(1.5, query_language="de")
 
 
 def compared(**values: Any) -> Evidence:

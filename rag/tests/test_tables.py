@@ -83,7 +83,9 @@ def test_parts_of_a_table_that_was_cut_are_one() -> None:
 
 
 def test_the_row_is_quoted_under_its_header() -> None:
-    answer = extract_answer("What is the price of the cheapest bike?", PASSAGES, asked_in="en")
+    answer = extract_answer(
+        "What is the price of the cheapest bike?", PASSAGES, query_language="en"
+    )
     assert answer.is_extreme
     assert answer.cited[0].quote == "| W0 | Wren without motor | 2,290 | 26 |"
     assert "| Article | Description | Price EUR | Weight kg |\n| - | - | - | - |\n| W0 |" in (

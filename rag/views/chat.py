@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.current_workspace import request_workspace
 from common.errors import NotFound, RagsiteError
 from common.pagination import newest_first
-from common.text import whole_number
+from common.text import parse_integer
 from common.web import login_required_page
 from documents.models import Collection, Document
 from inference.chat_models import chat_model, chat_models
@@ -205,7 +205,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 def _ask(request: HttpRequest, conversation: Conversation | None) -> HttpResponse:
     """Without JavaScript: wait for the whole answer, then show the page with it."""
-    again = whole_number(request.POST.get("again", ""))
+    again = parse_integer(request.POST.get("again", ""))
     earlier_question = ""
     if conversation and again is not None:
         questions = conversation.messages.filter(role=Message.Role.USER, pk__lte=again)

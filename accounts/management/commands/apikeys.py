@@ -11,7 +11,7 @@ from accounts.models import ApiKey, Scope, User
 from accounts.services import DEFAULT_WORKSPACE, get_workspace_by_slug
 from common.console import CommandOutput, Options, ServiceCommand
 from common.errors import NotFound
-from common.text import whole_number
+from common.text import parse_integer
 
 MAX_DAYS = 36_500
 HEADINGS = ("id", "name", "secret", "user", "workspace", "scopes", "last used", "state")
@@ -45,7 +45,7 @@ class Command(ServiceCommand):
 
 
 def _days(text: str) -> int:
-    days = whole_number(text) or 0
+    days = parse_integer(text) or 0
     if not 1 <= days <= MAX_DAYS:
         raise ArgumentTypeError(f"name a number of days from 1 to {MAX_DAYS:,}")
     return days
