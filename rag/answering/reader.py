@@ -35,7 +35,7 @@ MIN_LOG_ODDS = 1.0
 
 @dataclass(frozen=True)
 class Reader:
-    """The reranker with this alias, for questions in `query_language` (an ISO code; "" if unknown)."""
+    """The reranker with this alias, for questions in `query_language` (ISO code; "" if unknown)."""
 
     alias: str
     instruction: str | None
