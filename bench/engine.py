@@ -22,8 +22,8 @@ from datetime import date
 from functools import partial
 from itertools import cycle, islice
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Barrier
 from time import perf_counter, process_time
 from typing import Any
 from unittest import mock
@@ -57,6 +57,7 @@ SMALL_WRITES = 50
 OWN_PENDING, OTHERS_PENDING = 200, 10_000
 BM25_QUERIES = 40
 SECONDS_OF_LOAD = 8.0
+WEB_PROCESSES = 2  # `workers` of ragsite/gunicorn.py
 #: The product's BM25 (docs/decisions/0002): how often a word of the title counts, and what the
 #: length of a passage is.
 FREQUENCY = "cardinality(word.positions) + cardinality(array_positions(word.weights, 'A'))"
@@ -282,9 +283,10 @@ def time_split(calls: Sequence[Callable[[], Any]]) -> dict[str, float]:
 def throughput(
     design: Design, queries: Sequence[Query], clients: int, name: str
 ) -> dict[str, float]:
-    """Hybrid searches a second and their p95, by so many threads of this process with a connection
-    each, as the web server has them."""
-    barrier = Barrier(clients)
+    """Hybrid searches a second and their p95, by so many threads with a connection each, in as many
+    processes as the web server has."""
+    context = get_context("fork")
+    barrier = context.Barrier(clients)
 
     def client(number: int) -> tuple[list[float], float]:
         own = islice(cycle(queries), number * len(queries) // clients, None)
@@ -298,8 +300,19 @@ def throughput(
         design.close()
         return times, spent
 
-    with ThreadPoolExecutor(clients) as pool:
-        done = list(pool.map(client, range(clients)))
+    def process(numbers: Sequence[int], pipe: Connection) -> None:
+        with ThreadPoolExecutor(len(numbers)) as pool:
+            pipe.send(list(pool.map(client, numbers)))
+
+    design.close()  # no connection is shared with the processes
+    pipes = []
+    for first in range(min(clients, WEB_PROCESSES)):
+        ours, theirs = context.Pipe(duplex=False)
+        numbers = range(first, clients, WEB_PROCESSES)
+        context.Process(target=process, args=(numbers, theirs)).start()
+        theirs.close()
+        pipes.append(ours)
+    done = [each for pipe in pipes for each in pipe.recv()]
     rate = sum(len(times) / spent for times, spent in done)
     times = [each for times, _ in done for each in times]
     return {f"{name}_rate": rate, f"{name}_p95": float(np.percentile(times, 95))}
@@ -379,7 +392,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default=SIZES, help=f"numbers of passages ({SIZES})")
     parser.add_argument("--million", action="store_true", help=f"and {MILLION:,}")
-    parser.add_argument("--clients", type=int, default=8, help="threads that search at once (8)")
+    parser.add_argument(
+        "--clients", type=int, default=8, help="threads that search at once (8)"
+    )
     parser.add_argument("--corpus", type=Path, help="corpus.jsonl to take sentences from")
     parser.add_argument("--long", action="store_true", help="200-word passages, 12-word questions")
     parser.add_argument("--keep", metavar="NAME", help="of databases to fill, or to use again")
