@@ -3,9 +3,11 @@
 from accounts.api.base import (
     WORKSPACE_HEADER,
     ListParameters,
+    ResourceViewSet,
     WorkspaceParameters,
     WorkspaceView,
     WorkspaceViewSet,
+    operation,
 )
 from accounts.api.etags import READ_METHODS, etag
 from accounts.api.idempotent import idempotent
@@ -14,9 +16,11 @@ __all__ = [
     "READ_METHODS",
     "WORKSPACE_HEADER",
     "ListParameters",
+    "ResourceViewSet",
     "WorkspaceParameters",
     "WorkspaceView",
     "WorkspaceViewSet",
     "etag",
     "idempotent",
+    "operation",
 ]
