@@ -38,6 +38,8 @@ class Operation:
     #: Whether it gives a page of rows.
     many: bool = False
     status: int = 200
+    #: Headers besides those of the view.
+    parameters: tuple[Any, ...] = ()
     #: Statuses of errors that do not follow from the method.
     errors: tuple[int, ...] = ()
     #: Whether the answer has a secret, which no cache may keep.
@@ -135,7 +137,8 @@ class AutoSchema(SpectacularAutoSchema):
         return [*_examples_by_operation(package).get(self.get_operation_id(), ())]
 
     def get_override_parameters(self) -> list[Any]:
-        return [*getattr(self.view, "documented_parameters", list)()]
+        own = self._operation.parameters if self._operation else ()
+        return [*getattr(self.view, "documented_parameters", list)(), *own]
 
     def _get_parameters(self) -> list[dict[str, Any]]:
         parameters: list[dict[str, Any]] = super()._get_parameters()
