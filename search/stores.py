@@ -5,7 +5,7 @@ of the caller. Begin with `Store`.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from django.db import transaction
@@ -50,15 +50,21 @@ class Match:
     """
 
     id: str
-    score: float
-    text: str
+    score: Annotated[
+        float,
+        "Higher is better. In mode `vector` the similarity in the metric, else of the arms"
+        " together.",
+    ]
+    text: Annotated[str, "The passage."]
     metadata: Mapping[str, Any]
     title: str
     similarity: float | None
-    lexical: float | None
+    lexical: Annotated[float | None, "BM25, 0 or more."]
     document_id: int
     chunk_id: int
-    snippet: str | None = None
+    snippet: Annotated[str | None, "Its best part. Null without a query, or if not requested."] = (
+        None
+    )
 
 
 class Matches(tuple[Match, ...]):

@@ -6,14 +6,11 @@ from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from accounts.api import WorkspaceViewSet
+from accounts.api.base import ResourceViewSet, operation
 from accounts.groups import (
     MAX_EXTERNAL_NAME_CHARACTERS,
     MAX_NAME_CHARACTERS,
@@ -39,12 +36,9 @@ from accounts.models import (
     Scope,
     WorkspaceGroup,
 )
-from common.api import ErrorSerializer
 from common.errors import Conflict
-from common.openapi import load_examples
 from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer
 
-examples = load_examples("accounts.api")
 ROLES = "`viewer` reads, `editor` also changes documents, `owner` also manages members."
 EXTERNAL_NAMES = "What other systems call it: sign-ins, and sources of documents."
 
@@ -59,15 +53,18 @@ def _names(**options: Any) -> serializers.ListField:
     return serializers.ListField(child=child, max_length=50, help_text=EXTERNAL_NAMES, **options)
 
 
-class OwnerViewSet(WorkspaceViewSet):
+class OwnerViewSet(ResourceViewSet):
     """What owners of a workspace manage; others are refused."""
 
+    tag = "members"
     required_scope = Scope.ADMIN
-    lookup_value_converter = "int"
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         require_owner(user=request.user, workspace=self.workspace)
+
+    def in_workspace(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(workspace=self.workspace)
 
 
 class MemberSerializer(ReadOnlyModelSerializer[Membership]):
@@ -102,27 +99,21 @@ class MemberInput(StrictSerializer):
     external_names = _names()
 
 
-@extend_schema(tags=["members"])
-class MemberViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
+class MemberViewSet(OwnerViewSet):
     """Members of the workspace."""
 
     summaries = {"list": "List the members", "retrieve": "Read a member"}
+    queryset = Membership.objects.select_related("user", "workspace").prefetch_related(
+        "group_members"
+    )
     serializer_class = MemberSerializer
 
-    def get_queryset(self) -> QuerySet[Membership]:
-        rows = Membership.objects.visible_to(self.request.user).filter(workspace=self.workspace)
-        return rows.select_related("user", "workspace").prefetch_related("group_members")
+    @operation(takes=MemberInput, errors=(409,))
+    def partial_update(self, membership: Membership, **values: Any) -> None:
+        """Change role, groups or names of a member.
 
-    @extend_schema(
-        summary="Change role, groups or names of a member",
-        description="It applies from their next request on. The last owner stays one: 409.",
-        request=MemberInput,
-        responses={200: MemberSerializer, 409: ErrorSerializer},
-        examples=[examples.MEMBER],
-    )
-    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        membership: Membership = self.get_object()
-        values = self.validated(MemberInput, partial=True)
+        It applies from their next request on. The last owner stays one: 409.
+        """
         with transaction.atomic():
             if "role" in values:
                 change_role(membership=membership, role=values["role"])
@@ -130,18 +121,16 @@ class MemberViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
                 set_groups(membership=membership, group_ids=values["groups"])
             if "external_names" in values:
                 set_external_names(membership=membership, names=values["external_names"])
-        return self.answer(self.get_object())
 
-    @extend_schema(
-        summary="Remove a member",
-        description="From their next request on they see nothing of the workspace; their API"
-        " keys here end, and so do invitations that they made or used. Their"
-        " content stays. The last owner cannot be removed: 409.",
-        responses={204: None, 409: ErrorSerializer},
-    )
-    def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        remove_member(membership=self.get_object())
-        return Response(status=204)
+    @operation(errors=(409,))
+    def destroy(self, membership: Membership) -> None:
+        """Remove a member.
+
+        From their next request on they see nothing of the workspace; their API keys here end, and
+        so do invitations that they made or used. Their content stays. The last owner cannot be
+        removed: 409.
+        """
+        remove_member(membership=membership)
 
 
 class GroupSerializer(ReadOnlyModelSerializer[WorkspaceGroup]):
@@ -168,8 +157,7 @@ class GroupInput(StrictSerializer):
     members = _ids("Ids of exactly the users to be in it. Those of a sign-in stay.", required=False)
 
 
-@extend_schema(tags=["members"])
-class GroupViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
+class GroupViewSet(OwnerViewSet):
     """Groups of the workspace."""
 
     summaries = {"list": "List the groups", "retrieve": "Read a group"}
@@ -177,49 +165,37 @@ class GroupViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
     ordering = "-group"
 
     def get_queryset(self) -> QuerySet[WorkspaceGroup]:
-        rows = WorkspaceGroup.objects.visible_to(self.request.user).filter(workspace=self.workspace)
-        inside = GroupMember.objects.select_related("membership")
-        return rows.select_related("workspace").prefetch_related(Prefetch("members", inside))
+        # No class attribute: its primary key would name the parameter of the address.
+        rows = WorkspaceGroup.objects.visible_to(self.request.user).select_related("workspace")
+        inside = Prefetch("members", GroupMember.objects.select_related("membership"))
+        return self.in_workspace(rows.prefetch_related(inside))
 
-    @extend_schema(
-        summary="Create a group",
-        request=GroupInput,
-        responses={201: GroupSerializer, 409: ErrorSerializer},
-        examples=[examples.NEW_GROUP],
-    )
-    def create(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(GroupInput)
-        members = values.pop("members", ())
+    @operation(takes=GroupInput, status=201, errors=(409,))
+    def create(self, *, members: Any = (), **values: Any) -> Any:
+        """Create a group."""
         with transaction.atomic():
             group = create_group(workspace=self.workspace, **values)
             set_members(group=group, user_ids=members)
-        return self.answer(self.get_queryset().get(pk=group.pk), status=201)
+        return self.read_again(group)
 
-    @extend_schema(
-        summary="Rename a group, or set its members",
-        description="People who are no longer in it lose its access from their next request on.",
-        request=GroupInput,
-        responses={200: GroupSerializer, 409: ErrorSerializer},
-        examples=[examples.GROUP_MEMBERS],
-    )
-    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        group: WorkspaceGroup = self.get_object()
-        values = self.validated(GroupInput, partial=True)
-        members = values.pop("members", None)
+    @operation(takes=GroupInput, errors=(409,))
+    def partial_update(self, group: WorkspaceGroup, *, members: Any = None, **values: Any) -> None:
+        """Rename a group, or set its members.
+
+        People who are no longer in it lose its access from their next request on.
+        """
         with transaction.atomic():
             update_group(group=group, **values)
             if members is not None:
                 set_members(group=group, user_ids=members)
-        return self.answer(self.get_object())
 
-    @extend_schema(
-        summary="Delete a group",
-        description="409 while documents or sources are shared with it.",
-        responses={204: None, 409: ErrorSerializer},
-    )
-    def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        delete_group(group=self.get_object())
-        return Response(status=204)
+    @operation(errors=(409,))
+    def destroy(self, group: WorkspaceGroup) -> None:
+        """Delete a group.
+
+        409 while documents or sources are shared with it.
+        """
+        delete_group(group=group)
 
 
 class InvitationSerializer(ReadOnlyModelSerializer[Invitation]):
@@ -269,36 +245,36 @@ class NewInvitationSerializer(StrictSerializer):
     )
 
 
-@extend_schema(tags=["members"])
-class InvitationViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
+class InvitationViewSet(OwnerViewSet):
     """Invitations to the workspace."""
 
     summaries = {
         "list": "List invitations, newest first",
         "retrieve": "Read an invitation, without its link",
     }
+    queryset = Invitation.objects.select_related("created_by")
     serializer_class = InvitationSerializer
 
-    def get_queryset(self) -> QuerySet[Invitation]:
-        rows = Invitation.objects.visible_to(self.request.user).filter(workspace=self.workspace)
-        return rows.select_related("created_by")
-
-    # Not `idempotent`: a stored answer would keep the link.
-    @extend_schema(
-        summary="Invite people",
-        description="People who open the link join with their account, or create one there.",
-        request=NewInvitationSerializer,
-        responses={201: InvitationWithLinkSerializer, 409: ErrorSerializer},
-        examples=[examples.NEW_INVITATION],
+    @operation(
+        takes=NewInvitationSerializer,
+        gives=InvitationWithLinkSerializer,
+        status=201,
+        errors=(409,),
+        shows_secret=True,
     )
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(NewInvitationSerializer)
+    def create(self, **values: Any) -> Invitation:
+        """Invite people.
+
+        People who open the link join with their account, or create one there.
+        """
         if values.get("email") and not mail_is_sent():
             raise Conflict(
                 gettext("This site does not send mail. Leave `email` out and pass on the link.")
             )
-        invitation, token = create_invitation(workspace=self.workspace, user=request.user, **values)
-        url = request.build_absolute_uri(reverse("join", args=[token]))
+        invitation, token = create_invitation(
+            workspace=self.workspace, user=self.request.user, **values
+        )
+        url = self.request.build_absolute_uri(reverse("join", args=[token]))
         if invitation.email and (failure := send_invitation(invitation=invitation, url=url)):
             revoke_invitation(invitation=invitation)
             raise Conflict(
@@ -306,15 +282,14 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, OwnerViewSet):
                     "The mail could not be sent: {failure}. Try again, or without `email`."
                 ).format(failure=failure)
             )
-        shown = InvitationSerializer(invitation, context=self.get_serializer_context()).data
-        return Response({**shown, "url": url}, status=201, headers={"Cache-Control": "no-store"})
+        invitation.url = url  # type: ignore[attr-defined]  # for this answer alone
+        return invitation
 
-    @extend_schema(
-        summary="Revoke an invitation",
-        description="Nobody can join with it from then on. Revoking it again gives the same"
-        " answer.",
-        request=None,
-    )
     @action(detail=True, methods=["post"])
-    def revoke(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(revoke_invitation(invitation=self.get_object()))
+    @operation()
+    def revoke(self, invitation: Invitation) -> Invitation:
+        """Revoke an invitation.
+
+        Nobody can join with it from then on. Revoking it again gives the same answer.
+        """
+        return revoke_invitation(invitation=invitation)

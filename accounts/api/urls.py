@@ -2,8 +2,9 @@
 
 from rest_framework.routers import SimpleRouter
 
+from accounts.api.changes import ChangeViewSet
+from accounts.api.keys import ApiKeyViewSet
 from accounts.api.members import GroupViewSet, InvitationViewSet, MemberViewSet
-from accounts.api.views import ApiKeyViewSet, ChangeViewSet
 
 router = SimpleRouter(use_regex_path=False)
 router.register("keys", ApiKeyViewSet, basename="key")

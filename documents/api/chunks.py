@@ -3,23 +3,17 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
-from rest_framework.response import Response
 
-from accounts.api import WorkspaceViewSet
-from common.api import ErrorSerializer
-from common.openapi import load_examples
+from accounts.api import WorkspaceViewSet, operation
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
 from documents import services
 from documents.api.serializers import ChunkSerializer
 from documents.ingestion.concurrency import share_collection_locks
 from documents.models import Chunk, ChunkEdit, Document
 from documents.services.chunk_edits import MAX_PASSAGE_CHARACTERS
-
-examples = load_examples("documents.api")
 
 
 class OneChunkSerializer(ChunkSerializer):
@@ -65,23 +59,20 @@ class EditSerializer(ReadOnlyModelSerializer[ChunkEdit]):
         }
 
 
-@extend_schema(tags=["documents"])
 class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
     """Passages, read and changed by id."""
 
+    tag = "documents"
     for_limited_keys = True
     summaries = {"retrieve": "Read a passage"}
+    queryset = Chunk.objects.defer("embedding", "search_vector")
     serializer_class = OneChunkSerializer
-    lookup_value_converter = "int"
+    editors_only = True
 
     @property
     def asks_model(self) -> bool:  # type: ignore[override]  # known with the request
         """Only changes need the embedder."""
         return self.request.method == "PATCH"
-
-    def get_queryset(self) -> QuerySet[Chunk]:
-        rows = Chunk.objects.visible_to(self.request.user).defer("embedding", "search_vector")
-        return self.in_workspace(rows)
 
     def locked_rows(self) -> QuerySet[Document]:
         """The document's row, which every change of one of its passages writes."""
@@ -93,56 +84,41 @@ class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
         )  # before any row, as everywhere
         return Document.objects.filter(pk__in=[document for document, _ in ids])
 
-    @extend_schema(
-        summary="Change a passage",
-        description="Only this passage, and neighbors that contain the changed words, are"
-        " embedded again. The change is kept when the document is ingested again,"
-        " unless its source has another text there by then.",
-        request=ChunkInput,
-        responses={200: OneChunkSerializer, 409: ErrorSerializer, 503: ErrorSerializer},
-        examples=[examples.PASSAGE],
-    )
-    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        chunk = self.editable_object()
-        values = self.validated(ChunkInput, partial=True)
-        if "text" in values:
-            services.edit_chunk(chunk=chunk, text=values["text"], user=self.request.user)
-        return self.answer(self.get_object())
+    @operation(takes=ChunkInput, errors=(409,))
+    def partial_update(self, chunk: Chunk, *, text: str | None = None) -> None:
+        """Change a passage.
+
+        Only this passage, and neighbors that contain the changed words, are embedded again. The
+        change is kept when the document is ingested again, unless its source has another text there
+        by then.
+        """
+        if text is not None:
+            services.edit_chunk(chunk=chunk, text=text, user=self.request.user)
 
 
-@extend_schema(tags=["documents"])
 class EditViewSet(RetrieveModelMixin, WorkspaceViewSet):
     """Edits of passages by people."""
 
+    tag = "documents"
     for_limited_keys = True
     summaries = {"retrieve": "Read a change of a passage"}
     serializer_class = EditSerializer
-    lookup_value_converter = "int"
+    editors_only = True
 
     def get_queryset(self) -> QuerySet[ChunkEdit]:
         return self.in_workspace(edits_visible_to(self.request.user))
 
-    @extend_schema(
-        summary="Undo a change of a passage",
-        request=None,
-        responses={200: EditSerializer, 409: ErrorSerializer, 503: ErrorSerializer},
-    )
     @action(detail=True, methods=["post"])
-    def undo(self, *args: Any, **kwargs: Any) -> Response:
-        edit = self.editable_object()
+    @operation(errors=(409,))
+    def undo(self, edit: ChunkEdit) -> None:
+        """Undo a change of a passage."""
         services.undo_edit(edit=edit, user=self.request.user)
-        return self.answer(self.get_object())
 
-    @extend_schema(
-        summary="Dismiss a change that could not be kept",
-        request=None,
-        responses={200: EditSerializer, 409: ErrorSerializer},
-    )
     @action(detail=True, methods=["post"])
-    def dismiss(self, *args: Any, **kwargs: Any) -> Response:
-        edit = self.editable_object()
+    @operation(errors=(409,))
+    def dismiss(self, edit: ChunkEdit) -> None:
+        """Dismiss a change that could not be kept."""
         services.dismiss_edit(edit=edit, user=self.request.user)
-        return self.answer(self.get_object())
 
 
 def edits_visible_to(user: Any) -> QuerySet[ChunkEdit]:

@@ -1,30 +1,19 @@
 """Ingestion runs over HTTP: read, followed by server-sent events, cancelled, retried."""
 
-from typing import Any
-
 from django.db.models import Case, Prefetch, QuerySet, Value, When
 from django.http import StreamingHttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.decorators import action
-from rest_framework.response import Response
+from rest_framework.mixins import ListModelMixin
 
-from accounts.api import idempotent
-from common.api import ErrorSerializer, StreamNegotiation
-from common.openapi import load_examples
+from accounts.api import operation
+from common.api import StreamNegotiation
 from common.sse import stream_response
 from documents import services
 from documents.api import serializers
-from documents.api.serializers import (
-    ItemSerializer,
-    RetrySerializer,
-    RunDetailSerializer,
-    RunSerializer,
-)
 from documents.api.views import CollectionFiltered
 from documents.models import IngestionItem, IngestionRun
 from documents.run_progress import stream_progress
-
-examples = load_examples("documents.api")
 
 #: Files that a run shows at once.
 MAX_ITEMS_OF_RUN = 200
@@ -37,88 +26,67 @@ LAST_EVENT_ID = OpenApiParameter(
 )
 
 
-@extend_schema(tags=["runs"])
-class RunViewSet(CollectionFiltered):
+class RunViewSet(ListModelMixin, CollectionFiltered):
     """Ingestion runs and the outcome of each file."""
 
     for_limited_keys = True
-    serializer_class = RunSerializer
-    lookup_value_converter = "int"
+    summaries = {"list": "List runs, newest first"}
+    queryset = IngestionRun.objects.select_related("collection", "workspace")
+    serializer_class = serializers.RunSerializer
     action_parameters = {"list": serializers.RunFilter, "items": serializers.ItemFilter}
 
     def get_queryset(self) -> QuerySet[IngestionRun]:
-        user = self.request.user
-        rows: QuerySet[Any] = IngestionRun.objects.visible_to(user).select_related(
-            "collection", "workspace"
-        )
+        rows = super().get_queryset()
         if self.action == "retrieve":
             failed_first = Case(
                 When(state=IngestionItem.State.FAILED, then=Value(0)), default=Value(1)
             )
-            items = IngestionItem.objects.visible_to(user).order_by(failed_first, "id")
-            first_items = Prefetch("items", items[:MAX_ITEMS_OF_RUN], to_attr="first_items")
-            rows = rows.prefetch_related(first_items)
-        return self.in_workspace(rows)
+            items = IngestionItem.objects.visible_to(self.request.user)
+            items = items.order_by(failed_first, "id")[:MAX_ITEMS_OF_RUN]
+            rows = rows.prefetch_related(Prefetch("items", items, to_attr="first_items"))
+        return rows
 
-    @extend_schema(summary="List runs, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        return self.page(self.narrowed(self.get_queryset()))
+    @operation(gives=serializers.RunDetailSerializer)
+    def retrieve(self, run: IngestionRun) -> IngestionRun:
+        """Read a run with its progress and failures."""
+        return run
 
-    @extend_schema(
-        summary="Read a run with its progress and failures", responses=RunDetailSerializer
-    )
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        context = self.get_serializer_context()
-        return Response(RunDetailSerializer(self.get_object(), context=context).data)
+    @action(detail=True)
+    @operation(gives=serializers.ItemSerializer, many=True)
+    def items(self, run: IngestionRun) -> QuerySet[IngestionItem]:
+        """List a run's files."""
+        items = IngestionItem.objects.visible_to(self.request.user).filter(run=run)
+        return self.narrowed(items, **self.parameters)
 
-    @extend_schema(summary="List a run's files", responses=ItemSerializer(many=True))
-    @action(detail=True, serializer_class=ItemSerializer)
-    def items(self, *args: Any, **kwargs: Any) -> Response:
-        items = IngestionItem.objects.visible_to(self.request.user).filter(run=self.get_object())
-        return self.page(self.narrowed(items))
-
-    @extend_schema(
-        summary="Follow a run by server-sent events",
-        description=(
-            "`progress` with a JSON object of figures when the run has advanced,"
-            " at most once a second; `end` when it has ended. The stream ends"
-            " after five minutes; connect again. 503 if too many streams are"
-            " open: read the run instead."
-        ),
-        parameters=[LAST_EVENT_ID],
-        responses={(200, "text/event-stream"): str, 503: ErrorSerializer},
-        examples=[examples.EVENTS],
-    )
     @action(detail=True, content_negotiation_class=StreamNegotiation, pagination_class=None)
-    def events(self, *args: Any, **kwargs: Any) -> StreamingHttpResponse:
+    @operation(gives={(200, "text/event-stream"): str}, parameters=(LAST_EVENT_ID,))
+    def events(self, run: IngestionRun) -> StreamingHttpResponse:
+        """Follow a run by server-sent events.
+
+        `progress` with a JSON object of figures when the run has advanced, at most once a second;
+        `end` when it has ended. The stream ends after five minutes; connect again. 503 if too many
+        streams are open: read the run instead.
+        """
         last_id = self.request.headers.get("Last-Event-ID", "")
-        run, user = self.get_object(), self.request.user
-        return stream_response(stream_progress(run.pk, last_id=last_id, user=user))
+        return stream_response(stream_progress(run.pk, last_id=last_id, user=self.request.user))
 
-    @extend_schema(
-        summary="Cancel a run",
-        description=(
-            "It ends at once. Finished documents stay; waiting documents are put"
-            " back as they were, new ones are removed. Cancelling again gives the"
-            " same answer."
-        ),
-        request=None,
-        responses={200: RunSerializer, 409: ErrorSerializer},
-    )
     @action(detail=True, methods=["post"])
-    def cancel(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(services.cancel_run(run=self.get_object(), user=self.request.user))
+    @operation(errors=(409,))
+    def cancel(self, run: IngestionRun) -> IngestionRun:
+        """Cancel a run.
 
-    @extend_schema(
-        summary="Retry a run's failed files",
-        description=("As a new run, from the stored files. 409 if there are none."),
-        request=None,
-        responses={202: RetrySerializer, 409: ErrorSerializer},
-    )
+        It ends at once. Finished documents stay; waiting documents are put back as they were, new
+        ones are removed. Cancelling again gives the same answer.
+        """
+        return services.cancel_run(run=run, user=self.request.user)
+
     @action(detail=True, methods=["post"])
-    @idempotent
-    def retry(self, *args: Any, **kwargs: Any) -> Response:
-        retried = services.retry_failed(run=self.get_object(), user=self.request.user)
-        context = {**self.get_serializer_context(), "left_out": retried.left_out}
-        answer = RetrySerializer(retried.run, context=context).data
-        return Response(answer, status=202, headers={"Location": answer["url"]})
+    @operation(gives=serializers.RetrySerializer, status=202, errors=(409,), once=True)
+    def retry(self, run: IngestionRun) -> IngestionRun:
+        """Retry a run's failed files.
+
+        As a new run, from the stored files. 409 if there are none.
+        """
+        retried = services.retry_failed(run=run, user=self.request.user)
+        retried.run.left_out = retried.left_out  # type: ignore[attr-defined]  # for this answer
+        return retried.run

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.validators import RegexValidator
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
@@ -26,7 +27,7 @@ from documents.models import (
 )
 from documents.page_images import DEFAULT_WIDTH, WIDTHS
 from documents.run_progress import COUNTERS
-from documents.services import MAX_METADATA_CHARACTERS
+from documents.services import MAX_METADATA_CHARACTERS, SyncRefused, SyncResult
 from documents.services.model_languages import run_notes
 from reading.chunkers.options import ChunkerOptions
 
@@ -243,15 +244,14 @@ class RunSerializer(ReadOnlyModelSerializer[IngestionRun]):
 class RetrySerializer(RunSerializer):
     """The run of a retry, with the failed files that cannot be retried."""
 
-    left_out = serializers.SerializerMethodField(
-        help_text="Names of failed files that are not stored here: upload them again. At most 200."
+    left_out = serializers.ListField(
+        child=serializers.CharField(),
+        read_only=True,
+        help_text="Names of failed files that are not stored here: upload them again. At most 200.",
     )
 
     class Meta(RunSerializer.Meta):
         fields = [*RunSerializer.Meta.fields, "left_out"]
-
-    def get_left_out(self, run: IngestionRun) -> list[str]:
-        return list(self.context["left_out"])
 
 
 class RunDetailSerializer(RunSerializer):
@@ -489,3 +489,91 @@ class FileUploadSerializer(IngestTarget):
             problem = f"{files} came with {named}. Send as many."
             raise serializers.ValidationError({"paths": problem})
         return attrs
+
+
+class DirectoryFields(serializers.Serializer[Any]):
+    """A directory of the server, and which files of it."""
+
+    directory = serializers.CharField(
+        max_length=1024,
+        trim_whitespace=False,
+        help_text="Full path of a directory of the server, below one that the operator allows.",
+    )
+    glob = serializers.CharField(
+        default="**/*", max_length=200, help_text="Pattern of the files; `*` never crosses a `/`."
+    )
+
+
+class PageOfTheWebSerializer(IngestTarget):
+    """A web page to fetch. Its URL is its key."""
+
+    url = serializers.CharField(max_length=1024, help_text="Begins with `https://` or `http://`.")
+
+
+class DirectoryOfTheServerSerializer(IngestTarget, DirectoryFields):
+    """A directory of the server. Each file's key is its path."""
+
+    metadata = None  # type: ignore[assignment]  # each file has its own
+
+
+@extend_schema_serializer(deprecate_fields=["force"])
+class DirectorySyncSerializer(StrictSerializer, DirectoryFields):
+    """A directory to keep the collection in sync with."""
+
+    delete = serializers.BooleanField(
+        default=False, help_text="Remove documents whose files are gone."
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Only report what would be done.")
+    allow_empty = serializers.BooleanField(
+        default=False, help_text="The directory is supposed to be empty."
+    )
+    allow_deletions = serializers.BooleanField(
+        default=False,
+        help_text="Delete more than half of the documents, if so many files are gone.",
+    )
+    force = serializers.BooleanField(required=False, help_text="Former name of `allow_deletions`.")
+    former_names = {"force": "allow_deletions"}
+
+
+class MoveSerializer(serializers.Serializer[Any]):
+    """A renamed file: its path before and after."""
+
+    before = serializers.CharField(source="0")
+    after = serializers.CharField(source="1")
+
+
+class RefusalSerializer(serializers.Serializer[SyncRefused]):
+    """Too many deletions, and what allows them."""
+
+    reason = serializers.CharField(help_text="How many documents would be deleted.")
+    option = serializers.ChoiceField(
+        choices=["allow_empty", "allow_deletions"],
+        help_text="The field to set if this is intended.",
+    )
+
+
+def _paths_field(meaning: str) -> serializers.ListField:
+    return serializers.ListField(child=serializers.CharField(), help_text=meaning)
+
+
+class SyncSerializer(serializers.Serializer[SyncResult]):
+    """The outcome for the directory's files, each by its relative path."""
+
+    run = RunSerializer(allow_null=True, help_text="The ingestion to watch; null in a dry run.")
+    new = _paths_field("Not in the collection before.")
+    modified = _paths_field("With other bytes than before, or to be cut in another way.")
+    unchanged = _paths_field("As they were.")
+    renamed = MoveSerializer(many=True, help_text="Their documents move; nothing is embedded.")
+    deleted = _paths_field("Gone from the directory.")
+    failed = _paths_field("There, and not to be read. Nothing is concluded of them.")
+    retried = _paths_field("Failed before, and tried again.")
+    reasons = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="Why, by path: of `failed`, and of `retried` why they failed before.",
+    )
+    deletions_applied = serializers.BooleanField(
+        help_text="Whether the documents of deleted files were removed."
+    )
+    refused = RefusalSerializer(
+        allow_null=True, help_text="In a dry run: what is refused without `dry_run`."
+    )

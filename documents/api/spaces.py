@@ -4,21 +4,15 @@ from typing import Any
 
 from django.db.models import Prefetch, Q, QuerySet
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.mixins import ListModelMixin
-from rest_framework.response import Response
 
-from accounts.api import WorkspaceViewSet
+from accounts.api import ResourceViewSet, operation
 from common.errors import Forbidden, NotFound
-from common.openapi import load_examples
 from common.rls import bypass_rls
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents import services
 from documents.models import Collection, EmbeddingSpace, Reembedding
 from documents.spaces import OPTION_BOUNDS
-
-examples = load_examples("documents.api")
 
 
 class EmbeddingSpaceMoveSerializer(ReadOnlyModelSerializer[Reembedding]):
@@ -96,13 +90,16 @@ class EmbeddingSpaceChangeSerializer(StrictSerializer):
     probes = SearchOptionField("probes", allow_null=True, help_text="Of IVFFlat indexes.")
 
 
-@extend_schema(tags=["spaces"])
-class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
+class SpaceViewSet(ResourceViewSet):
     """Embedding spaces of the site. `manage.py spaces` makes, indexes and removes them, and
     `manage.py reembed` moves collections to them."""
 
     for_limited_keys = frozenset({"list", "retrieve"})
-    summaries = {"list": "List embedding spaces, newest first"}
+    summaries = {
+        "list": "List embedding spaces, newest first",
+        "retrieve": "Read an embedding space",
+    }
+    editors_only = True
     serializer_class = EmbeddingSpaceDetailSerializer
     lookup_field = "name"
     lookup_value_converter = "slug"
@@ -124,25 +121,21 @@ class SpaceViewSet(ListModelMixin, WorkspaceViewSet):
             Prefetch("reembeddings", moves.select_related("collection"), to_attr="open_moves"),
         )
 
-    @extend_schema(summary="Read an embedding space", examples=[examples.SPACE])
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
-
-    @extend_schema(
-        summary="Change how searches use an index",
-        description="Only for staff who may change embedding spaces, because the whole site"
-        " uses them. Nothing is rebuilt.",
-        request=EmbeddingSpaceChangeSerializer,
-        examples=[examples.WIDER, examples.SPACE],
-    )
-    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
+    def editable_object(self) -> EmbeddingSpace:
         if not self.request.user.has_perm("documents.change_embeddingspace"):
             _ = self.workspace  # who is no member sees no spaces
             raise Forbidden(
                 gettext("Only staff can change embedding spaces, because the whole site uses them.")
             )
-        space = self.get_object()
-        values = self.validated(EmbeddingSpaceChangeSerializer)
+        space: EmbeddingSpace = self.get_object()
+        return space
+
+    @operation(takes=EmbeddingSpaceChangeSerializer)
+    def partial_update(self, space: EmbeddingSpace, **values: Any) -> None:
+        """Change how searches use an index.
+
+        Only for staff who may change embedding spaces, because the whole site uses them. Nothing is
+        rebuilt.
+        """
         with bypass_rls():  # the history of the site belongs to no workspace
             services.change_search_options(space=space, **values)
-        return self.answer(self.get_object())

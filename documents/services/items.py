@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,12 @@ class StoredItem:
     are kept. `vector` is that of its passage; None if its text has several `chunks`."""
 
     id: str
-    text: str
+    text: Annotated[str, "Empty for a vector without text."]
     vector: NDArray[np.float32] | None
     metadata: dict[str, Any]
     title: str
-    language: str
-    chunks: int
+    language: Annotated[str, "ISO code, or empty."]
+    chunks: Annotated[int, "How many passages it has."]
     document_id: int
     updated_at: datetime
 

@@ -9,18 +9,13 @@ from uuid import uuid4
 from django.db.models import QuerySet
 from django.urls import path
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from accounts.api import WorkspaceParameters, WorkspaceView, idempotent
-from common.api import ErrorSerializer
+from accounts.api import WorkspaceParameters, WorkspaceView, operation
 from common.errors import InvalidInput, NotFound
-from common.openapi import load_examples
 from common.options import nested_options
 from common.options.drf import OptionsSerializer
-from common.serializers import MetadataField, StrictSerializer, TextField
+from common.serializers import MetadataField, ResultSerializer, StrictSerializer, TextField
 from documents.ingestion.items import InvalidItems, Item
 from documents.models import Document, EmbeddingSpace
 from documents.services import MAX_BATCH, StoredItem, StoreResult, get_collection
@@ -29,9 +24,7 @@ from search.api.inputs import FilterField, VectorField, VectorsJSONParser
 from search.query import QueryError, parse_query
 from search.query_options import RetrievalOptions
 from search.results import MODES
-from search.stores import Store, StoreQuery, StoreWeights
-
-examples = load_examples("search.api")
+from search.stores import Match, Store, StoreQuery, StoreWeights
 
 #: Options of a hybrid search.
 FUSION_OPTIONS = nested_options(RetrievalOptions, skip={"rerank"})
@@ -214,30 +207,22 @@ class StoreSerializer(serializers.Serializer[Any]):
     model = serializers.CharField(help_text="The model that embeds texts without vector.")
 
 
-class StoreItemSerializer(serializers.Serializer[StoredItem]):
+class StoreItemSerializer(ResultSerializer):
     """A stored item: a document whose key is the id."""
 
-    id = serializers.CharField()
-    text = serializers.CharField(help_text="Empty for a vector without text.")
+    result = StoredItem
+
     vector = serializers.ListField(
         child=serializers.FloatField(),
         allow_null=True,
         required=False,
         help_text="Only with `vectors=true`; null where the text takes several passages.",
     )
-    metadata = serializers.DictField()
-    title = serializers.CharField()
-    language = serializers.CharField(help_text="ISO code, or empty.")
-    chunks = serializers.IntegerField(help_text="How many passages it has.")
     document = serializers.IntegerField(source="document_id", help_text="Its id as a document.")
-    updated_at = serializers.DateTimeField()
 
     def to_representation(self, instance: StoredItem) -> Any:
         shown = super().to_representation(instance)
-        if self.context["vectors"]:
-            vector = instance.vector
-            shown["vector"] = None if vector is None else vector.tolist()
-        else:
+        if not self.context["vectors"]:
             del shown["vector"]
         return shown
 
@@ -267,22 +252,11 @@ class DeletedSerializer(serializers.Serializer[Any]):
     deleted = serializers.IntegerField(help_text="Items that there were.")
 
 
-class MatchSerializer(serializers.Serializer[Any]):
+class MatchSerializer(ResultSerializer):
     """An item, represented by its best passage."""
 
-    id = serializers.CharField()
-    score = serializers.FloatField(
-        help_text="Higher is better. In mode `vector` the similarity in the metric, else of the"
-        " arms together."
-    )
-    similarity = serializers.FloatField(allow_null=True)
-    lexical = serializers.FloatField(allow_null=True, help_text="BM25, 0 or more.")
-    text = serializers.CharField(help_text="The passage.")
-    snippet = serializers.CharField(
-        allow_null=True, help_text="Its best part. Null without a query, or if not requested."
-    )
-    title = serializers.CharField()
-    metadata = serializers.DictField()
+    result = Match
+
     document = serializers.IntegerField(source="document_id")
     chunk = serializers.IntegerField(source="chunk_id")
 
@@ -304,15 +278,25 @@ class MatchesSerializer(serializers.Serializer[Any]):
 
 
 class StoreView(WorkspaceView):
-    """Base of the views of one collection's store."""
+    """Base of the views of one collection's store, which handlers get first."""
 
+    tag = "store"
     for_limited_keys = True
     parser_classes = [VectorsJSONParser]
+    editors_only = True
+
+    def operation_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
+        store = self.store(kwargs.pop("slug"))
+        return [store, *super().operation_arguments(kwargs)]
 
     def store(self, slug: str) -> Store:
         """Raises NotFound that names the collections there are."""
         collection = get_collection(workspace=self.workspace, slug=slug)
         return Store(collection, user=self.request.user)
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        # Whether items are shown with their vectors.
+        return {**super().get_serializer_context(), "vectors": self.parameters.get("vectors")}
 
     def put_items(self, store: Store, items: Sequence[Item], *, at: str = "") -> StoreResult:
         """Stores items. Errors name the item's place in the body."""
@@ -325,33 +309,25 @@ class StoreView(WorkspaceView):
                 problems = {at: named}
             raise exceptions.ValidationError(problems, code="invalid") from error
 
-    def item_data(self, items: Any, **kwargs: Any) -> Any:
-        """Items as JSON data, with vectors where the request asks for them."""
-        context = {"vectors": self.parameters.get("vectors", False)}
-        return StoreItemSerializer(items, context=context, **kwargs).data
 
-
-@extend_schema(tags=["store"], responses=StoreSerializer)
 class StoreDetailView(StoreView):
     """A collection as a store of items with caller-defined ids."""
 
     is_detail = True
 
-    @extend_schema(operation_id="store", summary="Read what a store expects and holds")
-    def get(self, request: Request, slug: str) -> Response:
-        store = self.store(slug)
+    @operation(gives=StoreSerializer, operation_id="store")
+    def get(self, store: Store) -> Any:
+        """Read what a store expects and holds."""
         space = store.space()
-        answer = {
-            "collection": slug,
+        return {
+            "collection": store.collection.slug,
             "count": store.count(),
             "dimension": space.dimensions,
             "metric": space.metric,
             "model": space.model_name,
         }
-        return Response(StoreSerializer(answer).data)
 
 
-@extend_schema(tags=["store"])
 class StoreItemsView(StoreView):
     """Read or write several items."""
 
@@ -362,52 +338,41 @@ class StoreItemsView(StoreView):
         """Texts that come without a vector are embedded."""
         return self.request.method == "POST"
 
-    @extend_schema(
-        operation_id="store_items",
-        summary="Read items by id",
-        description="For ids that cannot stand in an address, such as `..`, and for several.",
-        responses=StoreItemsSerializer,
-    )
-    def get(self, request: Request, slug: str) -> Response:
+    @operation(gives=StoreItemsSerializer, operation_id="store_items")
+    def get(self, store: Store) -> Any:
+        """Read items by id.
+
+        For ids that cannot stand in an address, such as `..`, and for several.
+        """
         asked = list(dict.fromkeys(self.parameters["id"]))
-        found = self.store(slug).get_many(asked)
-        answer = {
-            "items": self.item_data([found[key] for key in asked if key in found], many=True),
+        found = store.get_many(asked)
+        return {
+            "items": [found[key] for key in asked if key in found],
             "missing": [key for key in asked if key not in found],
         }
-        return Response(answer)
 
-    @extend_schema(
+    @operation(
+        takes=StoreBatchSerializer,
+        gives=StoredSerializer,
+        errors=(409,),
+        once=True,
         operation_id="store_items_upsert",
-        summary="Store items",
-        description=(
-            "At most 1,000 and 64 MB at a time, all of them or none: they are found when this"
-            " answers. A fault is told by its place, `items.3.vector`, and the item's id."
-        ),
-        request=StoreBatchSerializer,
-        responses={
-            200: StoredSerializer,
-            409: ErrorSerializer,
-            503: ErrorSerializer,
-        },
-        examples=[examples.BATCH],
     )
-    @idempotent
-    def post(self, request: Request, slug: str) -> Response:
-        store = self.store(slug)
-        self.require_editor(self.workspace)
-        given = self.validated(StoreBatchSerializer)["items"]
-        items = [Item(**{"id": str(uuid4()), **item}) for item in given]
-        done = self.put_items(store, items, at="items")
-        answer = {
-            "ids": list(dict.fromkeys(item.id for item in items)),
+    def post(self, store: Store, *, items: list[dict[str, Any]]) -> Any:
+        """Store items.
+
+        At most 1,000 and 64 MB at a time, all of them or none: they are found when this answers. A
+        fault is told by its place, `items.3.vector`, and the item's id.
+        """
+        given = [Item(**{"id": str(uuid4()), **item}) for item in items]
+        done = self.put_items(store, given, at="items")
+        return {
+            "ids": list(dict.fromkeys(item.id for item in given)),
             "stored": len(done.ids),
             "unchanged": done.unchanged,
         }
-        return Response(StoredSerializer(answer).data)
 
 
-@extend_schema(tags=["store"])
 class StoreItemView(StoreView):
     """One item of a store, by its id."""
 
@@ -415,85 +380,59 @@ class StoreItemView(StoreView):
     is_detail = True
     # Read or not, it changes with `updated_at`.
     etag_excluded_fields = frozenset({"vector"})
+    serializer_class = StoreItemSerializer
 
     def locked_rows(self) -> QuerySet[Document]:
         collection = self.store(self.kwargs["slug"]).collection
         return Document.objects.filter(collection=collection, key=self.kwargs["item_id"])
 
-    @extend_schema(operation_id="store_item", summary="Read an item", responses=StoreItemSerializer)
-    def get(self, request: Request, slug: str, item_id: str) -> Response:
-        item = self.store(slug).get(item_id)
+    @operation(operation_id="store_item")
+    def get(self, store: Store, *, item_id: str) -> StoredItem:
+        """Read an item."""
+        item = store.get(item_id)
         if item is None:
             raise _no_item()
-        return Response(self.item_data(item))
+        return item
 
-    @extend_schema(
-        operation_id="store_item_upsert",
-        summary="Store an item, in place of what had this id",
-        request=StoreItemBodySerializer,
-        responses={
-            200: StoreItemSerializer,
-            409: ErrorSerializer,
-            503: ErrorSerializer,
-        },
-        examples=[examples.ITEM],
-    )
-    def put(self, request: Request, slug: str, item_id: str) -> Response:
-        store = self.store(slug)
-        self.require_editor(self.workspace)
-        self.put_items(store, [Item(id=item_id, **self.validated(StoreItemBodySerializer))])
-        return Response(self.item_data(store.get(item_id)))
+    @operation(takes=StoreItemBodySerializer, errors=(409,), operation_id="store_item_upsert")
+    def put(self, store: Store, *, item_id: str, **values: Any) -> StoredItem | None:
+        """Store an item, in place of what had this id."""
+        self.put_items(store, [Item(id=item_id, **values)])
+        return store.get(item_id)
 
-    @extend_schema(
-        operation_id="store_item_delete", summary="Delete an item", responses={204: None}
-    )
-    def delete(self, request: Request, slug: str, item_id: str) -> Response:
-        if not self.store(slug).remove(item_id):
+    @operation(operation_id="store_item_delete")
+    def delete(self, store: Store, *, item_id: str) -> None:
+        """Delete an item."""
+        if not store.remove(item_id):
             raise _no_item()
-        return Response(status=204)
 
 
 def _no_item() -> NotFound:
     return NotFound(gettext("There is no item with this id, or you may not see it."))
 
 
-@extend_schema(tags=["store"])
 class StoreDeleteView(StoreView):
     """Deletion of several items by id."""
 
-    @extend_schema(
-        operation_id="store_delete",
-        summary="Delete items by id",
-        request=StoreIdsSerializer,
-        responses=DeletedSerializer,
-        examples=[examples.IDS],
-    )
-    def post(self, request: Request, slug: str) -> Response:
-        store = self.store(slug)
-        self.require_editor(self.workspace)
-        return Response({"deleted": store.delete(self.validated(StoreIdsSerializer)["ids"])})
+    @operation(takes=StoreIdsSerializer, gives=DeletedSerializer, operation_id="store_delete")
+    def post(self, store: Store, *, ids: list[str]) -> Any:
+        """Delete items by id."""
+        return {"deleted": store.delete(ids)}
 
 
-@extend_schema(tags=["store"])
 class StoreSearchView(StoreView):
     """Items that match a query or vector, best first."""
 
     required_scope = "read"
+    editors_only = False
 
-    @extend_schema(
-        operation_id="store_search",
-        summary="Search a store",
-        description=(
-            "By a query, a vector, or both. Mode `vector` always brings `k` items, or all that fit"
-            " the filter."
-        ),
-        request=StoreSearchSerializer,
-        responses={200: MatchesSerializer, 503: ErrorSerializer},
-        examples=[examples.HYBRID, examples.NEAREST],
-    )
-    def post(self, request: Request, slug: str) -> Response:
-        store = self.store(slug)
-        asked = self.validated(StoreSearchSerializer)
+    @operation(takes=StoreSearchSerializer, gives=MatchesSerializer, operation_id="store_search")
+    def post(self, store: Store, **asked: Any) -> Any:
+        """Search a store.
+
+        By a query, a vector, or both. Mode `vector` always brings `k` items, or all that fit the
+        filter.
+        """
         metric = None
         if asked["mode"] == "vector" and asked.get("vector") is not None:
             metric = asked.get("metric") or store.space().metric
@@ -510,13 +449,12 @@ class StoreSearchView(StoreView):
             matches = store.hybrid(query, k=k, filter=filter, **own, **options)
         else:
             matches = store.search(query, k, filter, mode=asked["mode"], **options)
-        answer = {
+        return {
             "mode": asked["mode"],
             "metric": metric,
             "matches": matches,
             "degraded": matches.degraded,
         }
-        return Response(MatchesSerializer(answer).data)
 
 
 STORE_PATH = "collections/<slug:slug>/store"

@@ -11,23 +11,22 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import (
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_field,
-    extend_schema_view,
-)
+from drf_spectacular.utils import OpenApiResponse, extend_schema_field
 from rest_framework import serializers
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from accounts.api import ListParameters, WorkspaceView, WorkspaceViewSet, idempotent
+from accounts.api import (
+    ListParameters,
+    ResourceViewSet,
+    WorkspaceView,
+    WorkspaceViewSet,
+    operation,
+)
 from accounts.models import Workspace
-from common.api import ErrorSerializer
 from common.errors import NotFound
-from common.openapi import load_examples
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer
 from documents.models import Chunk, Collection, Document
 from documents.services import get_collection
@@ -50,7 +49,7 @@ from search.api.serializers import (
     search_answer,
 )
 from search.available_fields import available_fields
-from search.export import MAX_EXPORTED_HITS, download, export_hits
+from search.export import download, export_hits
 from search.facets import facet_values
 from search.forms import MAX_ADDRESS, SearchState
 from search.log import record_search
@@ -61,35 +60,32 @@ from search.services import MAX_NAME_CHARACTERS, save_search, search, update_sav
 from search.similar import similar_documents, similar_passages
 from search.tasks import request_evaluation
 
-examples = load_examples("search.api")
-
 
 def request_scope(user: Any, workspace: Workspace, parameters: Mapping[str, Any]) -> Scope:
     """The scope that validated request `parameters` select, within what the user may see."""
     return ScopeOptions.pick(parameters).scope(user=user, workspace=workspace)
 
 
-@extend_schema(tags=["search"], responses={200: SearchAnswerSerializer, 503: ErrorSerializer})
 class SearchView(WorkspaceView):
     """Passages that answer a question, best first."""
 
     for_limited_keys = True
     action_parameters = {"get": SearchParameters}
     required_scope = "read"
+    serializer_class = SearchAnswerSerializer
 
-    @extend_schema(operation_id="search", summary="Search", examples=[examples.ANSWER])
-    def get(self, request: Request) -> Response:
+    @operation(operation_id="search")
+    def get(self) -> Response:
+        """Search."""
         return self._answer(self.parameters)
 
-    @extend_schema(
-        operation_id="search_post",
-        summary="Search with a JSON body",
-        description="For questions that are too long for an address, or not for its log.",
-        request=SearchSerializer,
-        examples=[examples.QUESTION, examples.ANSWER],
-    )
-    def post(self, request: Request) -> Response:
-        return self._answer(self.validated(SearchSerializer))
+    @operation(takes=SearchSerializer, operation_id="search_post")
+    def post(self, **given: Any) -> Response:
+        """Search with a JSON body.
+
+        For questions that are too long for an address, or not for its log.
+        """
+        return self._answer(given)
 
     def _answer(self, given: dict[str, Any]) -> Response:
         scope = request_scope(self.request.user, self.workspace, given)
@@ -110,23 +106,21 @@ class ExportView(WorkspaceView):
         """`as` decides the format, whatever the Accept header says; errors are JSON."""
         return super().perform_content_negotiation(request, force=True)
 
-    @extend_schema(
-        tags=["search"],
-        operation_id="search_export",
-        summary="Export hits as CSV or JSON",
-        description=f"The first {MAX_EXPORTED_HITS:,} hits of one ranking, in the order"
-        " that `sort` asks"
-        " for. In CSV, text that a spreadsheet would take for a formula has an apostrophe before"
-        " it.",
-        responses={
+    @operation(
+        gives={
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, description="A line a hit."),
             (200, "application/json"): ExportSerializer,
-            503: ErrorSerializer,
         },
+        operation_id="search_export",
     )
-    def get(self, request: Request) -> StreamingHttpResponse:
+    def get(self) -> StreamingHttpResponse:
+        """Export hits as CSV or JSON.
+
+        The first 1,000 hits of one ranking, in the order that `sort` asks for. In CSV, text that a
+        spreadsheet would take for a formula has an apostrophe before it.
+        """
         asked = self.parameters
-        scope = request_scope(request.user, self.workspace, asked)
+        scope = request_scope(self.request.user, self.workspace, asked)
         query = SearchQuery.pick(asked, expand="none")
 
         def link(hit: Hit) -> str:
@@ -140,59 +134,57 @@ class ExportView(WorkspaceView):
 class FacetsView(WorkspaceView):
     """Values of a facet, for autocompletion."""
 
+    tag = "search"
     for_limited_keys = True
     action_parameters = {"get": FacetParameters}
     required_scope = "read"
 
-    @extend_schema(
-        tags=["search"],
-        operation_id="facets",
-        summary="Find values of a facet",
-        description="While one types: the values that hits of `q` have, then others that there are"
-        " in scope. What the filter picks of this facet does not hide its other values.",
-        responses={200: FacetAnswerSerializer, 503: ErrorSerializer},
-        examples=[examples.FACET],
-    )
-    def get(self, request: Request) -> Response:
+    @operation(gives=FacetAnswerSerializer, operation_id="facets")
+    def get(self) -> Any:
+        """Find values of a facet.
+
+        While one types: the values that hits of `q` have, then others that there are in scope. What
+        the filter picks of this facet does not hide its other values.
+        """
         asked = FacetOptions.pick(self.parameters)
-        scope = request_scope(request.user, self.workspace, self.parameters)
+        scope = request_scope(self.request.user, self.workspace, self.parameters)
         values = facet_values(asked.q, scope=scope, **asked.model_dump(exclude={"q"}))
-        return Response(FacetAnswerSerializer({"facet": asked.facet, "values": values}).data)
+        return {"facet": asked.facet, "values": values}
 
 
 class FiltersView(WorkspaceView):
     """Fields that a search can be filtered by."""
 
+    tag = "search"
     for_limited_keys = True
     action_parameters = {"get": FieldsParameters}
     required_scope = "read"
 
-    @extend_schema(
-        tags=["search"],
-        operation_id="filters",
-        summary="List the fields that a search can be filtered by",
-        description="Fields of every search, then the metadata that the newest documents here"
-        " have, with conditions to copy.",
-        responses={200: FieldsAnswerSerializer},
-        examples=[examples.FIELDS],
-    )
-    def get(self, request: Request) -> Response:
-        scope = request_scope(request.user, self.workspace, self.parameters)
-        return Response(FieldsAnswerSerializer({"filters": available_fields(scope)}).data)
+    @operation(gives=FieldsAnswerSerializer, operation_id="filters")
+    def get(self) -> Any:
+        """List the fields that a search can be filtered by.
+
+        Fields of every search, then the metadata that the newest documents here have, with
+        conditions to copy.
+        """
+        scope = request_scope(self.request.user, self.workspace, self.parameters)
+        return {"filters": available_fields(scope)}
 
 
 class SimilarView(WorkspaceView):
     """Base of the views of what is similar to a document or passage."""
 
+    tag = "search"
     for_limited_keys = True
     action_parameters = {"get": SimilarParameters}
     required_scope = "read"
+    serializer_class = SimilarAnswerSerializer
     model: type[Document | Chunk]
-    find: Callable[..., tuple[Hit, ...]]
 
-    def get(self, request: Request, pk: int) -> Response:
+    def similar(self, pk: int, find: Callable[..., tuple[Hit, ...]]) -> Response:
+        """The response with what `find` finds for the row. Raises NotFound."""
         rows: Any = self.model._default_manager
-        rows = rows.visible_to(request.user).filter(pk=pk)
+        rows = rows.visible_to(self.request.user).filter(pk=pk)
         if self.workspace_slug:
             rows = rows.filter(workspace=self.workspace)
         row = rows.select_related("workspace").first()
@@ -202,44 +194,38 @@ class SimilarView(WorkspaceView):
                     model=self.model._meta.verbose_name, pk=str(pk)
                 )
             )
-        scope = request_scope(request.user, row.workspace, self.parameters)
-        found = self.find(row, scope=scope, k=self.parameters["k"])
-        answer = SimpleNamespace(hits=found)
+        scope = request_scope(self.request.user, row.workspace, self.parameters)
+        answer = SimpleNamespace(hits=find(row, scope=scope, k=self.parameters["k"]))
         return Response(answer_data(SimilarAnswer, answer, request=self.request))
 
 
-@extend_schema_view(
-    get=extend_schema(
-        tags=["search"],
-        operation_id="documents_similar",
-        summary="Find documents like one",
-        description="Each by its passage that is most like it. Never the document itself, another"
-        " version of it, or one with the same text. None where no other has anything in common"
-        " with it.",
-        responses={200: SimilarAnswerSerializer},
-        examples=[examples.SIMILAR],
-    )
-)
 class SimilarDocumentsView(SimilarView):
     """Documents similar to a given one."""
 
-    model, find = Document, staticmethod(similar_documents)
+    model = Document
+
+    @operation(operation_id="documents_similar")
+    def get(self, pk: int) -> Response:
+        """Find documents like one.
+
+        Each by its passage that is most like it. Never the document itself, another version of it,
+        or one with the same text. None where no other has anything in common with it.
+        """
+        return self.similar(pk, similar_documents)
 
 
-@extend_schema_view(
-    get=extend_schema(
-        tags=["search"],
-        operation_id="chunks_similar",
-        summary="Find passages like one",
-        description="Of other documents than its own, and none with the very same text.",
-        responses={200: SimilarAnswerSerializer},
-        examples=[examples.SIMILAR],
-    )
-)
 class SimilarPassagesView(SimilarView):
     """Passages similar to a given one."""
 
-    model, find = Chunk, staticmethod(similar_passages)
+    model = Chunk
+
+    @operation(operation_id="chunks_similar")
+    def get(self, pk: int) -> Response:
+        """Find passages like one.
+
+        Of other documents than its own, and none with the very same text.
+        """
+        return self.similar(pk, similar_passages)
 
 
 PARAMETERS_HELP = (
@@ -288,46 +274,31 @@ class SavedSearchChangeSerializer(StrictSerializer):
     parameters = ParametersField(required=False)
 
 
-@extend_schema(tags=["search"])
-class SavedSearchViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
+class SavedSearchViewSet(ResourceViewSet):
     """Searches saved under a name. Only their owner sees them."""
 
+    tag = "search"
     summaries = {
         "list": "List your saved searches, newest first",
         "retrieve": "Read a saved search",
     }
+    queryset = SavedSearch.objects.all()
     serializer_class = SavedSearchSerializer
-    lookup_value_converter = "int"
 
-    def get_queryset(self) -> QuerySet[SavedSearch]:
-        return self.in_workspace(SavedSearch.objects.visible_to(self.request.user))
+    @operation(takes=NewSavedSearchSerializer, status=201, errors=(409,), once=True)
+    def create(self, **values: Any) -> SavedSearch:
+        """Save a search."""
+        return save_search(user=self.request.user, workspace=self.workspace, **values)
 
-    @extend_schema(
-        summary="Save a search",
-        request=NewSavedSearchSerializer,
-        responses={201: SavedSearchSerializer, 409: ErrorSerializer},
-        examples=[examples.SAVED],
-    )
-    @idempotent
-    def create(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(NewSavedSearchSerializer)
-        row = save_search(user=self.request.user, workspace=self.workspace, **values)
-        return self.answer(row, status=201)
+    @operation(takes=SavedSearchChangeSerializer, errors=(409,))
+    def partial_update(self, saved: SavedSearch, **values: Any) -> SavedSearch:
+        """Rename a saved search, or save another in its place."""
+        return update_saved_search(saved=saved, **values)
 
-    @extend_schema(
-        summary="Rename a saved search, or save another in its place",
-        request=SavedSearchChangeSerializer,
-        responses={200: SavedSearchSerializer, 409: ErrorSerializer},
-        examples=[examples.RENAMED],
-    )
-    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(SavedSearchChangeSerializer)
-        return self.answer(update_saved_search(saved=self.get_object(), **values))
-
-    @extend_schema(summary="Delete a saved search")
-    def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        self.get_object().delete()
-        return Response(status=204)
+    @operation()
+    def destroy(self, saved: SavedSearch) -> None:
+        """Delete a saved search."""
+        saved.delete()
 
 
 class EvaluationParameters(ListParameters):
@@ -392,44 +363,31 @@ class EvaluationDetailSerializer(EvaluationSerializer):
         return EvaluatedQuestionSerializer(rows.order_by("ndcg", "id"), many=True).data
 
 
-@extend_schema(tags=["evaluations"])
-class EvaluationViewSet(WorkspaceViewSet):
+class EvaluationViewSet(ListModelMixin, WorkspaceViewSet):
     """Evaluations of collections by their relevance judgements."""
 
+    summaries = {"list": "List evaluations, newest first"}
+    queryset = Evaluation.objects.select_related("collection")
     serializer_class = EvaluationSerializer
-    lookup_value_converter = "int"
+    editors_only = True
     action_parameters = {"list": EvaluationParameters}
 
-    def get_queryset(self) -> QuerySet[Evaluation]:
-        rows = Evaluation.objects.visible_to(self.request.user).select_related("collection")
-        return self.in_workspace(rows)
+    def narrowed(self, rows: QuerySet[Any], **wanted: Any) -> QuerySet[Any]:
+        if slug := wanted.get("collection"):
+            wanted["collection"] = get_collection(workspace=self.workspace, slug=slug)
+        return super().narrowed(rows, **wanted)
 
-    @extend_schema(summary="List evaluations, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        rows = self.get_queryset()
-        if slug := self.parameters.get("collection"):
-            rows = rows.filter(collection=get_collection(workspace=self.workspace, slug=slug))
-        return self.page(rows)
+    @operation(takes=EvaluationInput, status=202, errors=(409,), once=True)
+    def create(self, *, collection: str) -> Evaluation:
+        """Measure a collection.
 
-    @extend_schema(
-        summary="Measure a collection",
-        description="A worker asks the questions of its golden set. Read the evaluation again until"
-        " its `state` is `done` or `failed`. One that waits already is answered in its place.",
-        request=EvaluationInput,
-        responses={202: EvaluationSerializer, 409: ErrorSerializer},
-        examples=[examples.EVALUATION],
-    )
-    @idempotent
-    def create(self, *args: Any, **kwargs: Any) -> Response:
-        self.require_editor(self.workspace)
-        slug = self.validated(EvaluationInput)["collection"]
-        collection = get_collection(workspace=self.workspace, slug=slug)
-        return self.answer(
-            request_evaluation(collection=collection, user=self.request.user), status=202
-        )
+        A worker asks the questions of its golden set. Read the evaluation again until its `state`
+        is `done` or `failed`. One that waits already is answered in its place.
+        """
+        found = get_collection(workspace=self.workspace, slug=collection)
+        return request_evaluation(collection=found, user=self.request.user)
 
-    @extend_schema(
-        summary="Read an evaluation with its questions", responses=EvaluationDetailSerializer
-    )
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return Response(EvaluationDetailSerializer(self.get_object()).data)
+    @operation(gives=EvaluationDetailSerializer)
+    def retrieve(self, evaluation: Evaluation) -> Evaluation:
+        """Read an evaluation with its questions."""
+        return evaluation

@@ -3,11 +3,14 @@
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_serializer
+from pydantic import SecretStr
 from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
-from common.serializers import ReadOnlyModelSerializer, StrictSerializer
+from common.options import OptionField
+from common.serializers import ReadOnlyModelSerializer, ResultSerializer, StrictSerializer
 from sources.connectors import kinds
+from sources.connectors.base import Connector, Item
 from sources.models import DataSource, DataSourceItem, DataSourceRun
 
 MAX_OPTION_CHARACTERS = 4_000
@@ -166,12 +169,11 @@ class SourceFailureSerializer(ReadOnlyModelSerializer[DataSourceItem]):
         extra_kwargs = {"failures": {"help_text": "Tries of this version; after three it waits."}}
 
 
-class SourceItemSerializer(serializers.Serializer[Any]):
+class SourceItemSerializer(ResultSerializer):
     """A file at a place that is tried."""
 
-    name = serializers.CharField(help_text="Its path.")
-    size = serializers.IntegerField(allow_null=True, help_text="Bytes, if the source tells.")
-    modified_at = serializers.DateTimeField(allow_null=True)
+    result = Item
+    skip = frozenset({"key", "version", "url", "readers"})
 
 
 class SourceTrialSerializer(serializers.Serializer[Any]):
@@ -202,23 +204,34 @@ class SourcePreviewSerializer(serializers.Serializer[Any]):
     )
 
 
-class SourceKindOptionSerializer(serializers.Serializer[Any]):
+class SourceKindOptionSerializer(serializers.Serializer[OptionField]):
     """An option of a kind of source."""
 
     name = serializers.CharField()
-    title = serializers.CharField()
+    title = serializers.SerializerMethodField()
     description = serializers.CharField(help_text="May be empty.")
     is_required = serializers.BooleanField()
-    is_secret = serializers.BooleanField(help_text="Stored encrypted, and never returned.")
-    default = serializers.CharField(help_text="Empty if there is none.")
+    is_secret = serializers.SerializerMethodField(help_text="Stored encrypted, and never returned.")
+    default = serializers.SerializerMethodField(
+        method_name="default_text", help_text="Empty if there is none."
+    )
+
+    def get_title(self, option: OptionField) -> str:
+        return option.title or option.name
+
+    def get_is_secret(self, option: OptionField) -> bool:
+        return option.kind is SecretStr
+
+    def default_text(self, option: OptionField) -> str:
+        return "" if option.default is None or self.get_is_secret(option) else str(option.default)
 
 
-class SourceKindSerializer(serializers.Serializer[Any]):
+class SourceKindSerializer(serializers.Serializer[type[Connector]]):
     """A kind of source that can be made."""
 
-    connector = serializers.CharField()
+    connector = serializers.CharField(source="kind")
     label = serializers.CharField()  # type: ignore[assignment]  # DRF's metaclass takes it out
-    options = SourceKindOptionSerializer(many=True)
+    options = SourceKindOptionSerializer(many=True, source="option_fields")
 
 
 class SourceRetrySerializer(serializers.Serializer[Any]):

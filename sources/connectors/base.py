@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from common.options import OptionField, option_fields
 from common.translation import format_number, gettext, gettext_noop
 
 
@@ -29,8 +30,8 @@ class Item:
 
     key: str
     version: str
-    name: str
-    size: int | None = None
+    name: Annotated[str, "Its path."]
+    size: Annotated[int | None, "Bytes, if the source tells."] = None
     modified_at: datetime | None = None
     url: str = ""
     readers: tuple[str, ...] | None = None
@@ -114,6 +115,11 @@ class Connector(ABC):
     usual_schedule: ClassVar[str] = "15"
     #: What people should know of the last listing, such as that it stopped at a bound.
     note: str = ""
+
+    @classmethod
+    def option_fields(cls) -> list[OptionField]:
+        """Its options, as doors show them."""
+        return [*option_fields(cls.Options).values()]
 
     @abstractmethod
     def list_items(self) -> Iterator[Item]:
