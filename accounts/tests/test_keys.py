@@ -16,6 +16,7 @@ from accounts.models import ApiKey, Membership, Role, Scope, User
 from accounts.tests.keys import client_of_key, client_with, make_key
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
 from documents.tests.factories import (
+    CollectionFactory,
     MembershipFactory,
     UserFactory,
     WorkspaceFactory,
@@ -259,3 +260,33 @@ def test_a_missing_scope_is_named() -> None:
     assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
     assert "“write”" in answer.json()["detail"]
     assert "read, chat" in answer.json()["detail"]
+
+
+class TestTheWorkspaceOfAKey:
+    """Of a user who belongs to two."""
+
+    @pytest.fixture
+    def here(self) -> Any:
+        return MembershipFactory()
+
+    @pytest.fixture
+    def there(self, here: Any) -> Any:
+        """Made earlier or later, it is not the key's."""
+        return MembershipFactory(user=here.user)
+
+    def test_it_works_in_its_own_without_naming_it(self, here: Any, there: Any) -> None:
+        for member in (here, there):
+            CollectionFactory(workspace=member.workspace, slug=f"in-{member.workspace.slug}")
+        for member in (here, there):
+            shown = client_of_key(member, "read").get(COLLECTIONS).json()["results"]
+            assert [each["slug"] for each in shown] == [f"in-{member.workspace.slug}"]
+
+    def test_it_may_be_named_and_another_is_not_there(self, here: Any, there: Any) -> None:
+        client = client_of_key(here, "read")
+
+        assert client.get(COLLECTIONS, {"workspace": here.workspace.slug}).status_code == 200
+        for how in (
+            {"data": {"workspace": there.workspace.slug}},
+            {"headers": {"X-Workspace": there.workspace.slug}},
+        ):
+            assert client.get(COLLECTIONS, **how).status_code == 404
