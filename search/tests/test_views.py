@@ -275,4 +275,6 @@ def test_meaning_without_a_model_says_so_and_offers_words(
     assert link(lxml_html.document_fromstring(answer.text), "Words")["mode"] == ["lexical"]
 
 
-# --- who sees what -----------------------------------------------------------------------------
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1e9", "9" * 30, "²", ""])
+def test_a_strange_page_is_not_an_error(client: Client, leaflet: Document, number: str) -> None:
+    assert client.get("/", {"q": "nausea", "page": number}).status_code == 200
