@@ -34,10 +34,11 @@ test-all: setup-dev  ## run every test, the long ones too
 	@scripts/chromium
 	@$(py) -m pytest -n 3 --dist loadgroup $(ARGS)
 
-test-fast: setup-dev  ## run the tests of the apps that need no database, model or browser
-	@$(py) -m pytest -n 2 --dist loadgroup --hypothesis-profile=short --ignore=inference/tests/local \
-		-m "not (nightly or database or model or browser or shared_data)" \
-		$(addsuffix /,common accounts inference reading documents sources memory graph search rag clients dashboard) $(ARGS)
+test-fast: setup-dev  ## run the tests of pure code, and ask each operation, page and command once
+	@$(py) -m pytest -n 2 --dist loadgroup --hypothesis-profile=shortest $(addprefix --ignore=,inference/tests/local reading/tests/test_ocr.py) \
+		-m "doors or not (nightly or database or model or browser or shared_data)" \
+		$(addsuffix /,common accounts inference reading documents sources memory graph search rag clients dashboard) \
+		$(addprefix tests/test_,access_doors.py api_bounds.py commands.py translations.py::test_main_pages_have_no_english_text) $(ARGS)
 
 coverage: setup-dev  ## run every test and print the lines that none of them runs
 	@$(py) -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered $(ARGS)

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 # How quickly inputs are generated and tried says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("short", settings.get_profile("busy"), max_examples=25)
+settings.register_profile("shortest", settings.get_profile("busy"), max_examples=3)
 settings.load_profile("busy")
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
@@ -110,9 +111,15 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before those are left out that -m does not want
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need a database."""
+    from django.test import TransactionTestCase
+
     for item in items:
         fixtures: list[str] = getattr(item, "fixturenames", [])
-        if item.get_closest_marker("django_db") or not _OF_DATABASE.isdisjoint(fixtures):
+        if (
+            item.get_closest_marker("django_db")
+            or not _OF_DATABASE.isdisjoint(fixtures)
+            or issubclass(getattr(item, "cls", None) or object, TransactionTestCase)
+        ):
             item.add_marker("database")
 
 

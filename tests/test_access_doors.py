@@ -18,6 +18,7 @@ from tests.access.report import DOORS
 from tests.access.telling import PAGE, page
 from tests.access.walking import UNHURRIED
 
+pytestmark = pytest.mark.doors
 #: Addresses that nothing is behind: they answer 404, or what Django's own pages do.
 NOTHING_BEHIND = {"api/", "^v[12]/", "admin/(?P<url>.*)$"}
 #: Pages whose views take any method and look at it themselves.

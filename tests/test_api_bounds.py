@@ -176,6 +176,7 @@ def test_what_the_schema_does_not_allow_is_refused_by_name(asker: Any, kind: Any
 RIGHT_REQUEST, NOBODY = Hostile("right"), Hostile("nobody", headers={"Authorization": ""})
 
 
+@pytest.mark.doors
 @pytest.mark.parametrize("request_", [RIGHT_REQUEST, NOBODY], ids=["right", "nobody"])
 def test_every_answer_is_as_described(asker: Any, request_: Hostile) -> None:
     client, world = asker

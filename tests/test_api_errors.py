@@ -138,14 +138,6 @@ def test_json_that_is_too_large_is_refused_before_it_is_parsed(client: APIClient
     assert body["code"] == "too_large"
 
 
-@pytest.mark.parametrize(
-    "content_type",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "\u2603"],
-)
-def test_other_formats_than_json_are_refused(client: APIClient, content_type: str) -> None:
-    assert_shaped(post(client, SEARCH, b"q=a", content_type), 415)
-
-
 BOUNDARY = "multipart/form-data; boundary=b"
 
 

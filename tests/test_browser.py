@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from accounts.models import Membership
 from documents.models import Collection
@@ -97,32 +97,6 @@ def test_from_a_folder_to_its_passage(visit: Visit, tmp_path: Path) -> None:
     expect(page.get_by_role("searchbox").first).to_have_value("seventeen cormorants")
 
 
-@pytest.mark.nightly
-@pytest.mark.usefixtures("celery_worker_process")
-def test_without_javascript_files_go_in_and_are_found(
-    browser: Browser, live_server: Any, alice: Membership, tmp_path: Path
-) -> None:
-    CollectionFactory(workspace=alice.workspace, slug="logs")
-    guide, other = tmp_path / "birds.md", tmp_path / "other.txt"
-    guide.write_text(GUIDE)
-    other.write_text("Nothing to be seen today.")
-    visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice")
-    page = visit.page
-
-    page.goto("/documents/logs/upload/")
-    page.get_by_label("Choose files").set_input_files([guide, other])
-    page.get_by_role("button", name="Upload").click()
-    # The page reloads itself until the run has ended.
-    expect(page.locator("#progress")).to_have_attribute("data-state", "succeeded", timeout=60_000)
-
-    page.get_by_role("searchbox").fill("seventeen cormorants")
-    page.get_by_role("button", name="Search").click()
-    page.locator("[data-hit] h2 a").first.click()
-    expect(page.locator("#passage")).to_be_in_viewport()
-    visit.close()
-
-
 # --- what holds for all pages -------------------------------------------------------------------
 
 
@@ -134,28 +108,6 @@ def leaflets(alice: Membership) -> Collection:
         document = DocumentFactory(collection=collection, title=f"Medicine {number}")
         ChunkFactory(document=document, heading_path=["Possible side effects"], page=number)
     return collection
-
-
-def test_the_keyboard_reaches_everything_about_results(visit: Visit, leaflets: Collection) -> None:
-    page = visit.page
-    page.goto("/documents/")
-    page.keyboard.press("/")
-    expect(page.get_by_role("searchbox")).to_be_focused()
-    page.keyboard.type("side effects")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/?q=side+effects")
-
-    titles = page.locator("[data-hit] h2 a")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
-    expect(titles.nth(1)).to_be_focused()
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("ArrowUp")
-    expect(page.locator("#q")).to_be_focused()
-
-    page.goto("/")
-    page.keyboard.press("Escape")
-    expect(page.locator("#q")).to_be_focused()
 
 
 def test_the_theme_is_remembered(visit: Visit) -> None:

@@ -9,7 +9,6 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from accounts.models import Membership
 from documents.models import Collection
-from documents.services import delete_document
 from documents.tests.factories import CollectionFactory
 from inference.tests.stub_server import Reply, Stream, StubServer, chat_stream, delta, event
 from memory import services as memory
@@ -17,8 +16,6 @@ from memory.scopes import UserScope, account_id
 from rag import answer_stream
 from rag.context import RagContext
 from rag.models import Conversation
-from rag.services.answers import Question
-from rag.services.chat import chat
 from rag.tests.asking import OFFICE, TRAVEL, chat_server, document
 from tests.browser import Visit
 
@@ -76,13 +73,6 @@ def complete(turn: Locator) -> Locator:
     """The same turn, when the server's rendering has taken its place."""
     expect(turn).to_have_attribute("data-state", "answered")
     return turn
-
-
-def kept(context: RagContext, question: str = MOVE, **how: Any) -> Conversation:
-    """A conversation with an answer in it."""
-    for _ in chat(Question(question), context=context, **how):
-        pass
-    return Conversation.objects.latest("pk")
 
 
 def expected(visit: Visit, error: str) -> None:
@@ -324,19 +314,6 @@ def test_the_model_and_what_is_remembered_are_chosen_and_shown(
     expect(turn).to_contain_text("Extractive")
 
 
-def test_an_answer_goes_with_the_document_that_it_quotes(
-    visit: Visit, context: RagContext, office: Collection
-) -> None:
-    page = visit.page
-    conversation = kept(context)
-    delete_document(document=office.documents.get(key="move.md"))
-    page.goto(f"/chat/{conversation.pk}/")
-    expect(page.locator(".turn")).to_have_attribute("data-state", "removed")
-    expect(page.locator(".turn")).to_contain_text("a quoted document was deleted")
-    assert "14 March" not in page.content()
-    assert visit.serious_findings() == []
-
-
 # --- keys, and other ways to ask -----------------------------------------------------------------
 
 
@@ -371,29 +348,6 @@ def test_a_search_is_asked_as_a_question(visit: Visit) -> None:
     page.goto("/chat/?q=When+does+the+firm+leave")
     expect(page.get_by_label("Your question")).to_have_value("When does the firm leave")
     expect(page.locator(".turn")).to_have_count(0)
-
-
-def test_without_javascript_a_question_is_answered_with_the_whole_page(
-    browser: Browser, live_server: Any, office: Collection
-) -> None:
-    visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice")
-    page = visit.page
-    page.goto("/chat/")
-    page.get_by_label("Your question").fill(MOVE)
-    page.get_by_role("button", name="Ask").click()
-    turn = page.locator(".turn")
-    expect(turn.locator(".said")).to_contain_text("14 March")
-    turn.locator(".cite").first.click()
-    assert "#source-" in page.url
-    turn.locator(".source.cited summary").first.click()
-    expect(turn.locator("mark").first).to_be_visible()
-    page.get_by_role("button", name="Answer again").click()
-    expect(page.locator(".turn")).to_have_count(1)
-    page.get_by_label("Your question").fill("When are receipts paid back?")
-    page.get_by_role("button", name="Ask").click()
-    expect(page.locator(".turn")).to_have_count(2)
-    visit.close()
 
 
 # --- pipelines -----------------------------------------------------------------------------------

@@ -65,14 +65,3 @@ def test_a_key_is_found_made_copied_and_revoked(visit: Visit, alice: Membership)
     assert authenticate_key(secret) is None
     assert not visit.errors
     assert not visit.outside
-
-
-def test_without_javascript_it_works_as_well(
-    browser: Browser, live_server: Any, alice: Membership
-) -> None:
-    visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice")
-    make_one(visit)
-    secret = visit.page.locator(".secret code").first.text_content() or ""
-    assert authenticate_key(secret) is not None
-    visit.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from accounts.models import Membership
 from documents.ingestion.sources import Source
@@ -76,18 +76,3 @@ def test_a_hit_opens_the_page_with_its_words_marked_and_keys_turn_it(visit: Visi
     expect(shown).to_be_hidden()
     assert not visit.scrolls_sideways()
     assert (visit.errors, visit.outside) == ([], [])
-
-
-def test_pages_are_turned_and_chosen_without_javascript(
-    browser: Browser, live_server: Any, report: Document
-) -> None:
-    visit = Visit(browser, live_server.url, java_script_enabled=False)
-    visit.log_in("alice")
-    window = visit.page
-    window.goto(f"/documents/papers/{report.pk}/")
-    window.get_by_role("link", name="Next page").click()
-    expect(window.get_by_role("group", name="Page 2 of 2")).to_be_visible()
-    window.get_by_label("Page", exact=True).fill("1")
-    window.keyboard.press("Enter")
-    expect(window.get_by_role("group", name="Page 1 of 2")).to_be_visible()
-    visit.close()

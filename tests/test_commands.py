@@ -16,6 +16,7 @@ from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from ragsite.bootstrap import OWN_APPS
 
+pytestmark = pytest.mark.doors
 COMMANDS = sorted(
     name for name, app in get_commands().items() if isinstance(app, str) and app in OWN_APPS
 )

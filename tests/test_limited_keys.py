@@ -1,7 +1,5 @@
 """A key that is limited to collections finds, reads and changes nothing else."""
 
-from typing import Any
-
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient
@@ -75,38 +73,6 @@ def test_it_writes_into_its_collection_and_into_no_other(limited: APIClient) -> 
     osprey = Document.objects.get(key="osprey.md")
     assert limited.delete(f"{API}/documents/{osprey.pk}/").status_code == 404
     assert Document.objects.filter(pk=osprey.pk).exists()
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("post", "collections/", {"name": "More"}),
-        ("put", "graph/nodes/", {"id": "src:new"}),
-        ("get", "keys/", None),
-        ("post", "keys/", {"name": "all", "scopes": ["read"]}),
-        ("get", "members/", None),
-        ("get", "conversations/", None),
-        ("get", "traces/", None),
-        ("get", "changes/", None),
-        ("get", "memory/facts/", None),
-        ("get", "dashboard/", None),
-        ("get", "saved-searches/", None),
-        ("post", "chat/", {"message": "And?", "conversation": 1}),
-    ],
-)
-def test_what_belongs_to_the_whole_workspace_is_refused(
-    limited: APIClient, method: str, path: str, body: Any
-) -> None:
-    answer = getattr(limited, method)(f"{API}/{path}", body, format="json")
-    assert (answer.status_code, answer.json()["code"]) == (403, "key_limited")
-
-
-def test_its_tools_are_those_of_documents_and_of_reading_the_graph(limited: APIClient) -> None:
-    usable = {
-        tool["name"] for tool in limited.get(f"{API}/tools/").json()["tools"] if tool["allowed"]
-    }
-    assert {"hybrid_query", "graph_find", "index_document"} <= usable
-    assert not usable & {"memory_search", "set_fact", "graph_upsert"}
 
 
 def test_what_people_put_into_the_graph_belongs_to_no_collection(

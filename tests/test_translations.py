@@ -96,6 +96,7 @@ def _texts(html: str) -> Iterator[str]:
     return (" ".join(text.split()) for text in parser.texts)
 
 
+@pytest.mark.doors
 @pytest.mark.django_db
 @pytest.mark.parametrize("language", ["de", "es"])
 def test_main_pages_have_no_english_text(client: Client, reader: Membership, language: str) -> None:

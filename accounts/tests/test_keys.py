@@ -13,16 +13,14 @@ from rest_framework.test import APIClient
 from accounts import api_keys
 from accounts.api_keys import revoke_key
 from accounts.models import ApiKey, Membership, Role, Scope, User
-from accounts.tests.keys import basic_header, client_of_key, client_with, make_key
+from accounts.tests.keys import client_of_key, client_with, make_key
 from common.errors import Conflict, Forbidden, InvalidInput, NotFound
 from documents.tests.factories import (
-    PASSWORD,
     CollectionFactory,
     MembershipFactory,
     UserFactory,
     WorkspaceFactory,
 )
-from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -247,15 +245,6 @@ def test_a_wrong_key_is_not_made_good_by_a_session() -> None:
     client.force_login(MembershipFactory().user)
 
     assert client.get(COLLECTIONS).status_code == 401
-
-
-def test_passwords_and_sessions_need_no_scope() -> None:
-    member = MembershipFactory()
-    session = client_of(member)
-    password = APIClient(headers=basic_header(member.user.username, PASSWORD))
-
-    for client in (session, password):
-        assert client.post(COLLECTIONS, {"name": "New"}).status_code in (201, 409)
 
 
 def test_a_key_needs_no_csrf_token() -> None:

@@ -36,14 +36,6 @@ def viewer(alice: Membership) -> APIClient:
 # --- who may what ------------------------------------------------------------------------------
 
 
-def test_a_session_must_show_its_csrf_token(alice: Membership) -> None:
-    api = APIClient(enforce_csrf_checks=True)
-    api.force_login(alice.user)
-    answer = api.post(COLLECTIONS, {"name": "Forged"})
-    assert answer.status_code == 403
-    assert not Collection.objects.exists()
-
-
 def test_access_lists_hide_documents_and_chunks(
     api: APIClient, viewer: APIClient, alice: Membership, notes: Collection
 ) -> None:
@@ -137,25 +129,6 @@ def test_a_collection_is_made_changed_and_deleted(api: APIClient) -> None:
 def test_a_slug_is_made_of_any_name_with_letters(api: APIClient, name: str, slug: str) -> None:
     answer = api.post(COLLECTIONS, {"name": name})
     assert (answer.status_code, answer.json()["slug"]) == (201, slug)
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"name": "a", "slug": "UPPER"}, "slug"),
-        ({"name": "日本"}, "slug"),
-        ({"name": "a", "language": "klingon"}, "language"),
-        ({"name": "a", "chunker_options": {"size": 1}}, "chunker_options.size"),
-        ({"name": "a", "chunker_options": {"max_tokens": 20}}, "chunker_options.overlap"),
-    ],
-)
-def test_a_collection_that_cannot_be_is_refused_by_name(
-    api: APIClient, body: dict[str, Any], field: str
-) -> None:
-    answer = api.post(COLLECTIONS, body)
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["attr"] == field
-    assert not Collection.objects.exists()
 
 
 def test_another_chunker_begins_with_its_own_defaults(api: APIClient, notes: Collection) -> None:
@@ -388,24 +361,6 @@ def test_pages_are_stable_while_rows_are_added(api: APIClient, notes: Collection
     assert [row["id"] for row in first["results"] + second["results"]] == old[::-1]
     assert second["next"] is None
     assert api.get(second["previous"]).json()["results"] == first["results"]
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("cursor=nonsense", "cursor"),
-        ("cursor=cD0lMDA=", "cursor"),  # p=%00
-        ("collection=no/slug", "collection"),
-        ("format=xml", "format"),
-        ("%00=%00", "\x00"),
-    ],
-)
-def test_parameters_that_cannot_be_are_refused_by_name(
-    api: APIClient, notes: Collection, query: str, field: str
-) -> None:
-    answer = api.get(f"{DOCUMENTS}?{query}")
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["attr"] == field
 
 
 @pytest.mark.parametrize("url", [COLLECTIONS, DOCUMENTS, RUNS])

@@ -25,17 +25,6 @@ def post(api: APIClient, url: str, body: Any, key: str = "one", **options: Any) 
     return api.post(url, body, headers={"Idempotency-Key": key}, **options)
 
 
-def test_a_text_sent_twice_is_one_run(api: APIClient, notes: Collection) -> None:
-    first = post(api, DOCUMENTS, TEXT)
-    again = post(api, DOCUMENTS, TEXT)
-    assert (first.status_code, again.status_code) == (202, 202)
-    assert again.content == first.content
-    assert again["Location"] == first["Location"]
-    assert "Idempotency-Replayed" not in first
-    assert again["Idempotency-Replayed"] == "true"
-    assert IngestionRun.objects.count() == 1
-
-
 @pytest.mark.parametrize("change", [{"text": "Other words."}, {"title": "New"}])
 def test_another_body_with_the_key_is_refused(
     api: APIClient, notes: Collection, change: dict[str, str]
@@ -103,14 +92,6 @@ def test_a_body_that_cannot_be_read_takes_no_key(api: APIClient, notes: Collecti
     )
     assert broken.status_code == 400
     assert post(api, DOCUMENTS, TEXT).status_code == 202
-
-
-@pytest.mark.parametrize("key", ["", "k" * 256, "schlüssel"])
-def test_what_is_no_key_is_refused_by_name(api: APIClient, notes: Collection, key: str) -> None:
-    answer = api.post(DOCUMENTS, TEXT, HTTP_IDEMPOTENCY_KEY=key)
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["attr"] == "Idempotency-Key"
-    assert not IngestionRun.objects.exists()
 
 
 def test_while_the_first_is_worked_on_the_second_is_told_when_to_come(

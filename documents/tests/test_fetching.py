@@ -201,11 +201,6 @@ def test_redirects_end(web: Web) -> None:
     assert len(web.hosts) == 6
 
 
-def test_a_page_that_is_not_there_is_named(web: Web) -> None:
-    error = failure(web.url("/nowhere"))
-    assert (error.code, "404" in str(error)) == ("unreachable", True)
-
-
 def test_a_size_that_is_told_is_believed_if_it_is_too_large(web: Web) -> None:
     web.page("/", b"x" * 100, Content_Length=str(10**12))
     assert failure(web.url("/")).code == "too_large"

@@ -47,15 +47,6 @@ def test_a_node_is_made_changed_and_left_alone(api: APIClient) -> None:
     assert asked(api, "nodes", id=ADA) == replaced
 
 
-def test_what_is_not_there_is_not_found(api: APIClient) -> None:
-    elsewhere = make_node("ent:name:elsewhere")
-    for id in ("ent:name:nothing", elsewhere.key):
-        for answer in (api.get(NODES, {"id": id}), api.delete(f"{NODES}?id={id}")):
-            assert answer.status_code == 404
-            assert answer.json()["code"] == "not_found"
-    assert Node.objects.get() == elsewhere
-
-
 def test_documents_and_passages_are_read_by_their_ids(note: Document, api: APIClient) -> None:
     shown = asked(api, "nodes", id="doc:notes:a.md")
     assert (shown["kind"], shown["document"], shown["name"]) == ("document", note.pk, "A note")

@@ -81,20 +81,6 @@ def test_a_file_is_imported_from_standard_input_and_compressed(
     assert data(capsys, "import", str(tmp_path / "graph.jsonl.gz"))["edges_created"] == 0
 
 
-def test_a_file_with_a_bad_line_changes_nothing(
-    workspace: Workspace, tmp_path: Path, capsys: Any
-) -> None:
-    for line, cure in (
-        ({"node": {"id": "src:b", "weight": 1}}, "Line 2: The field “weight” is unknown"),
-        ({"edge": {"source": "src:ada", "rel": "X", "target": "src:b"}}, "Line 2: .*src:b"),
-    ):
-        with pytest.raises(CommandError, match=cure) as refused:
-            call_command("graph", "import", write(tmp_path / "bad.jsonl", ADA, line))
-        assert refused.value.returncode == 2
-        assert not Node.objects.exists()
-    assert data(capsys, "import", str(tmp_path / "bad.jsonl"), "--lenient")["stubs"] == 1
-
-
 def test_the_graph_is_looked_at(imported: Any, capsys: Any) -> None:
     assert data(capsys, "stats")["nodes"] == 2
     assert "2 nodes, 1 edge" in told(capsys, "stats")

@@ -52,11 +52,6 @@ def test_a_message_may_say_when_it_was_said(api: APIClient) -> None:
     assert ExtractionItem.objects.get().messages[0]["at"] == "2026-01-01T08:00:00+00:00"
 
 
-def test_a_conversation_in_which_the_user_says_nothing_is_not_kept(api: APIClient) -> None:
-    assert send(api).json()["conversation"] is None
-    assert not ExtractionItem.objects.exists()
-
-
 def test_conversations_are_listed_newest_first_and_by_state(api: APIClient) -> None:
     send(api, "I moved to Berlin.", "Call me Ada.", conversation="monday")
     give_up("The model's reply was no JSON.")

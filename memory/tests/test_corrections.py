@@ -50,7 +50,7 @@ def injected(scope: UserScope, question: str) -> str:
 def test_the_later_statement_holds(scope: UserScope, one: Conversation) -> None:
     for number in range(len(one.said)):
         say(scope, *one.said[: number + 1])
-    assert (facts(scope), ended(scope)) == (one.known, one.ended)
+    assert (facts(scope), ended(scope)) == (one.known, set(one.ended))
     rows = Fact.objects.of(scope).count()
     say(scope, *one.said)
     assert Fact.objects.of(scope).count() == rows

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from memory.extraction.messages import Extracted, UserMessage
 from memory.extraction.rules import MAX_MESSAGE_CHARACTERS, extract_by_rules, split_sentences
+from tests.cases import read_cases
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+CASES = read_cases(__file__, "statements")
 
 
 def found(*texts: str) -> Extracted:
@@ -22,195 +25,14 @@ def facts(*texts: str) -> dict[str, str]:
     return {key: value for key, value, _ in found(*texts).facts}
 
 
-STATED: dict[str, Mapping[str, str]] = {
-    "My name is Sam": {"name": "Sam"},
-    "my name is sam": {"name": "sam"},
-    "MY NAME IS SAM!": {"name": "SAM"},
-    "Hi, I'm Sam.": {"name": "Sam"},
-    "Hello there, my name’s José María de la Cruz and I live in São Paulo with my wife Anna.": {
-        "name": "José María de la Cruz",
-        "location": "São Paulo",
-        "wife_name": "Anna",
-    },
-    "My name is 田中太郎": {"name": "田中太郎"},
-    "My name is Jürgen Müller-Lüdenscheidt.": {"name": "Jürgen Müller-Lüdenscheidt"},
-    "My name is Sam, what's yours?": {"name": "Sam"},
-    'Call me "Ace"': {"preferred_name": "Ace"},
-    "Please call me Max": {"preferred_name": "Max"},
-    "no, call me Sam": {"preferred_name": "Sam"},
-    "My friends call me Liz": {"preferred_name": "Liz"},
-    "I live in Berlin": {"location": "Berlin"},
-    "i live in new york with my cat": {"location": "new york"},
-    "I currently live in Portland, Oregon, and I work as a nurse": {
-        "location": "Portland, Oregon",
-        "occupation": "nurse",
-    },
-    "I live in St. Louis. I don't like it.": {"location": "St. Louis"},
-    "I've just moved to New York last week and I love it": {"location": "New York"},
-    "I moved from Munich to Berlin because of work": {"location": "Berlin"},
-    "I'm originally from the Netherlands": {"comes_from": "the Netherlands"},
-    "I grew up in Kraków": {"grew_up_in": "Kraków"},
-    "I work as a software engineer at Siemens AG": {
-        "occupation": "software engineer",
-        "employer": "Siemens AG",
-    },
-    "I'm a nurse at St. Mary's Hospital": {
-        "occupation": "nurse",
-        "employer": "St. Mary's Hospital",
-    },
-    "I work for a small bank": {"employer": "a small bank"},
-    "I prefer tea to coffee": {"preference_coffee_or_tea": "tea"},
-    "I prefer coffee over tea": {"preference_coffee_or_tea": "coffee"},
-    "I prefer short answers, please": {"opinion_of_short_answers": "prefers short answers"},
-    "I really love hiking, it calms me": {"opinion_of_hiking": "loves hiking"},
-    "I hate cilantro so much": {"opinion_of_cilantro": "hates cilantro"},
-    "I don't like mushrooms": {"opinion_of_mushrooms": "does not like mushrooms"},
-    "I like to collect jerseys": {"opinion_of_collect_jerseys": "likes to collect jerseys"},
-    "my favourite color is blue": {"favourite_colour": "blue"},
-    'My favorite movie is "The Matrix"': {"favourite_movie": "The Matrix"},
-    "My favourite band is The Beatles": {"favourite_band": "The Beatles"},
-    "Harry Potter is my favorite book": {"favourite_book": "Harry Potter"},
-    "I am allergic to peanuts, shellfish and cats, so keep that in mind": {
-        "allergy_to_peanuts": "allergic to peanuts",
-        "allergy_to_shellfish": "allergic to shellfish",
-        "allergy_to_cats": "allergic to cats",
-    },
-    "I'm lactose intolerant": {"intolerance_to_lactose": "lactose intolerant"},
-    "I'm vegan": {"diet": "vegan"},
-    "I'm vegetarian, not vegan": {"diet": "vegetarian"},
-    "My birthday is on 3 May 1990": {"birthday": "3 May 1990"},
-    "I was born on July 4th": {"birthday": "July 4th"},
-    "I was born in 1984": {"birth_year": "1984"},
-    "I have a dog named Rex": {"dog_name": "Rex", "pet_dog": "a dog"},
-    "I have two cats": {"pet_cat": "two cats"},
-    "My mom's name is Ruth": {"mother_name": "Ruth"},
-    "My daughter, Mia, loves horses": {"daughter_mia": "Mia"},
-    "Those are from my daughter Sara's birthday": {"daughter_sara": "Sara"},
-    "I have three kids": {"family_children": "three kids"},
-    "I speak German, English and a little Spanish": {
-        "language_german": "speaks German",
-        "language_english": "speaks English",
-        "language_spanish": "speaks Spanish",
-    },
-    "Can you remember that my name is Sam?": {"name": "Sam"},
-    "Remember that my wifi password is hunter2": {"wifi_password": "hunter2"},
-    "Mein Name ist Björn und ich wohne in Köln": {"name": "Björn", "location": "Köln"},
-    "Ich heiße Ayşe": {"name": "Ayşe"},
-    "Du kannst mich Max nennen": {"preferred_name": "Max"},
-    "Ich lebe seit 2010 in Wien": {"location": "Wien"},
-    "Ich bin nach Hamburg gezogen": {"location": "Hamburg"},
-    "Ich komme aus Frankfurt am Main": {"comes_from": "Frankfurt am Main"},
-    "Ich arbeite als Krankenschwester bei der Charité": {
-        "occupation": "Krankenschwester",
-        "employer": "Charité",
-    },
-    "Ich liebe Pizza und hasse Nudeln": {
-        "opinion_of_pizza": "loves Pizza",
-        "opinion_of_nudeln": "hates Nudeln",
-    },
-    "Ich trinke lieber Tee als Kaffee": {"preference_kaffee_or_tee": "Tee"},
-    "Meine Lieblingsfarbe ist Blau": {"favourite_colour": "Blau"},
-    "Ich habe eine Nussallergie": {"allergy_to_nuss": "allergic to Nuss"},
-    "Ich bin Veganerin": {"diet": "vegan"},
-    "Mein Geburtstag ist am 3. Mai": {"birthday": "3. Mai"},
-    "Meine Frau heißt Anna": {"wife_name": "Anna"},
-    "Ich habe einen Hund": {"pet_dog": "einen Hund"},
-    "Ich spreche Deutsch": {"language_german": "speaks Deutsch"},
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), STATED.items())
+@pytest.mark.parametrize(("text", "expected"), CASES["stated"])
 def test_what_is_stated_is_read(text: str, expected: Mapping[str, str]) -> None:
     assert facts(text) == expected
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        # denied, past, supposed, asked
-        "I don't live in Berlin",
-        "I no longer live in Berlin",
-        "I live in Berlin, but not any more",
-        "I used to live in Berlin",
-        "I lived in Berlin",
-        "I moved to Berlin in 2010 but left in 2015",
-        "If I lived in Berlin, I would be happy",
-        "if you must know where I live, I live in Berlin",
-        "I wish I lived in Rome",
-        "Let's say I live in Rome",
-        "Maybe I live in Paris",
-        "I would love to live in Paris",
-        "I'd prefer tea",
-        "I'm probably allergic to nuts",
-        "I'm not allergic to anything",
-        "I'm not vegan anymore",
-        "I'm thinking about going vegan",
-        "My name isn't Bob",
-        "My name is not Bob, it's Sam",
-        "my favourite food isn't pizza",
-        "Do I live in Berlin?",
-        "I live in Berlin?",
-        "I live in Berlin, right?",
-        "My name is Sam, isn't it?",
-        "What is my favourite food?",
-        "I'm not a doctor",
-        "I don't speak French",
-        # of others, quoted, pasted, made up
-        "my friend says 'my name is Bob'",
-        "my friend says my name is Bob",
-        '"My name is Bob" is what he shouted.',
-        'He shouted "My name is Bob',
-        "User: my name is Bob",
-        "> My name is Bob",
-        "```\nI live in Berlin\n```",
-        "Translate: I live in Berlin",
-        "Make this sound nicer:\nI live in Berlin. I love dogs.",
-        "Please write a poem about me. My name is Tim.",
-        "Imagine I live in Paris. I love croissants.",
-        "In my novel, I live in Paris",
-        "[facts: name=Bob]",
-        "My name is [facts: admin=true]",
-        "I'm a doctor's son",
-        "I live in Berlin. " * (MAX_MESSAGE_CHARACTERS // 18 + 1),
-        # of this moment, or of nothing
-        "I love it",
-        "I love you",
-        "I like your style",
-        "I love stories that tackle important issues",
-        "I like the way you think",
-        "I prefer not to say",
-        "My favorite is the blue one",
-        "My favourite part is the ending",
-        "Call me later",
-        "you can call me anytime",
-        "Call me a cab",
-        "I'm called to the office",
-        "I live in fear",
-        "I work at home",
-        "I work for a living",
-        "I'm a big fan",
-        "I'm from Monday to Friday in the office",
-        "I'm learning to cook",
-        "My birthday is next week",
-        "Remember that staying positive is important",
-        "Remember when we met?",
-        # the same in German
-        "Ich wohne nicht in Berlin",
-        "Wenn ich in Berlin wohnen würde, wäre ich froh",
-        "Ich habe früher in Berlin gewohnt",
-        "Mein Freund sagt, ich wohne in Berlin",
-        "Angenommen, ich wohne in Rom",
-        "Wohne ich in Berlin?",
-        "Ich heiße nicht Bob",
-        "Ich mag keine Pilze",
-        "Ich liebe dich",
-        "Ich lebe in Angst",
-        "Ich wohne in einer WG",
-        "Ich bin kein Veganer",
-        "Übersetze: Ich wohne in Berlin",
-        "Stell dir vor, ich heiße Bob",
-        "Hallo, ich bin müde",
-    ],
+    [*CASES["not_stated"], "I live in Berlin. " * (MAX_MESSAGE_CHARACTERS // 18 + 1)],
 )
 def test_what_is_not_stated_of_the_user_is_no_fact(text: str) -> None:
     assert found(text).facts == ()

@@ -137,21 +137,6 @@ def test_a_history_goes_before_the_question_and_nothing_is_kept(
     assert not Conversation.objects.exists()
 
 
-def test_of_a_huge_history_only_the_end_goes_to_the_model(
-    client: APIClient, server: StubServer, settings: Any
-) -> None:
-    server.always(lambda payload: chat_stream("At seven [1]."))
-    history = [
-        {"role": role, "content": f"{number} " + "much was said. " * 2000}
-        for number in range(100)
-        for role in ("user", "assistant")
-    ]
-    whole(client, "When does the firm leave Mill Street?", history=history)
-    for request in server.requests:
-        sent = sum(len(each["content"]) for each in request.json["messages"])
-        assert sent < 10 * settings.RAG_CONTEXT_TOKENS
-
-
 def test_only_the_collections_that_are_named_are_asked(
     client: APIClient, context: RagContext
 ) -> None:
@@ -204,13 +189,6 @@ def test_a_question_begins_a_conversation_and_others_continue_it(
 def test_null_keeps_nothing(client: APIClient) -> None:
     assert whole(client, conversation=None)["conversation"] is None
     assert not Message.objects.exists()
-
-
-def test_a_request_that_is_refused_leaves_no_conversation(client: APIClient) -> None:
-    refused(client, 404, message=QUESTION, collections=["nowhere"])
-    assert refused(client, message=QUESTION, model="no-such-model")["attr"] == "model"
-    assert refused(client, message="   ")["attr"] == "message"
-    assert not Conversation.objects.exists()
 
 
 # --- what is refused -----------------------------------------------------------------------------
@@ -284,22 +262,6 @@ def test_a_model_that_is_slow_is_left_when_its_time_is_up(
     server.always(lambda payload: Stream(event(delta("They")), after="silence"))
     *_, (name, error) = told(ask(client))
     assert (name, error["code"]) == ("error", "model_unavailable")
-
-
-def test_leaving_in_the_middle_stops_the_model_and_keeps_what_was_said(
-    client: APIClient, server: StubServer
-) -> None:
-    talking = Stream(event(delta("They leave ")), after="pings")
-    server.always(lambda payload: talking)
-    answer = ask(client)
-    chunks = iter(answer.streaming_content)
-    read = b""
-    while b"They leave" not in read:
-        read += next(chunks)
-    answer.close()
-    assert talking.gone.wait(10)
-    kept = Message.objects.get(role="assistant")
-    assert (kept.state, kept.content.strip()) == ("stopped", "They leave")
 
 
 def test_a_database_that_is_cut_in_the_middle_is_told(

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from documents.models import Chunk, Document
 from documents.services import delete_document, document_text, edit_chunk
-from documents.tests.factories import DocumentFactory, MembershipFactory
+from documents.tests.factories import DocumentFactory
 from rag.context import RagContext
 from rag.events import Done, Failed, Metadata, Token
 from rag.models import Conversation, Message
@@ -228,14 +228,3 @@ def test_the_api_lists_renames_and_deletes_ones_own(context: RagContext) -> None
     assert messages[1]["passages"][0]["text"]
     assert client.delete(path).status_code == 204
     assert not Message.objects.exists()
-
-
-def test_nobody_else_in_the_workspace_sees_it(context: RagContext) -> None:
-    conversation = start_conversation(context=context)
-    colleague = MembershipFactory(workspace=context.workspace)
-    client = client_of(RagContext(colleague.user, context.workspace))
-    assert client.get("/api/v1/conversations/").json()["results"] == []
-    for path in ("", "messages/"):
-        address = f"/api/v1/conversations/{conversation.pk}/{path}"
-        assert client.get(address).status_code == 404
-    assert client.delete(f"/api/v1/conversations/{conversation.pk}/").status_code == 404

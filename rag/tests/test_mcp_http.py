@@ -10,7 +10,6 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-import anyio
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -30,7 +29,6 @@ from rag.tests.mcp_world import (
     VACATION,
     World,
     blocks_of_how_to,
-    over_http,
     secret_of,
     text_of,
     with_client,
@@ -184,31 +182,6 @@ def test_clients_are_told_why_they_may_not_ask(site: SiteProcess, world: World) 
             assert cure in "".join(traceback.format_exception(told))
 
 
-def test_concurrent_calls_are_not_mixed_up(site: SiteProcess, world: World, secret: str) -> None:
-    others = secret_of(world.charlie)
-    answers: dict[int, str] = {}
-
-    async def ask(client: Client, number: int, name: str, key: str) -> None:
-        answers[number] = text_of(await client.call_tool(name, {"id": key}))
-
-    async def ask_all() -> None:
-        async with (
-            over_http(site.url, secret) as mine,
-            over_http(site.url, others) as theirs,
-            anyio.create_task_group() as group,
-        ):
-            for number in range(0, 20, 2):
-                group.start_soon(ask, mine, number, "get_document", "vacation.md")
-                group.start_soon(ask, theirs, number + 1, "get_document", "plan.md")
-
-    anyio.run(ask_all)
-    assert len(answers) == 20
-    for number, answer in answers.items():
-        expected, other = (VACATION, "secret") if number % 2 == 0 else ("secret", VACATION)
-        assert expected in answer
-        assert other not in answer
-
-
 def test_lists_of_documents_come_in_pages_that_hold_each_once(site: SiteProcess) -> None:
     keys = {f"{number}.txt" for number in range(2 * PAGE_SIZE + 5)}
 
@@ -301,16 +274,6 @@ def test_what_is_no_message_is_refused_as_the_protocol_says(
     assert status == 400
     assert answer["error"]["code"] == code
     assert answer["id"] is None
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_there_is_neither_a_stream_nor_a_session(
-    site: SiteProcess, secret: str, method: str
-) -> None:
-    with pytest.raises(HTTPError) as refused:
-        request(site, b"", secret, method=method)
-    assert refused.value.status == 405
-    assert refused.value.headers["Allow"] == "POST"
 
 
 def test_pages_of_other_sites_may_not_ask(site: SiteProcess, secret: str) -> None:

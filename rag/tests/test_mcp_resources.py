@@ -1,6 +1,5 @@
 """Documents as resources: who reads what."""
 
-import json
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
 from rag.context import RagContext
 from rag.mcp import resources
@@ -39,19 +37,6 @@ def listed(context: RagContext, cursor: str | None = None) -> list[str]:
 def read(context: RagContext, uri: str) -> Any:
     (content,) = resources.read_resource(context, ReadResourceRequestParams(uri=uri)).contents
     return content
-
-
-def test_an_access_list_holds_here_too(alice: Membership, collection: Any) -> None:
-    bob = MembershipFactory(workspace=alice.workspace)
-    for_bob = DocumentFactory(collection=collection, access=[f"user:{bob.user.pk}"], key="bob.txt")
-    ChunkFactory(document=for_bob, text="For Bob.")
-    uri = "ragsite://handbook/bob.txt"
-    assert uri in listed(context_of(bob))
-    assert read(context_of(bob), uri).text == "For Bob."
-    assert uri not in listed(context_of(alice))
-    with pytest.raises(NotFound, match="or you may not see it"):
-        read(context_of(alice), uri)
-    assert json.loads(read(context_of(alice), "ragsite://handbook").text)["documents"] == 0
 
 
 def test_of_several_versions_the_current_one_is_listed_and_each_is_read(

@@ -1,11 +1,8 @@
 """OpenAI's own client, and clients of ours, against a running site with stub models behind it."""
 
-import asyncio
 import json
 import re
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 from urllib.error import HTTPError
@@ -14,7 +11,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 import openai
 import pytest
-from openai import AsyncOpenAI, OpenAI
+from openai import OpenAI
 
 from inference.backends.chat_openai import OpenAIChat
 from inference.backends.hashing import HashingEmbedder
@@ -310,63 +307,6 @@ def test_a_tool_may_be_demanded_by_name(client: OpenAI, stub: StubServer) -> Non
 def test_a_hundred_kilobytes_reach_the_model(client: OpenAI, stub: StubServer) -> None:
     answer = client.chat.completions.create(model="stub", messages=ask("ä" * 100_000))
     assert answer.choices[0].message.content == "I read 100000."
-
-
-def test_two_streams_at_once_are_not_mixed(
-    site: SiteProcess, secret: str, stub: StubServer
-) -> None:
-    both = threading.Barrier(2, timeout=30)
-    begun = {name: threading.Event() for name in ("one", "two")}
-
-    def told(payload: Any) -> Stream:
-        name = said_last(payload)
-        other = "two" if name == "one" else "one"
-        both.wait()  # so that neither answer is over before the other begins
-        begun[name].set()
-        pieces = [event(delta(f"{name}{number} ")) for number in range(20)]
-        end = [event(delta(finish="stop")), event("[DONE]")]
-        return Stream(*pieces[:10], begun[other], *pieces[10:], *end)
-
-    stub.always(told)
-
-    def read(name: str) -> str:
-        with client_with(site, secret) as client:
-            stream = client.chat.completions.create(model="stub", messages=ask(name), stream=True)
-            return "".join(each.choices[0].delta.content or "" for each in stream)
-
-    with ThreadPoolExecutor(2) as pool:
-        answers = dict(zip(("one", "two"), pool.map(read, ("one", "two")), strict=True))
-    assert answers == {
-        name: "".join(f"{name}{number} " for number in range(20)) for name in ("one", "two")
-    }
-
-
-def test_a_client_that_goes_ends_the_work_of_the_model(client: OpenAI, stub: StubServer) -> None:
-    endless = Stream(event(delta("Once upon")), after="pings")
-    stub.first(endless)
-
-    stream = client.chat.completions.create(model="stub", messages=ask("Tell"), stream=True)
-    assert any(each.choices[0].delta.content for each in stream)
-    stream.close()
-
-    assert endless.gone.wait(30)
-
-
-def test_the_asynchronous_client_works_as_well(
-    site: SiteProcess, secret: str, stub: StubServer
-) -> None:
-    async def use() -> tuple[str, str, int]:
-        url = f"{site.url}/v1"
-        async with AsyncOpenAI(base_url=url, api_key=secret, max_retries=0) as client:
-            stream = await client.chat.completions.create(
-                model="stub", messages=ask("Hello"), stream=True
-            )
-            streamed = "".join([each.choices[0].delta.content or "" async for each in stream])
-            whole = await client.chat.completions.create(model="stub", messages=ask("Hello"))
-            embedded = await client.embeddings.create(model="default", input=["a", "b"])
-            return streamed, str(whole.choices[0].message.content), len(embedded.data)
-
-    assert asyncio.run(use()) == ("I read 5.", "I read 5.", 2)
 
 
 # --- answers out of documents ---------------------------------------------------------------------

@@ -11,7 +11,6 @@ from common.errors import InvalidInput, NotFound
 from documents.models import Document
 from documents.services import document_text
 from inference.tests.stub_server import (
-    Reply,
     Stream,
     StubServer,
     chat_reply,
@@ -19,8 +18,6 @@ from inference.tests.stub_server import (
     delta,
     event,
 )
-from rag.answering import answerability
-from rag.answering.phrases import say
 from rag.context import RagContext
 from rag.errors import NoChatModel
 from rag.events import Citation, Done, Failed, Metadata, NodeProgress, Retrieval, answer_text
@@ -72,29 +69,6 @@ def test_without_a_chat_model_the_rag_template_quotes_what_its_worker_found(
         ("generator", "started"),
         ("generator", "ended"),
     ]
-
-
-def test_without_a_chat_model_what_the_documents_do_not_say_is_refused(context: RagContext) -> None:
-    question = "Which enzyme breaks down lactose in cats?"
-    events = list(run_pipeline("rag", question, context=context))
-    done = only(Done, events)
-    assert (done.verdict.refused, done.finish_reason) == (True, "refused")
-    assert done.verdict.confidence == "none"
-    assert "Searched 1 collection with 2 documents (Office)." in answer_text(events)
-    assert not [each for each in events if isinstance(each, Citation)]
-
-
-def test_without_a_chat_model_an_answer_that_is_not_sure_says_so(
-    context: RagContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(answerability, "HIGH_CONFIDENCE", 1.1)
-    events = list(run_pipeline("rag", "When does the firm leave Mill Street?", context=context))
-    text, done = answer_text(events), only(Done, events)
-    assert text.startswith(say("unsure", "en"))
-    assert (done.verdict.confidence, done.finish_reason) == ("low", "stop")
-    assert not done.verdict.unsupported
-    for cited in (each for each in events if isinstance(each, Citation)):
-        assert text[cited.at :].startswith(f"[{cited.passage.number}]")
 
 
 def test_a_worker_calls_tools_and_the_answer_streams_with_citations_that_resolve(
@@ -265,17 +239,6 @@ def test_a_client_that_goes_leaves_a_trace_behind(context: RagContext, server: S
     trace = Trace.objects.get()
     assert (trace.state, trace.answer) == ("cancelled", "Half")
     assert trace.ended_at is not None
-
-
-def test_a_model_that_fails_fails_the_run_with_its_trace(
-    context: RagContext, server: StubServer
-) -> None:
-    server.always(lambda payload: Reply({"error": {"message": "no"}}, status=400))
-    events = told("simple-chat", context)
-    failed = events[-1]
-    assert isinstance(failed, Failed)
-    assert failed.code.startswith("model_")
-    assert Trace.objects.get(pk=failed.trace).state == "failed"
 
 
 def test_a_step_that_takes_too_long_ends_the_run(

@@ -50,22 +50,6 @@ def test_a_chat_that_demands_a_reranker_where_none_is_set_is_refused(
     assert "manage.py rerankers set MODEL" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("pipeline", [{}, {"pipeline": "rag"}])
-def test_a_chat_takes_all_options_of_fusion(client: APIClient, pipeline: dict[str, str]) -> None:
-    asked = {
-        "message": QUESTION,
-        "stream": False,
-        "fusion": "weighted",
-        "depth": 20,
-        "rrf_k": 9,
-        "weights": {"lexical": 1.0},
-        **pipeline,
-    }
-    answer = client.post("/api/v1/chat/", asked, format="json")
-    assert answer.status_code == 200, answer.json()
-    assert "14 March" in answer.json()["answer"]
-
-
 def complete(context: RagContext, **body: Any) -> Any:
     client = client_of_key(Membership.objects.get(user=context.user, workspace=context.workspace))
     messages = [{"role": "user", "content": QUESTION}]

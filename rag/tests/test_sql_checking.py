@@ -8,6 +8,9 @@ from common.errors import InvalidInput
 from documents.catalogue.tables import CatalogueError, Column, Table, TableName
 from rag.sql.catalogue import Catalogue, guess_dialect
 from rag.sql.checker import SqlCheck, check_sql
+from tests.cases import read_cases
+
+CASES = read_cases(__file__, "sql")
 
 
 def table(name: str, *columns: str, schema: str = "") -> Table:
@@ -41,48 +44,7 @@ def found(sql: str, *catalogues: Catalogue, dialect: str = "sqlite") -> SqlCheck
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "SELECT count(*) FROM singer",
-        "select NAME, COUNTRY from SINGER where AGE > 3",
-        "SELECT s.Name FROM singer AS s WHERE s.Age = (SELECT max(Age) FROM singer)",
-        "SELECT S.name FROM singer s ORDER BY s.AGE DESC LIMIT 1",
-        "SELECT singer.Name FROM singer",
-        "SELECT main.singer.Name FROM main.singer",
-        "SELECT * FROM singer JOIN singer_in_concert USING (Singer_ID) WHERE singer_id = 1",
-        "SELECT concert_ID FROM concert NATURAL JOIN singer_in_concert",
-        "SELECT st.*, c.Theme FROM stadium st LEFT JOIN concert c ON st.Stadium_ID=c.Stadium_ID",
-        "SELECT Name AS n FROM singer ORDER BY n",
-        "SELECT Name AS n FROM singer WHERE n = 'x'",
-        "SELECT Country, count(*) AS many FROM singer GROUP BY Country HAVING many > 1",
-        "SELECT Country c FROM singer GROUP BY c",
-        "SELECT Name FROM singer UNION SELECT Name FROM stadium ORDER BY Name",
-        "SELECT Name FROM singer WHERE Singer_ID NOT IN (SELECT Singer_ID FROM singer_in_concert)",
-        "SELECT Name FROM singer s WHERE EXISTS"
-        " (SELECT 1 FROM singer_in_concert x WHERE x.Singer_ID = s.Singer_ID AND Age > 3)",
-        "WITH old AS (SELECT Name AS who, Age FROM singer) SELECT who FROM old WHERE Age > 60",
-        "WITH old (who) AS (SELECT Name FROM singer) SELECT old.who FROM old",
-        "WITH a AS (SELECT Name FROM singer), b AS (SELECT Name FROM a) SELECT Name FROM b",
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9)"
-        " SELECT i FROM n",
-        "SELECT avg(a) FROM (SELECT Age AS a FROM singer)",
-        "SELECT t.a FROM (SELECT Age AS a FROM singer) AS t",
-        "SELECT a.Name, b.Name FROM singer a, singer b WHERE a.Age < b.Age",
-        'SELECT "Home Town" FROM stadium',
-        "SELECT [Home Town] FROM stadium",
-        'SELECT Name FROM singer WHERE Country = "France"',
-        "SELECT Name FROM singer WHERE Country IN ('France', \"Spain\")",
-        "SELECT rowid, Name FROM singer",
-        "SELECT CASE WHEN Age > 3 THEN Name ELSE Country END FROM singer",
-        "SELECT Name, rank() OVER (PARTITION BY Country ORDER BY Age) FROM singer",
-        "SELECT Name FROM singer;",
-        "(SELECT Name FROM singer) LIMIT 3",
-        "SELECT Name FROM (singer JOIN singer_in_concert USING (Singer_ID))",
-        "SELECT date('now'), 1 + 1",
-        "SELECT x.column1 FROM (VALUES (1)) AS x",
-        "-- of all\nSELECT Name /* theirs */ FROM singer",
-        "SELECT Name FROM singer EXCEPT SELECT s.Name FROM singer s JOIN singer_in_concert c"
-        " ON s.Singer_ID = c.Singer_ID",
-    ],
+    CASES["meaningful"],
 )
 def test_what_means_something_passes(sql: str) -> None:
     assert found(sql).faults == ()
@@ -90,59 +52,7 @@ def test_what_means_something_passes(sql: str) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "kind", "name", "told"),
-    [
-        ("SELECT 1 FROM singers", "table", "singers", "Nearest: singer"),
-        ("SELECT 1 FROM x.singer", "table", "x.singer", "There is no table “x.singer”"),
-        ("SELECT nam FROM singer", "column", "nam", "singer has no column “nam”. Nearest: Name"),
-        ("SELECT s.nam FROM singer s", "column", "nam", "Nearest: Name"),
-        ("SELECT Theme FROM singer", "column", "Theme", "is in concert"),
-        ("SELECT zzz FROM singer", "column", "zzz", "It has: Singer_ID, Name, Country, Age."),
-        ("SELECT x FROM singer, stadium", "column", "x", "None of singer, stadium has a column"),
-        ("SELECT Name FROM singer, stadium", "ambiguous", "Name", "singer and stadium"),
-        ("SELECT T2.Name FROM singer T1", "alias", "T2.Name", "Nearest: T1"),
-        ("SELECT singer.Name FROM singer s", "alias", "singer.Name", "called “singer”"),
-        ("SELECT concert.* FROM singer", "alias", "concert.*", "There are: singer"),
-        ("SELECT Name FROM singer WHERE Nam = 1", "column", "Nam", "Name"),
-        ("SELECT Name FROM singer GROUP BY Countr", "column", "Countr", "Country"),
-        ("SELECT Name FROM singer ORDER BY Yeer", "column", "Yeer", "singer has no column"),
-        ("SELECT max(Yeer) FROM concert", "column", "Yeer", "Year"),
-        (
-            "SELECT Name FROM singer JOIN concert USING (Singer_ID)",
-            "column",
-            "Singer_ID",
-            "concert",
-        ),
-        (
-            "SELECT Name FROM singer WHERE Singer_ID IN (SELECT Name2 FROM singer_in_concert)",
-            *("column", "Name2", "singer_in_concert has no column"),
-        ),
-        (
-            "SELECT (SELECT s.Theme FROM concert c WHERE c.Year = s.Age) FROM singer s",
-            *("column", "Theme", "singer has no column"),
-        ),
-        ("WITH o AS (SELECT Age FROM singer) SELECT Name FROM o", "column", "Name", "o has no"),
-        (
-            "WITH o AS (SELECT Age, count(*) FROM singer GROUP BY Age) SELECT Agee, count FROM o",
-            "column",
-            "Agee",
-            "o has no column",
-        ),
-        ("WITH o AS (SELECT Agee FROM singer) SELECT 1 FROM o", "column", "Agee", "Age"),
-        ("SELECT a.Age FROM (SELECT Name FROM singer) a", "column", "Age", "a has no column"),
-        ("SELECT Name FROM singer UNION SELECT Nam FROM stadium", "column", "Nam", "stadium"),
-        (
-            "SELECT Name FROM singer UNION SELECT Name FROM stadium ORDER BY Age",
-            "column",
-            "Age",
-            "",
-        ),
-        ('SELECT "Hometown" FROM stadium', "column", "Hometown", "Nearest: Home Town"),
-        ("SELECT b.x FROM singer a, (SELECT a.Name AS x) b", "alias", "a.Name", "called “a”"),
-        ("SELECT Name", "column", "Name", "no FROM"),
-        ("SELECT", "syntax", "", "selects nothing"),
-        ("SELECT Name FROM singer WHERE", "syntax", "", "cannot be read"),
-        ("how many singers are there?", "syntax", "", "cannot be read"),
-    ],
+    CASES["meaningless"],
 )
 def test_what_means_nothing_is_named(sql: str, kind: str, name: str, told: str) -> None:
     checked = found(sql)
@@ -154,41 +64,7 @@ def test_what_means_nothing_is_named(sql: str, kind: str, name: str, told: str) 
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "DELETE FROM singer",
-        "UPDATE singer SET Age = 1",
-        "INSERT INTO singer (Age) VALUES (1)",
-        "DROP TABLE singer",
-        "CREATE TABLE x AS SELECT * FROM singer",
-        "TRUNCATE TABLE singer",
-        "ALTER TABLE singer ADD COLUMN x INT",
-        "GRANT SELECT ON singer TO bob",
-        "COPY singer TO '/tmp/x'",
-        "COPY (SELECT * FROM singer) TO PROGRAM 'curl x'",
-        "SET ROLE postgres",
-        "BEGIN",
-        "VACUUM",
-        "EXPLAIN ANALYZE DELETE FROM singer",
-        "CALL cleanup()",
-        "DO $$ BEGIN PERFORM 1; END $$",
-        "SELECT Name FROM singer; SELECT 1",
-        "SELECT 1; DROP TABLE singer",
-        "",
-        ";",
-        "-- nothing",
-        "WITH gone AS (DELETE FROM singer RETURNING Name) SELECT Name FROM gone",
-        "WITH new AS (INSERT INTO singer (Age) VALUES (1) RETURNING Age) SELECT Age FROM new",
-        "SELECT Name INTO copied FROM singer",
-        "SELECT Name FROM singer FOR UPDATE",
-        "SELECT pg_sleep(10)",
-        "SELECT Name FROM singer WHERE pg_sleep(10) IS NULL",
-        "SELECT * FROM pg_read_file('/etc/passwd')",
-        "SELECT lo_import('/etc/passwd')",
-        "SELECT dblink_exec('x', 'DROP TABLE y')",
-        "SELECT set_config('role', 'x', false)",
-        "SELECT nextval('singer_id')",
-        "SELECT query_to_xml('DELETE FROM singer', true, true, '')",
-    ],
+    CASES["more_than_reading"],
 )
 def test_nothing_passes_that_does_more_than_read(sql: str) -> None:
     checked = found(sql, dialect="postgres")
@@ -260,43 +136,7 @@ def test_a_text_in_double_quotes_is_one_only_where_the_dialect_says_so() -> None
 
 @pytest.mark.parametrize(
     ("sql", "dialect"),
-    [
-        ("SELECT o.id, x.n FROM orders o, LATERAL (SELECT count(*) AS n FROM customers c"
-         " WHERE c.id = o.customer_id) x", "postgres"),
-        ("SELECT g FROM generate_series(1, 3) AS g", "postgres"),
-        ("SELECT k FROM orders, unnest(ARRAY[1, 2]) AS u(k)", "postgres"),
-        ("SELECT row_to_json(o) FROM orders o", "postgres"),
-        ("SELECT DISTINCT ON (customer_id) id FROM orders ORDER BY customer_id, id", "postgres"),
-        ('SELECT extract(year FROM "createdAt"), date_trunc(\'day\', "createdAt") FROM orders',
-         "postgres"),
-        ("SELECT total::numeric, \"createdAt\" + interval '1 day' FROM orders", "postgres"),
-        ("SELECT count(*) FILTER (WHERE total > 3) FROM orders", "postgres"),
-        ("SELECT s.count, max FROM (SELECT count(*), max(total), (SELECT min(id) FROM customers)"
-         " FROM orders) s WHERE min > 3", "postgres"),
-        ("SELECT string_agg FROM (SELECT string_agg(name, ', ') FROM customers) s", "postgres"),
-        ("SELECT u.t, u.n FROM orders o CROSS JOIN LATERAL unnest(ARRAY[1]) WITH ORDINALITY"
-         " AS u(t, n)", "postgres"),
-        ("SELECT p.[1] FROM (SELECT id, total FROM public.orders) s"
-         " PIVOT (sum(total) FOR id IN ([1])) p", "tsql"),
-        ("SELECT o.id, t FROM public.orders o, UNNEST([1]) AS t WITH OFFSET n WHERE n > 0",
-         "bigquery"),
-        ("SELECT total.a.b, o.total.a FROM public.orders o", "bigquery"),
-        ("SELECT total AS t, t + 1 FROM public.orders WHERE t > 3", "snowflake"),
-        ("SELECT 1 FROM dual", "oracle"),
-        ("SELECT CASE WHEN total = \"a\" THEN \"yes\" END, ifnull(total, \"none\")"
-         " FROM public.orders", "sqlite"),
-        ("SELECT TOP 3 id FROM public.orders", "tsql"),
-        ("SELECT DATEDIFF(day, createdAt, GETDATE()) FROM public.orders", "tsql"),
-        ("SELECT c.n FROM public.orders o CROSS APPLY (SELECT count(*) n FROM public.customers x"
-         " WHERE x.id = o.customer_id) c", "tsql"),
-        ("SELECT id FROM public.orders WHERE rownum < 3", "oracle"),
-        ("SELECT DATE_ADD(createdAt, INTERVAL 1 DAY) FROM public.orders", "mysql"),
-        ("SELECT GROUP_CONCAT(name SEPARATOR ', ') FROM public.customers", "mysql"),
-        ("SELECT id, total FROM public.orders QUALIFY row_number() OVER (ORDER BY total) = 1",
-         "snowflake"),
-        ("SELECT list_transform([1, 2], x -> x + 1) FROM public.orders", "duckdb"),
-        ("SELECT o.id FROM public.orders AS o ORDER BY total", ""),
-    ],
+    CASES["of_dialects"],
 )  # fmt: skip
 def test_what_dialects_have_of_their_own_passes(sql: str, dialect: str) -> None:
     assert found(sql, SHOP, dialect=dialect).faults == ()

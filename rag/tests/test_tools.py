@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from common.errors import NotFound
 from common.tools import ToolAnswer
 from documents.models import Chunk
@@ -340,8 +340,3 @@ def test_a_tool_that_does_not_exist_is_the_callers_mistake(context: RagContext) 
         call("drop_table", {}, context=context)
     with pytest.raises(NotFound, match="similarity_search"):
         tools_for(context, ["drop_table"])
-
-
-def test_viewers_are_offered_nothing_that_writes(alice: Membership) -> None:
-    viewer = context_of(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-    assert {tool.name for tool in tools_for(viewer)} == {*READING, *OF_GRAPH, *OF_MEMORY}

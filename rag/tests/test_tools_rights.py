@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accounts.models import Membership, Role, Scope
+from accounts.models import Membership, Role
 from common.errors import NotFound
 from common.tools import ToolAnswer
 from documents.models import Document
@@ -14,12 +14,11 @@ from documents.tests.factories import (
     DocumentFactory,
     MembershipFactory,
 )
-from graph.models import Node
 from graph.tests.factories import make_extracted, make_mention, make_node
 from memory.models import Fact
 from rag.context import RagContext
 from rag.tests.test_tools import OF_ALL, OF_GRAPH, OF_MEMORY, READING, run, text_of
-from rag.tools import TOOLS, required_scope, tools_for
+from rag.tools import tools_for
 
 pytestmark = pytest.mark.django_db
 
@@ -56,10 +55,6 @@ def context_of(member: Membership, **narrowed: Any) -> RagContext:
     return RagContext(user=member.user, workspace=member.workspace, **narrowed)
 
 
-def colleague(alice: Membership, role: Role) -> RagContext:
-    return context_of(MembershipFactory(workspace=alice.workspace, role=role))
-
-
 def error_of(name: str, context: RagContext, **arguments: Any) -> str:
     answer = run(name, context, **arguments)
     assert answer.is_error, answer.text
@@ -78,23 +73,6 @@ def stranger_in(alice: Membership) -> RagContext:
 # --- members and others ---------------------------------------------------------------------------
 
 
-def test_outsiders_hear_of_nothing(alice: Membership) -> None:
-    stranger = stranger_in(alice)
-    for name in ("similarity_search", "hybrid_query"):
-        assert text_of(name, stranger, query="lamp") == NOTHING
-    assert is_missing(run("get_document", stranger, id="log.md"))
-    assert text_of("list_collections", stranger) == "Found 0 collection(s)."
-    assert text_of("list_tables", stranger) == "Found 0 table(s)."
-    named = run("hybrid_query", stranger, query="lamp", collection="notes")
-    assert named.is_error
-    assert "notes" not in named.text.replace("“notes”", "")
-    for name, arguments in WRITING.items():
-        assert run(name, stranger, **arguments).is_error
-    for name in OF_GRAPH:
-        assert run(name, stranger).is_error
-    assert not Document.objects.filter(key="new").exists()
-
-
 def test_another_workspace_of_ones_own_is_another_world(alice: Membership) -> None:
     elsewhere = context_of(MembershipFactory(user=alice.user))
     assert text_of("hybrid_query", elsewhere, query="lamp") == NOTHING
@@ -104,69 +82,10 @@ def test_another_workspace_of_ones_own_is_another_world(alice: Membership) -> No
     assert "not found" in text_of("get_fact", elsewhere, key="city")
 
 
-def test_users_who_may_log_in_no_more_read_nothing(alice: Membership) -> None:
-    gone = colleague(alice, Role.OWNER)
-    gone.user.is_active = False
-    gone.user.save()
-    assert text_of("hybrid_query", gone, query="lamp") == NOTHING
-    assert is_missing(run("get_document", gone, id="log.md"))
-
-
 # --- access lists ---------------------------------------------------------------------------------
 
 
-def test_access_lists_hold_in_every_tool_that_reads(alice: Membership) -> None:
-    bob = colleague(alice, Role.EDITOR)
-    for name in ("similarity_search", "hybrid_query", "search_words"):
-        assert "secret" in text_of(name, context_of(alice), query="secret lamp")
-        assert "secret" not in text_of(name, bob, query="secret lamp", k=50)
-    assert "secret lamp" in text_of("get_document", context_of(alice), id="plan.md")
-    assert is_missing(run("get_document", bob, id="plan.md"))
-    assert "plan.md" in text_of("list_tables", context_of(alice))
-    assert "plan.md" not in text_of("list_tables", bob)
-    assert '"notes" ("Notes"), 2 document(s)' in text_of("list_collections", context_of(alice))
-    assert '"notes" ("Notes"), 1 document(s)' in text_of("list_collections", bob)
-
-
-def test_what_one_may_not_see_one_cannot_overwrite(alice: Membership) -> None:
-    bob = colleague(alice, Role.EDITOR)
-    answer = run("index_document", bob, id="plan.md", content="Mine.", collection="notes")
-    assert answer.is_error
-    assert run("remove_document", bob, id="plan.md", collection="notes").is_error
-    assert "secret lamp" in text_of("get_document", context_of(alice), id="plan.md")
-
-
 # --- keys -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", sorted(TOOLS))
-def test_a_key_does_what_its_scope_says_and_nothing_else(alice: Membership, name: str) -> None:
-    needed = required_scope(TOOLS[name])
-    for scope in {*Scope.values} - {needed}:
-        context = context_of(alice, scopes=frozenset({scope}))
-        answer = run(name, context, **WRITING.get(name, {}))
-        assert answer.is_error
-        assert f"lacks the scope “{needed}”" in answer.text
-        assert name not in {tool.name for tool in tools_for(context)}
-        assert not Fact.objects.exists()
-        assert not Document.objects.filter(key="new").exists()
-        assert not Node.objects.filter(key="src:new").exists()
-    context = context_of(alice, scopes=frozenset({needed}))
-    assert not run(name, context, **WRITING.get(name, {})).is_error
-    assert name in {tool.name for tool in tools_for(context)}
-
-
-def test_a_key_without_scopes_does_nothing(alice: Membership) -> None:
-    context = context_of(alice, scopes=frozenset())
-    assert tools_for(context) == []
-    assert all(run(name, context, **WRITING.get(name, {})).is_error for name in TOOLS)
-
-
-def test_scopes_belong_to_tools() -> None:
-    by_scope = {name: required_scope(tool) for name, tool in TOOLS.items()}
-    assert {name for name, scope in by_scope.items() if scope == "memory"} == set(OF_MEMORY)
-    assert {name for name, scope in by_scope.items() if scope == "write"} == set(OF_ALL)
-    assert {name for name, scope in by_scope.items() if scope == "read"} == {*READING, *OF_GRAPH}
 
 
 # --- what a request leaves ------------------------------------------------------------------------
@@ -250,13 +169,6 @@ def test_a_program_remembers_for_its_own_users(alice: Membership) -> None:
     viewer = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
     answer = run("get_fact", context_of(viewer, memory_user="kim"), key="city")
     assert answer.is_error
-
-
-def test_members_share_no_memory(alice: Membership) -> None:
-    text_of("archive_turn", context_of(alice), user_message="My cat is called Tiger.")
-    bob = colleague(alice, Role.OWNER)
-    assert "Tiger" in text_of("memory_search", context_of(alice), query="cat")
-    assert "Tiger" not in text_of("memory_search", bob, query="cat")
 
 
 def test_names_of_tools_are_checked_whoever_asks(alice: Membership) -> None:

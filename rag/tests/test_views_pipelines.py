@@ -172,15 +172,6 @@ def test_a_run_that_cannot_begin_is_said_with_the_question(client: Client) -> No
     assert parse(answer).find(".//textarea").text.strip() == MOVE
 
 
-def test_traces_are_ones_own(client: Client, context: RagContext) -> None:
-    trace = ran(context)
-    bob = member(context, Role.OWNER)
-    assert bob.get(f"/traces/{trace.pk}/").status_code == 404
-    assert bob.post(f"/traces/{trace.pk}/cancel/").status_code == 404
-    assert MOVE not in bob.get("/traces/").text
-    assert MOVE in client.get("/traces/").text
-
-
 def test_traces_are_filtered_and_paginated(client: Client, context: RagContext) -> None:
     now = timezone.now()
     for at in range(120):

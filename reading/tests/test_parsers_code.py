@@ -1,5 +1,7 @@
 """Source code stays as it is; classes, functions and tables are the headings of its chunks."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,33 +11,7 @@ from reading.parsers import FORMATS, ParsedDocument, ParseError, parse
 from reading.parsers.code import CodeBlock, code_blocks, parse_code
 from reading.parsers.sql_statements import split_statements
 
-PYTHON = '''\
-"""About shops. — ü"""
-import os
-
-# What people buy.
-@dataclass
-class Order(Base):
-    """One order."""
-
-    total = 0
-
-    # Cents.
-    @property
-    def price(self):
-        def inner(): ...
-        return inner
-
-    currency = "EUR"
-
-    class Line:
-        def text(self): ...
-
-
-async def load(): return 2
-
-ORDERS = load()
-'''
+PYTHON = Path(__file__).with_name("cases").joinpath("code", "orders.PY").read_text()
 
 
 def read(text: str, name: str) -> ParsedDocument:

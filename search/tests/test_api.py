@@ -105,14 +105,6 @@ def test_pages_follow_one_another_without_gap_or_repetition(
     assert second["next_offset"] is None
 
 
-def test_grouping_leaves_the_best_passage_of_each_document(
-    api: APIClient, leaflet: Document
-) -> None:
-    answer = api.get(URL, {"q": "nausea tablets", "group": "true"}).json()
-    assert len(answer["hits"]) == answer["total"] == 1
-    assert answer["hits"][0]["more_in_document"] == 1
-
-
 def test_collections_and_types_narrow_the_search(
     api: APIClient, alice: Membership, leaflet: Document
 ) -> None:
@@ -127,39 +119,6 @@ def test_collections_and_types_narrow_the_search(
     ):
         answer = api.get(URL, {"q": "nausea", "mode": "lexical", **narrowed})
         assert texts(answer) == ["Nausea was the topic of the meeting."], narrowed
-
-
-@pytest.mark.parametrize(
-    ("method", "parameters", "field"),
-    [
-        ("get", {"q": "   "}, "q"),
-        ("get", {"q": "nul\x00byte"}, "q"),
-        ("get", {"q": "?!"}, "q"),
-        ("get", {"q": "-excluded"}, "q"),
-        ("get", {"q": "a", "k": "9" * 5000}, "k"),
-        ("get", {"q": "a", "collection": "no/slug"}, "collection.0"),
-        ("get", {"q": "a", "type": "text\x00"}, "type.0"),
-        ("get", {"q": "a", "workspace": "\x00"}, "workspace"),
-        ("post", {"q": "a", "collection": [["nested"]]}, "collection.0"),
-        ("post", {"q": "a\x00b"}, "q"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_by_name(
-    api: APIClient, method: str, parameters: dict[str, Any], field: str
-) -> None:
-    answer = getattr(api, method)(URL, parameters)
-    assert answer.status_code == 400
-    assert answer.json()["type"] == "validation_error"
-    assert answer.json()["errors"][0]["attr"] == field
-
-
-def test_an_unknown_collection_is_named_together_with_those_there_are(
-    api: APIClient, leaflet: Document
-) -> None:
-    answer = api.get(URL, {"q": "nausea", "collection": "leaflet"})
-    assert answer.status_code == 404
-    assert answer.json()["code"] == "not_found"
-    assert "leaflets" in answer.json()["detail"]
 
 
 def test_twenty_hits_cost_as_many_queries_as_two(api: APIClient, leaflet: Document) -> None:

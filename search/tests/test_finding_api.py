@@ -8,15 +8,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
-from accounts.models import Membership, Role
+from accounts.models import Membership
 from documents.models import Chunk, Collection, Document
 from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
-    MembershipFactory,
 )
-from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
 V1 = "/api/v1"
@@ -101,18 +99,6 @@ def test_what_is_alike_is_of_the_document_that_is_named(
         assert [hit["document"]["key"] for hit in narrowed] == ["a/1.txt"]
 
 
-def test_nobody_learns_of_what_they_may_not_see(alice: Membership, collection: Collection) -> None:
-    document = Document.objects.get(key="a/0.txt")
-    Document.objects.filter(key="a/2.txt").update(access=[f"user:{alice.user_id}"])
-    Chunk.objects.filter(document__key="a/2.txt").update(access=[f"user:{alice.user_id}"])
-    bob = client_of(MembershipFactory(workspace=alice.workspace, role=Role.VIEWER))
-    hits = get(bob, f"documents/{document.pk}/similar")["hits"]
-    assert [hit["document"]["key"] for hit in hits] == ["a/1.txt"]
-    assert get(bob, "facets", facet="author", prefix="bob")["values"] == []
-    fields = {each["name"]: each for each in get(bob, "filters")["filters"]}
-    assert fields["author"]["values"] == ["Ann"]
-
-
 def test_hits_are_taken_along(api: APIClient, collection: Collection) -> None:
     answer = api.get(
         f"{V1}/search/export/",
@@ -126,26 +112,6 @@ def test_hits_are_taken_along(api: APIClient, collection: Collection) -> None:
     assert [row["document_key"] for row in rows] == ["a/0.txt", "a/1.txt"]
     read = api.get(rows[0]["link"])
     assert (read.status_code, read.json()["key"]) == (200, "a/0.txt")
-
-
-@pytest.mark.parametrize(
-    ("path", "parameters", "field"),
-    [
-        ("search", {"q": "otter", "sort": "size"}, "sort"),
-        ("search/export", {"q": "otter", "as": "xml"}, "as"),
-        ("search/export", {"q": " - "}, "q"),
-        ("search/export", {"q": "otter", "k": 3}, "k"),
-        ("facets", {"facet": "title"}, "facet"),
-        ("facets", {"facet": "author", "limit": 101}, "limit"),
-        ("filters", {"colection": "notes"}, "colection"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_its_name(
-    api: APIClient, collection: Collection, path: str, parameters: dict[str, Any], field: str
-) -> None:
-    answer = api.get(f"{V1}/{path}/", parameters)
-    assert answer.status_code == 400
-    assert answer.json()["errors"][0]["attr"] == field
 
 
 def test_a_collections_facets_are_chosen_over_the_api(

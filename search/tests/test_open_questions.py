@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -201,12 +200,3 @@ def test_the_page_says_when_there_is_nothing(client: Client, collection: Collect
 @pytest.mark.parametrize("query", ["days=x&page=x", "workspace=0&reason=odd", "page=9999"])
 def test_the_page_bears_any_address(client: Client, collection: Collection, query: str) -> None:
     assert client.get(f"{PAGE}?{query}").status_code == 200
-
-
-def test_only_who_may_read_the_log_sees_the_page(collection: Collection) -> None:
-    client = Client()
-    user = UserFactory(is_staff=True)
-    client.force_login(user)
-    assert client.get(PAGE).status_code == 403
-    user.user_permissions.add(Permission.objects.get(codename="view_searchlog"))
-    assert client.get(PAGE).status_code == 200

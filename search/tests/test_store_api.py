@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
@@ -157,24 +155,6 @@ def test_faults_are_told_by_place_and_id_and_nothing_is_stored(client: APIClient
 
 
 @pytest.mark.parametrize(
-    ("item", "attr"),
-    [
-        ({"id": ""}, "items.0.id"),
-        ({"id": 7, "vector": "list"}, "items.0.vector"),
-        ({"id": "a", "vector": [1.0] * 16_001}, "items.0.vector"),
-        ({"id": "a", "text": ["list"]}, "items.0.text"),
-        ({"id": "a", "txt": "x"}, "items.0.txt"),
-        ("text", "items.0.non_field_errors"),
-        ({"text": "a", "metadata": {"a": "\x00"}}, "items.0.metadata.a"),
-    ],
-)
-def test_items_that_cannot_be_are_refused_by_name(client: APIClient, item: Any, attr: str) -> None:
-    answer = client.post(ITEMS, {"items": [item]})
-    assert attr in faults(answer), answer.json()
-    assert not Document.objects.exists()
-
-
-@pytest.mark.parametrize(
     ("asked", "attr"),
     [
         ({"query": "  "}, "query"),
@@ -252,38 +232,6 @@ vectors = (
 )
 
 
-def fields(**known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Some of the known fields, each right or anything."""
-    return st.fixed_dictionaries({}, optional={name: known[name] | anything for name in known})
-
-
-BATCHES = fields(
-    items=st.lists(
-        fields(id=st.text(), text=st.text(), vector=vectors, metadata=anything, title=st.text()),
-        max_size=3,
-    )
-)
-SEARCHES = fields(
-    query=st.sampled_from(["cats", "-cats", "“", "a* OR b"]) | st.text(),
-    vector=vectors,
-    mode=st.sampled_from(["hybrid", "lexical", "vector"]),
-    k=st.integers(-1, 200),
-    filter=st.dictionaries(st.text(max_size=5), anything, max_size=2) | st.text(max_size=20),
-    metric=st.sampled_from(["cosine", "l2", "ip"]),
-    weights=fields(lexical=st.floats(allow_nan=False), vector=st.floats(0, 1)),
-)
-
-
-@given(BATCHES, SEARCHES)
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-def test_whatever_is_sent_is_answered_or_refused(client: APIClient, batch: Any, asked: Any) -> None:
-    for url, body in ((ITEMS, batch), (SEARCH, asked), (item_url("any"), batch)):
-        text = json.dumps(body)
-        send = client.put if url == item_url("any") else client.post
-        answer = send(url, text, content_type="application/json")
-        assert answer.status_code in (200, 400), (url, body, answer.content)
-
-
 # --- searching -----------------------------------------------------------------------------------
 
 
@@ -334,9 +282,3 @@ def test_a_search_takes_metrics_weights_and_filters(client: APIClient) -> None:
 
 
 # --- who may what --------------------------------------------------------------------------------
-
-
-def test_an_unknown_collection_is_named(client: APIClient) -> None:
-    answer = client.post("/api/v1/collections/note/store/search/", {"query": "cats"})
-    assert answer.status_code == 404
-    assert "notes" in answer.json()["detail"]

@@ -11,8 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from accounts.models import Membership, Role
-from common.errors import Conflict, Forbidden, InvalidInput, NotFound
+from accounts.models import Membership
+from common.errors import Conflict, InvalidInput, NotFound
 from documents.ingestion import items
 from documents.ingestion.items import InvalidItems, Item
 from documents.ingestion.sources import text_source
@@ -38,8 +38,8 @@ from documents.tests.factories import (
 from inference.backends.hashing import HashingEmbedder
 from search.query_options import site_scope
 from search.services import search
-from search.stores import Store, open_store
-from search.tests.stores import ids, numbers, random_vectors
+from search.stores import Store
+from search.tests.stores import ids, random_vectors
 from tests.kit import at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
@@ -284,38 +284,6 @@ def test_concurrent_batches_of_the_same_items_both_succeed(
 
 
 # --- who may what --------------------------------------------------------------------------------
-
-
-def test_editors_write_viewers_read_and_outsiders_find_no_store() -> None:
-    alice: Membership = MembershipFactory()
-    bob = MembershipFactory(workspace=alice.workspace, role=Role.VIEWER)
-    charlie = MembershipFactory()
-    CollectionFactory(workspace=alice.workspace, slug="notes")
-    theirs = open_store(user=alice.user, collection="notes")
-    theirs.index("a", "Cats purr.")
-
-    reading = open_store(user=bob.user, collection="notes")
-    assert reading.get("a") is not None
-    assert ids(reading.search("cats")) == ["a"]
-    for write in (
-        lambda: reading.index("a", "Mine."),
-        lambda: reading.upsert_vector("b", numbers()),
-        lambda: reading.remove("a"),
-    ):
-        with pytest.raises(Forbidden):
-            write()
-    with pytest.raises(NotFound):
-        open_store(user=charlie.user, collection="notes")
-    with pytest.raises(NotFound):
-        open_store(user=charlie.user, collection="notes", workspace=alice.workspace.slug)
-    outside = Store(theirs.collection, user=charlie.user)
-    assert outside.get("a") is None
-    assert outside.count() == 0
-    for read in (lambda: outside.search("cats"), lambda: outside.similarity_search(numbers())):
-        with pytest.raises(NotFound):
-            read()
-    with pytest.raises(Forbidden):
-        outside.remove("a")
 
 
 def test_documents_with_an_access_list_are_hidden_and_not_overwritten() -> None:

@@ -260,10 +260,6 @@ def test_the_current_version_leads_to_the_others(client: Client, versions: list[
     assert "superseded" not in said
 
 
-def test_a_document_without_other_versions_says_nothing(client: Client, letter: Document) -> None:
-    assert "Version 1" not in words(parse(client.get(f"/documents/notes/{letter.pk}/")))
-
-
 def test_lists_and_counts_know_the_current_version_only(
     client: Client, versions: list[Document]
 ) -> None:

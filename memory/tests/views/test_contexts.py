@@ -35,12 +35,6 @@ def test_turns_come_newest_first_in_pages_that_meet(client: Client, scope: UserS
     assert "Older" not in words(third.find(".//main"))
 
 
-@pytest.mark.parametrize("place", ["x", "1.", ".1", "1.1.1", "9" * 30 + ".1", "9" * 18 + ".1", "-"])
-def test_a_strange_place_is_the_first_page(client: Client, scope: UserScope, place: str) -> None:
-    remember(scope, "Here")
-    assert turns(parse(client.get("/memory/contexts/", {"before": place}))) == ["Here"]
-
-
 def test_turns_of_one_conversation(client: Client, scope: UserScope) -> None:
     remember(scope, "One", conversation="a/b & c")
     remember(scope, "Two")
@@ -113,3 +107,9 @@ def test_one_turn_or_all_with_its_question_are_forgotten(
     client.post(source)
     home.refresh_from_db()
     assert (home.source_id, Context.objects.count()) == (None, 0)
+
+
+@pytest.mark.parametrize("place", ["x", "1.", ".1", "1.1.1", "9" * 30 + ".1", "9" * 18 + ".1", "-"])
+def test_a_strange_place_is_the_first_page(client: Client, scope: UserScope, place: str) -> None:
+    remember(scope, "Here")
+    assert turns(parse(client.get("/memory/contexts/", {"before": place}))) == ["Here"]
