@@ -5,9 +5,11 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, islice
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.conf import settings
@@ -26,18 +28,22 @@ from documents.languages import SAMPLE_CHARACTERS, detect_language
 from documents.models import Collection
 from documents.models.chunk import embedding_text
 from documents.question_language import text_language
+from reading import libreoffice
 from reading.chunkers import get_chunker
 from reading.chunkers.base import ChunkerError, Embed, TokenCounter
 from reading.location import PAGE_LABEL
 from reading.parsers import ParsedDocument, ParseError, content_sha256, parse
 from reading.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX, chunk_offsets
-from reading.parsers.registry import detect_media_type
-from reading.sandbox import parse_in_sandbox
+from reading.parsers.registry import detect_media_type, is_compound_file
+from reading.sandbox import parse_in_sandbox, run_in_sandbox
 from reading.sandbox.limits import ParserLimits
 from reading.sandbox.protocol import ParseRequest
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
 RECIPE_VERSION = 5
+
+#: By which a compound file is known.
+HEAD_BYTES = 8
 
 #: The context (title and headings) may take this share of what a model reads of a chunk.
 CONTEXT_SHARE = 0.25
@@ -141,7 +147,8 @@ def parse_content(
     says how to fix the file. `page_texts` is what OCR read, by page number.
 
     A text that a program gave as a string is only decoded, which is linear and uses no library; the
-    trip to the sandbox would be most of the work.
+    trip to the sandbox would be most of the work. An old Word or PowerPoint file is converted
+    first, if LibreOffice is there.
     """
     check_size(limits.max_bytes, content.size, name=name)
     file_name = str(declared.get("file_name") or name)
@@ -153,10 +160,35 @@ def parse_content(
         return parse(content.data, name=file_name, max_bytes=limits.max_bytes)
     parser_name = name if name.endswith(CHUNK_BUNDLE_SUFFIX) else file_name
     options = {"page_texts": dict(page_texts)} if page_texts else {}
-    return parse_in_sandbox(
-        ParseRequest(name=parser_name, data=content.data, path=content.path, options=options),
-        limits=limits,
+    request = ParseRequest(name=parser_name, data=content.data, path=content.path, options=options)
+    data = b""
+    with suppress(OSError), content.open() as file:  # which the parser process reports
+        head = file.read(HEAD_BYTES)
+        data = head + file.read() if is_compound_file(head) else b""
+    target = libreoffice.target_format(data)
+    if not target:
+        return parse_in_sandbox(request, limits=limits)
+    converted = _convert_office(request, target, limits)
+    parsed = parse_in_sandbox(replace(request, data=converted, path=None), limits=limits)
+    # LibreOffice states its own language where the file states none.
+    metadata = {name: value for name, value in parsed.metadata.items() if name != "language"}
+    media_type = detect_media_type(data, name=file_name)
+    return replace(parsed, media_type=media_type, language="", metadata=metadata)
+
+
+def _convert_office(request: ParseRequest, target: str, limits: ParserLimits) -> bytes:
+    own = replace(
+        limits,
+        memory_bytes=max(limits.memory_bytes, libreoffice.MIN_MEMORY_BYTES),
+        starts_programs=True,
+        writes_files=True,
     )
+    with TemporaryDirectory(prefix="ragsite-office-", ignore_cleanup_errors=True) as folder:
+        return run_in_sandbox(
+            replace(request, task="convert_office", options={"folder": folder, "target": target}),
+            lambda header, body: bytes(body),
+            limits=own,
+        )
 
 
 def chunk_parsed(

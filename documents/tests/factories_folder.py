@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reading.tests.factories_files import PNG, chunk_json, encrypted_pdf, pdf, scanned_pdf
-from reading.tests.factories_office import changed, docx, old_office, pptx, xlsx
+from reading.tests.factories_office import changed, docx, old_drawing, pptx, xlsx
 
 MEBIBYTE = 1024 * 1024
 GIBIBYTE = 1024 * MEBIBYTE
@@ -76,7 +76,7 @@ BROKEN: Mapping[str, tuple[Callable[[], bytes], Failure]] = {
     "picture.pdf": (lambda: PNG, Failure("malformed", "scan it again")),
     "picture.png": (lambda: PNG, Failure("malformed", "scan it again")),
     "noise": (lambda: random.Random(5).randbytes(5000), Failure("binary", "Supported formats")),
-    "old.doc": (old_office, Failure("unsupported", "Save it")),
+    "old.vsd": (old_drawing, Failure("unsupported", "Export it")),
     "torn.docx": (lambda: docx("Torn")[:-300], Failure("truncated", "again")),
     "bomb.docx": (
         lambda: changed(docx("Boom"), {"word/media/zeros.bin": b"\0" * 50 * MEBIBYTE}),

@@ -1,5 +1,6 @@
 """`/mcp`: the HTTP endpoint of the Model Context Protocol, one request at a time, by API key."""
 
+import json
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
 from accounts.authentication import BasicAuthentication, KeyAuthentication
+from common import sse
 from common.api import StreamNegotiation
 from common.errors import Forbidden, RagsiteError
 from common.sql import release_connection
@@ -98,14 +100,24 @@ class McpView(WorkspaceView):
                 gettext("Batches are not supported. Send each message in its own request.")
             )
         release_connection()  # this thread does not need it while it waits
+        headers = dict(request.headers)
+        takes_json = not headers.get("Accept") or http_request.accepts("application/json")
+        takes_events = not takes_json and http_request.accepts("text/event-stream")
+        if takes_json or takes_events:
+            headers["Accept"] = "application/json"  # the SDK refuses clients that do not say so
         try:
-            return bridge.exchange(
+            answer = bridge.exchange(
                 body,
                 path=request.path,
-                headers=request.headers,
+                headers=headers,
                 context=context,
                 seconds=settings.RAG_MCP_SECONDS,
                 is_gone=ClientConnection(request.META).is_gone,
             )
         except ClientGone:
             return HttpResponse(status=CLIENT_CLOSED_REQUEST)
+        if takes_events and answer.content:
+            answer.content = sse.format_event("message", json.loads(answer.content))
+            answer["Content-Type"] = "text/event-stream"
+            answer["Content-Length"] = str(len(answer.content))
+        return answer

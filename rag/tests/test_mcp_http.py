@@ -257,6 +257,27 @@ def test_a_request_without_a_session_is_answered(site: SiteProcess, secret: str)
     assert post(site, PING, secret) == (200, {"jsonrpc": "2.0", "id": 7, "result": {}})
 
 
+@pytest.mark.parametrize(
+    "accept", ["application/json", "*/*", "", "text/event-stream", "text/html"]
+)
+def test_answers_have_a_form_that_the_client_accepts(
+    site: SiteProcess, secret: str, accept: str
+) -> None:
+    if accept == "text/html":
+        assert post(site, PING, secret, Accept=accept)[0] == 406
+        return
+    with request(site, PING, secret, Accept=accept) as answer:
+        kind, text = answer.headers["Content-Type"], answer.read().decode()
+    if accept == "text/event-stream":
+        assert kind == accept
+        event, text = text.split("\n", 1)
+        assert event == "event: message"
+        text = text.removeprefix("data: ")
+    else:
+        assert kind == "application/json"
+    assert json.loads(text) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
 def test_a_notification_is_accepted_and_not_answered(site: SiteProcess, secret: str) -> None:
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     assert post(site, note, secret) == (202, None)

@@ -21,7 +21,7 @@ from reading.parsers.base import (
 )
 from reading.parsers.chunk_json import CHUNK_JSON, chunk_layout, is_chunk_json_name
 from reading.parsers.normalise import decode_text
-from reading.parsers.outlook import OLE, PROPERTIES
+from reading.parsers.outlook import OLE, PROPERTIES, CompoundFile
 from reading.parsers.picture import PICTURES, picture_media_type
 from reading.parsers.zip_archive import ZIP, ZIP_ERRORS, ZipArchive
 
@@ -66,6 +66,8 @@ _ZIP_MEMBERS = {
     "index/document.iwa": _APPLE,
     "index.zip": _APPLE,
     "index.apxl": _APPLE,
+    "buildversionhistory.plist": _APPLE,
+    "metadata/buildversionhistory.plist": _APPLE,
     "fixeddocumentsequence.fdseq": _XPS,
     "meta-inf/container.xml": FileKind("application/epub+zip", "an EPUB book"),
     "meta-inf/manifest.mf": FileKind("application/java-archive", "a Java archive"),
@@ -93,11 +95,20 @@ _MAIL = FileKind("message/rfc822", "a mail")
 _OUTLOOK_MAIL = FileKind("application/vnd.ms-outlook", "an Outlook mail (.msg)")
 _MAIL_HEADER = re.compile(rb"(?:From [^\n]{0,500}\n)?[!-9;-~]{1,100}[ \t]*:")
 _OLD_EXCEL = FileKind("application/vnd.ms-excel", "an old Excel workbook (.xls)")
-_LEGACY_OFFICE = FileKind(
+OLD_WORD = FileKind(
+    "application/msword",
+    "an old Word document (.doc)",
+    cure="Save it as .docx, or install LibreOffice on the server, which then converts such files.",
+)
+OLD_POWERPOINT = FileKind(
+    "application/vnd.ms-powerpoint",
+    "an old PowerPoint presentation (.ppt)",
+    cure="Save it as .pptx, or install LibreOffice on the server, which then converts such files.",
+)
+_COMPOUND = FileKind(
     "application/x-ole-storage",
-    "an old Office document (.doc, .ppt)",
-    cure="Save it as .docx or .pptx, or convert it with LibreOffice"
-    " (`soffice --headless --convert-to docx`, or `pptx`).",
+    "an old file of Office or of another program that is not read",
+    cure="Save it as .docx, .xlsx or .pptx, or export it as PDF.",
 )
 _ENCRYPTED_OFFICE = FileKind(
     "application/x-ole-storage",
@@ -144,6 +155,11 @@ def is_zip(data: bytes) -> bool:
     return data.startswith((b"PK\x03\x04", b"PK\x05\x06"))
 
 
+def is_compound_file(data: bytes) -> bool:
+    """A file of Office before 2007, an Outlook mail, or an Office file with a password."""
+    return data.startswith(OLE)
+
+
 def is_html(data: bytes) -> bool:
     """True where the file begins with its doctype or `<html`, in any ASCII-like encoding."""
     head = data[:_HEAD].removeprefix(b"\xef\xbb\xbf")
@@ -154,17 +170,8 @@ def identify_binary(data: bytes) -> FileKind:
     """The kind of a file that is not text."""
     if is_zip(data):
         return _identify_zip(data)
-    if data.startswith(OLE):
-        kinds = {
-            "EncryptedPackage": _ENCRYPTED_OFFICE,
-            PROPERTIES: _OUTLOOK_MAIL,
-            "WordDocument": _LEGACY_OFFICE,
-            "PowerPoint Document": _LEGACY_OFFICE,
-            "Workbook": _OLD_EXCEL,
-            "Book\0": _OLD_EXCEL,
-        }
-        names = (name for name in kinds if name.encode("utf-16-le") in data)
-        return kinds.get(next(names, ""), _LEGACY_OFFICE)
+    if is_compound_file(data):
+        return _identify_compound_file(data)
     if kind := _identify_picture(data) or _starts_with(data, _MAGIC):
         return kind
     try:
@@ -175,6 +182,28 @@ def identify_binary(data: bytes) -> FileKind:
     if best.confidence < 0.3 or not best.name:
         return FileKind(_OCTETS, "a binary file")
     return FileKind(best.mime_type or _OCTETS, f"a binary file ({best.name})")
+
+
+#: A compound file is known by its streams: the first of these that it has.
+_STREAMS = {
+    "EncryptedPackage": _ENCRYPTED_OFFICE,
+    PROPERTIES: _OUTLOOK_MAIL,
+    "WordDocument": OLD_WORD,
+    "PowerPoint Document": OLD_POWERPOINT,
+    "Workbook": _OLD_EXCEL,
+    "Book": _OLD_EXCEL,
+    "VisioDocument": FileKind(
+        "application/vnd.visio", "an old Visio drawing (.vsd)", cure="Export it as PDF."
+    ),
+}
+
+
+def _identify_compound_file(data: bytes) -> FileKind:
+    try:
+        names = set(CompoundFile(data).children())  # not those of objects in it
+    except ParseError:
+        names = {name for name in _STREAMS if f"{name}\0".encode("utf-16-le") in data}
+    return next((kind for name, kind in _STREAMS.items() if name in names), _COMPOUND)
 
 
 def _identify_picture(data: bytes) -> FileKind | None:

@@ -87,6 +87,7 @@ class Channel:
             [
                 *(sys.executable, "-X", "utf8", "-m", "reading.sandbox"),
                 *(str(limits.memory_bytes), str(int(limits.starts_programs))),
+                str(limits.max_bytes if limits.writes_files else 0),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

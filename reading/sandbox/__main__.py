@@ -1,5 +1,5 @@
-"""The parser process, `python -m reading.sandbox MEMORY_BYTES STARTS_PROGRAMS`: reads requests
-from standard input and writes answers to standard output."""
+"""The parser process, `python -m reading.sandbox MEMORY_BYTES STARTS_PROGRAMS FILE_BYTES`: reads
+requests from standard input and writes answers to standard output."""
 
 import faulthandler
 import json
@@ -53,7 +53,7 @@ def main() -> None:
 
     threading.stack_size(WATCHER_STACK)
     threading.Thread(target=exit_with_parent, daemon=True).start()
-    restrict_process(memory_bytes, starts_programs=sys.argv[2] == "1")
+    restrict_process(memory_bytes, starts_programs=sys.argv[2] == "1", file_bytes=int(sys.argv[3]))
     files = 0
     retires = False
     while not retires and (prefix := requests.read(PREFIX.size)):

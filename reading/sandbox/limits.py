@@ -21,23 +21,28 @@ _PR_SET_NO_NEW_PRIVS = 38
 @dataclass(frozen=True, slots=True)
 class ParserLimits:
     """`seconds` per file or page, `memory_bytes` of address space for the process, `max_bytes` of a
-    file and of its text (as UTF-8); whether the process `starts_programs`, as Tesseract is."""
+    file and of its text (as UTF-8); whether the process `starts_programs`, as Tesseract is, and
+    `writes_files`, of at most `max_bytes` each."""
 
     seconds: float = 300.0
     memory_bytes: int = 1024**3
     max_bytes: int = DEFAULT_LIMITS.max_bytes
     starts_programs: bool = False
+    writes_files: bool = False
 
 
-def restrict_process(memory_bytes: int, *, starts_programs: bool = False) -> None:
+def restrict_process(
+    memory_bytes: int, *, starts_programs: bool = False, file_bytes: int = 0
+) -> None:
     """Restrict this process, and those that it starts, for the rest of their lives: they write no
-    file and dump no core. Without `starts_programs` it starts none, and no thread.
+    file of more than `file_bytes` and dump no core. Without `starts_programs` it starts none, and
+    no thread.
 
     Limits that the system lacks are skipped: macOS does not limit memory.
     """
     sys.dont_write_bytecode = True
     _set_rlimit("RLIMIT_AS", memory_bytes)
-    _set_rlimit("RLIMIT_FSIZE", 0)
+    _set_rlimit("RLIMIT_FSIZE", file_bytes)
     _set_rlimit("RLIMIT_CORE", 0)
     if not starts_programs:
         _set_rlimit("RLIMIT_NPROC", 0)

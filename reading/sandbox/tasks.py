@@ -58,7 +58,15 @@ def read_page(
     return page_fields(read), read.text.encode(errors="replace")
 
 
+def convert_office(data: bytes, **options: Any) -> tuple[MessageHeader, bytes]:
+    """An old Office file as one of today."""
+    from reading import libreoffice  # noqa: PLC0415 (few files are so old)
+
+    return {}, libreoffice.convert(data, **options)
+
+
 TASKS: dict[str, Callable[..., tuple[dict[str, Any], bytes]]] = {
+    "convert_office": convert_office,
     "read_page": read_page,
     "read_page_layer": read_page_layer,
     "render_page": render_page,

@@ -134,9 +134,9 @@ def lying_about_size(data: bytes, member: str, *, size: int) -> bytes:
     return data.replace(true, struct.pack("<II", info.compress_size, size))
 
 
-def old_office() -> bytes:
-    """The container of .doc, .xls and .ppt."""
-    return OLE + b"\0" * 504 + "WordDocument".encode("utf-16-le").ljust(512, b"\0")
+def old_drawing() -> bytes:
+    """The container of .doc, .xls and .ppt, with the name of a Visio drawing in it."""
+    return OLE + b"\0" * 504 + "VisioDocument".encode("utf-16-le").ljust(512, b"\0")
 
 
 _EXCEL = f'xmlns="{_SCHEMAS}/spreadsheetml/2006/main"'
