@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.contrib.admin import ShowFacets, SimpleListFilter, action
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
@@ -26,8 +25,6 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
-
-from common.errors import ExplainedError
 
 #: Rows that are counted one by one; a larger table is estimated, a larger selection cut off.
 COUNTED_ROWS = 10_000
@@ -108,37 +105,6 @@ class LargeTableAdmin(ModelAdmin):
             request, queryset, search_term
         )
         return results
-
-
-class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """Written by a service while it is validated, so that an error of the service appears beside
-    its field and nothing typed is lost. For admins of `WrittenByForm`.
-    """
-
-    #: Fields of the form that the service calls otherwise, by its name of them.
-    service_names: Mapping[str, str] = {}
-
-    def write(self, given: dict[str, Any]) -> Any:
-        """The written row, a new one where `instance` has no key. Raises ExplainedError."""
-        raise NotImplementedError
-
-    def _post_clean(self) -> None:
-        """In place of the checks of the model, which are the service's."""
-        if self.errors:
-            return
-        try:
-            self.instance = self.write(self.cleaned_data)
-        except ExplainedError as error:
-            name = getattr(error, "field", "")
-            name = self.service_names.get(name, name)
-            self.add_error(name if name in self.fields else None, str(error))
-
-
-class WrittenByForm(ModelAdmin):
-    """Admin whose form, a `ServiceForm`, has written the row already."""
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Nothing is left to save."""
 
 
 class ReadOnlyAdmin(LargeTableAdmin):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from django.conf import settings
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from pydantic import Field, with_config
 
 from common import bounded_json
@@ -31,14 +31,18 @@ Rel = Annotated[
     Field(
         min_length=1,
         max_length=MAX_REL_CHARACTERS,
-        description="What its source is or does, such as `WORKS_AT`.",
+        title=gettext_noop("Relation"),
+        description=gettext_noop("What its source is or does, such as `WORKS_AT`."),
     ),
 ]
-Props = Annotated[Mapping[str, Any] | None, Field(description="Your own JSON object.")]
+Props = Annotated[
+    Mapping[str, Any] | None,
+    Field(title=gettext_noop("Properties"), description=gettext_noop("Your own JSON object.")),
+]
 
 
-def _end(description: str) -> Any:
-    return Field(min_length=1, max_length=MAX_ASKED_ID, description=description)
+def _end(title: str, description: str) -> Any:
+    return Field(min_length=1, max_length=MAX_ASKED_ID, title=title, description=description)
 
 
 # Doors are derived from the annotations of both; they are checked where they are written.
@@ -55,23 +59,35 @@ class NodeInput:
         Field(
             min_length=1,
             max_length=MAX_ID_CHARACTERS,
-            description="Your own id for it, such as `src:crm:4711` or `ent:person:ada lovelace`.",
+            title=gettext_noop("Id"),
+            description=gettext_noop(
+                "Your own id for it, such as `src:crm:4711` or `ent:person:ada lovelace`."
+            ),
         ),
     ]
     name: Annotated[
         str | None,
-        Field(max_length=MAX_NAME_CHARACTERS, description="Its name for people. Default: its id."),
+        Field(
+            max_length=MAX_NAME_CHARACTERS,
+            title=gettext_noop("Name"),
+            description=gettext_noop("Its name for people. Default: its id."),
+        ),
     ] = None
     labels: Annotated[
         Sequence[Label] | None,
-        Field(max_length=MAX_LABELS, description="What it is, such as `Person`."),
+        Field(
+            max_length=MAX_LABELS,
+            title=gettext_noop("Labels"),
+            description=gettext_noop("What it is, such as `Person`."),
+        ),
     ] = None
     props: Props = None
     aliases: Annotated[
         Sequence[Alias],
         Field(
             max_length=MAX_ALIASES,
-            description="Other names that texts and questions use for it.",
+            title=gettext_noop("Aliases"),
+            description=gettext_noop("Other names that texts and questions use for it."),
         ),
     ] = ()
 
@@ -82,12 +98,22 @@ class EdgeInput:
     """An edge to write. None leaves a value as it is; a new edge has weight 1 and no properties."""
 
     source: Annotated[
-        str, _end("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`).")
+        str,
+        _end(
+            gettext_noop("From"),
+            gettext_noop("Where it begins: a node, a document (`doc:…`) or a passage (`chunk:…`)."),
+        ),
     ]
     rel: Rel
-    target: Annotated[str, _end("Where it leads.")]
+    target: Annotated[str, _end(gettext_noop("To"), gettext_noop("Where it leads."))]
     weight: Annotated[
-        float | None, Field(ge=0, le=MAX_WEIGHT, description="How much it counts: 1.")
+        float | None,
+        Field(
+            ge=0,
+            le=MAX_WEIGHT,
+            title=gettext_noop("Weight"),
+            description=gettext_noop("How much it counts: 1."),
+        ),
     ] = None
     props: Props = None
 

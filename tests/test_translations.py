@@ -27,10 +27,11 @@ from scripts.template_texts import unmarked_texts
 PAGES = (
     *("/", "/?q=pilot", "/?q=xyzzy&mode=lexical", "/?q=pilot&filter=year%3E", "/saved/"),
     *("/chat/", "/documents/", "/documents/harbour/", "/documents/harbour/upload/", "/runs/"),
-    *("/documents/harbour/edit/", "/graph/", "/memory/", "/memory/facts/", "/pipelines/"),
+    *("/documents/harbour/edit/", "/graph/", "/graph/nodes/new/", "/memory/"),
+    *("/memory/facts/", "/pipelines/"),
     *("/new-pipeline/", "/traces/", "/dashboard/", "/dashboard/quality/", "/keys/", "/missing/"),
 )
-ADMIN_PAGES = ("/admin/", "/admin/documents/document/", "/admin/graph/node/add/")
+ADMIN_PAGES = ("/admin/", "/admin/documents/document/", "/admin/graph/node/")
 
 
 @pytest.fixture(autouse=True)

@@ -1,15 +1,18 @@
 """Options as fields of a form of pages and the admin."""
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
 from django import forms
+from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
 
+from common import bounded_json
 from common.errors import InvalidInput
 from common.options import OptionField, Options, nested_options
 
@@ -24,7 +27,7 @@ def is_on(value: Any) -> bool:
 
 def form_field(option: OptionField, *, has_stored_value: bool = False) -> forms.Field:
     """The field of an option. It gives a text, which the model reads and checks; a switch gives
-    a bool. `has_stored_value`: an empty secret keeps the one that is stored.
+    a bool, a list its texts, a mapping a dict. With `has_stored_value` an empty secret keeps it.
     """
     label = _(option.title) if option.title else option.name
     help_text = _(option.plain_description) if option.description else ""
@@ -32,6 +35,8 @@ def form_field(option: OptionField, *, has_stored_value: bool = False) -> forms.
         return forms.BooleanField(
             label=label, help_text=help_text, required=False, initial=option.default
         )
+    if option.kind in _WRITTEN_FIELDS:
+        return _WRITTEN_FIELDS[option.kind](label=label, help_text=help_text)
     return forms.CharField(
         label=label,
         help_text=_("Empty: keep the saved one.") if has_stored_value else help_text,
@@ -82,6 +87,42 @@ class WrittenField(forms.CharField):
         return self.write(value) if isinstance(value, self.kind) else value
 
 
+class LinesField(WrittenField):
+    """Texts, one a line; empty lines and repeated ones are left out."""
+
+    kind = list
+
+    def __init__(self, **given: Any) -> None:
+        widget = forms.Textarea(attrs={"rows": 3})
+        given["help_text"] = format_lazy("{} {}", given.get("help_text", ""), _("One per line."))
+        super().__init__(widget=widget, **given)
+
+    def parse(self, text: str) -> list[str]:
+        lines = map(str.strip, text.splitlines())
+        return list(dict.fromkeys(line for line in lines if line))
+
+    def write(self, value: list[str]) -> str:
+        return "\n".join(value)
+
+
+class ObjectField(WrittenField):
+    """A JSON object, displayed with one entry a line; empty where there is none."""
+
+    def __init__(self, **given: Any) -> None:
+        widget = forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "code"})
+        super().__init__(widget=widget, **given)
+
+    def parse(self, text: str) -> dict[str, Any]:
+        value = bounded_json.parse(text) if text else {}
+        if not isinstance(value, dict):
+            raise InvalidInput(gettext('Enter a JSON object, such as {"born": 1815}.'))
+        return value
+
+    def write(self, value: dict[str, Any]) -> str:
+        return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
+
+
+_WRITTEN_FIELDS: dict[type[Any], type[WrittenField]] = {list: LinesField, dict: ObjectField}
 _WRITTEN = re.compile(r"([\w.]+)\s*=\s*([\w.+-]+)")
 
 

@@ -10,7 +10,8 @@ from common.options import Options, flat_options
 
 
 class _SchemaGenerator(GenerateJsonSchema):
-    """Short schemas: null counts as left out, so no argument says that it may be null."""
+    """Short schemas: null counts as left out, so no argument says that it may be null. Titles are
+    for forms."""
 
     def nullable_schema(self, schema: Any) -> dict[str, Any]:
         return self.generate_inner(schema["schema"])
@@ -36,6 +37,8 @@ def json_schema(hint: Any) -> dict[str, Any]:
         schema["items"] = {
             key: value for key, value in definition.items() if key not in ("title", "description")
         }
+        for described in definition["properties"].values():
+            described.pop("title", None)
     return schema
 
 

@@ -21,7 +21,6 @@ from unfold.widgets import (
 from common.admin import (
     LargeTableAdmin,
     ReadOnlyAdmin,
-    ServiceForm,
     choice_column,
     counted,
     link_column,
@@ -29,6 +28,7 @@ from common.admin import (
     link_to_list,
     requires,
 )
+from common.errors import ExplainedError
 from common.web import errors_as_messages
 from documents import services
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
@@ -60,9 +60,10 @@ def _option_field(name: str, meaning: Any) -> forms.IntegerField:
     )
 
 
-class SpaceForm(ServiceForm):
+class SpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     """Settings of a new space, and those of a space that can be changed; model and dimensions come
-    from the embedder."""
+    from the embedder. Written by the services while it is validated, so that their errors appear
+    beside the fields and nothing typed is lost."""
 
     embedder = forms.ChoiceField(
         choices=lambda: [(alias, alias) for alias in embedders],
@@ -105,7 +106,17 @@ class SpaceForm(ServiceForm):
         for name in SEARCH_OPTIONS:
             self.initial[name] = self.instance.index_options.get(name)
 
-    def write(self, given: dict[str, Any]) -> EmbeddingSpace:
+    def _post_clean(self) -> None:
+        """In place of the checks of the model, which are the services'."""
+        if self.errors:
+            return
+        try:
+            self.instance = self._write(self.cleaned_data)
+        except ExplainedError as error:
+            name = getattr(error, "field", "")
+            self.add_error(name if name in self.fields else None, str(error))
+
+    def _write(self, given: dict[str, Any]) -> EmbeddingSpace:
         space: EmbeddingSpace = self.instance
         self.remarks: Sequence[str] = ()
         options = {name: given.pop(name) for name in SEARCH_OPTIONS if name in given}

@@ -11,7 +11,14 @@ from graph.reading.search import find_nodes
 from graph.reading.statistics import graph_statistics
 from graph.reading.traversal import shortest_path, subgraph, traverse
 from graph.reading.vertices import get_node
-from graph.services.edits import Deletion, delete_edge, delete_nodes, deletion_preview
+from graph.services.edits import (
+    Deletion,
+    delete_edge,
+    delete_nodes,
+    deletion_preview,
+    describe_node,
+    names_of,
+)
 from graph.services.merge import merge_nodes, merge_preview
 from graph.services.upsert import MissingNode, upsert_edge, upsert_many, upsert_node
 
@@ -23,6 +30,7 @@ __all__ = [
     "delete_edge",
     "delete_nodes",
     "deletion_preview",
+    "describe_node",
     "export_cytoscape",
     "export_graphml",
     "find_nodes",
@@ -33,6 +41,7 @@ __all__ = [
     "merge_nodes",
     "merge_preview",
     "most_named",
+    "names_of",
     "neighbors",
     "shortest_path",
     "subgraph",

@@ -1,4 +1,4 @@
-"""Deletion of nodes and edges; aliases; repeated extraction.
+"""Deletion of nodes and edges; nodes as people describe them; repeated extraction.
 
 Callers have checked that the user of the scope may edit in its workspace. What that user cannot
 see does not exist here: deleted, it is not found.
@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
-from common.errors import Conflict, InvalidInput, NotFound
+from common.errors import InvalidInput
 from common.leases import retry_on_deadlock
 from documents.models import Collection
-from graph import inputs
 from graph.extraction.normalized_names import normalize_name
 from graph.listener import GraphListener
-from graph.models import Alias, Edge, Extraction, Node
-from graph.node_ids import check_writable
+from graph.models import Alias, Edge, Extraction
+from graph.node_ids import check_writable, is_content_id
 from graph.reading.vertices import resolve, vertex_rows
 from graph.removal import IS_UNUSED_STUB, remove_unused_stubs
 from graph.scopes import AccessFilter, GraphScope
+from graph.services.upsert import upsert_node
 
 # In the order of their ids, as everywhere: first all nodes that may go, then the edges.
 _LOCK_SQL = (
@@ -176,38 +177,62 @@ def _record_by_workspace(action: Action, kind: Kind, rows: Iterable[tuple[int, i
         record_change(action=action, kind=kind, workspace_id=workspace, object_id=changed)
 
 
-def check_alias(name: str) -> str:
-    """The normalised name. Raises InvalidInput without letter or digit."""
-    normal = normalize_name(inputs.check_name(name, field="form"))
-    if not normal:
-        raise InvalidInput(gettext("A name needs at least one letter or digit."), field="form")
-    return normal
+@transaction.atomic
+def describe_node(
+    *,
+    scope: GraphScope,
+    id: str,
+    is_new: bool = False,
+    aliases: Sequence[str] | None = None,
+    **given: Any,
+) -> tuple[str, ...]:
+    """Writes what a person typed: the fields `given`, as `upsert_node` takes them, and all names of
+    the node in texts, where `aliases` is not None; others of its names are removed.
 
-
-def add_alias(*, node: Node, name: str) -> Alias:
-    """Makes `name` mean the node; nothing changes if it does already.
-
-    Deleted with the node. Raises InvalidInput for a name without letter or digit, Conflict
-    where it means another node, NotFound where the node is gone.
+    Returns its normalised name if texts mean another node by it. Raises InvalidInput, also where an
+    alias means another node, and where a new node exists already.
     """
-    normal = check_alias(name)
-    with transaction.atomic():
-        held = Node.objects.select_for_update(no_key=True).filter(pk=node.pk).first()
-        if held is None:
-            raise NotFound(gettext("The node has just been removed. Reload the list of nodes."))
-        alias, is_new = Alias.objects.select_related("node").get_or_create(
-            workspace_id=held.workspace_id, form=normal, defaults={"node": held}
+    if is_new and (there := resolve(AccessFilter(scope), [id])):
+        raise InvalidInput(
+            gettext("“{name}” already has this id. Change that node instead.").format(
+                name=there[id].name
+            ),
+            field="id",
         )
-        if is_new:
-            _record_by_workspace(Action.MADE, Kind.ALIAS, [(alias.workspace_id, alias.pk)])
-    if alias.node_id != held.pk:
-        raise Conflict(
+    if is_new and is_content_id(id):
+        raise InvalidInput(
+            gettext("This prefix is reserved for documents and passages. Choose another id."),
+            field="id",
+        )
+    forms = {normalize_name(name): name for name in aliases or ()}
+    if "" in forms:
+        raise InvalidInput(gettext("A name needs at least one letter or digit."), field="aliases")
+    known = {alias.form: alias.pk for alias in names_of(scope=scope, id=id)}
+    added = [name for form, name in forms.items() if form not in known]
+    change = upsert_node(scope=scope, id=id, aliases=added, replace_props=True, **given)
+    if taken := next((form for form in change.taken if form in forms), ""):
+        raise InvalidInput(
             gettext(
-                "“{normal}” is already a name of the node “{node}”. Remove it there"
-                " first, or merge the two nodes."
-            ).format(normal=normal, node=alias.node)
+                "“{normal}” is already a name of another node. Remove it there first, or merge the"
+                " two nodes."
+            ).format(normal=taken),
+            field="aliases",
         )
-    return alias
+    record_change(
+        action=Action.MADE, kind=Kind.ALIAS, workspace_id=scope.workspace_id, count=len(added)
+    )
+    if aliases is not None:
+        kept = {*forms, normalize_name(given.get("name", ""))}
+        remove_aliases(alias_ids=[pk for form, pk in known.items() if form not in kept])
+    return change.taken
+
+
+def names_of(*, scope: GraphScope, id: str) -> QuerySet[Alias]:
+    """The names by which texts mean the node, without former ids."""
+    vertex = resolve(AccessFilter(scope), [id]).get(id)
+    pk = vertex.pk if vertex and vertex.kind == "node" else None
+    names = Alias.objects.filter(node=pk).order_by("form")
+    return names.exclude(form__startswith="=").exclude(form__startswith="~")
 
 
 def remove_aliases(*, alias_ids: Sequence[int]) -> int:

@@ -59,11 +59,9 @@ MODELS: dict[str, Rights] = {
     "memory.extractionitem": Rights(actions=(("try_again", "change"),)),
     "memory.fact": Rights(delete=True, actions=(("clear", "change"),)),
     "memory.pruning": NOTHING,
-    "graph.alias": Rights(add=True, delete=True),
-    "graph.node": Rights(
-        add=True, change=True, delete=True, actions=(("merge_selected", "change"),)
-    ),
-    "graph.edge": ALL,
+    "graph.alias": DELETE,
+    "graph.node": Rights(delete=True, actions=(("merge_selected", "change"),)),
+    "graph.edge": DELETE,
     "graph.extraction": Rights(actions=(("try_again", "change"), ("read_again", "change"))),
     "search.evaluation": DELETE,
     "search.evaluatedquestion": NOTHING,
@@ -137,8 +135,6 @@ OTHERS = [
     ),
     _door("GET", "/admin/r/{content_type}/{documents.document}/", "", fine=(404,)),
     _door("GET", "/admin/accounts/user/{accounts.user}/password/", "change"),
-    _door("GET", "/admin/graph/node/merge/?ids={graph.node},{other_node}", "change"),
-    _door("GET", "/admin/graph/node/{graph.node}/mentions/", "view"),
     _door("GET", "/admin/search/searchlog/open-questions/", "view"),
     _door("GET", "/admin/nothing-here/", "", fine=(404,)),
 ]

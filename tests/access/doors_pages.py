@@ -8,6 +8,7 @@ ANYBODY, LOGGED_IN, MEMBER, EDITOR = Who.ANYBODY, Who.LOGGED_IN, Who.MEMBER, Who
 READER, CORRECTOR, OWN = Who.READER, Who.CORRECTOR, Who.OWN
 SET = "/documents/{collection}"
 DOC = f"{SET}/{{document}}"
+EDGE = "source=src:gate&rel=NEEDS&target=src:wall"
 
 
 def _doors(who: Who, *rows: tuple[Any, ...], **more: Any) -> list[Door]:
@@ -115,6 +116,13 @@ GRAPH = [
         fine=(400, 404),
     ),
     *_doors(READER, ("GET", "/graph/document/{document}/")),
+    *_form(EDITOR, "/graph/nodes/new/", {"id": "src:new"}),
+    *_form(EDITOR, "/graph/node/?id=src:gate", {"name": "Other"}),
+    *_form(EDITOR, "/graph/node/delete/?id=src:gate", {}),
+    *_form(EDITOR, "/graph/merge/?id=src:gate&id=src:wall", {}),
+    *_form(EDITOR, "/graph/edges/new/", {"source": "src:gate", "rel": "R", "target": "src:wall"}),
+    *_form(EDITOR, f"/graph/edge/?{EDGE}", {"weight": "2"}),
+    *_form(EDITOR, f"/graph/edge/delete/?{EDGE}", {}),
 ]
 MEMORY = [
     *_form(MEMBER, "/memory/", {"key": "new", "value": "Kiel"}, fine=(400,)),

@@ -243,7 +243,6 @@ def _graph(private: Chunk, common: Chunk, words: Words) -> dict[str, Any]:
     )
     return {
         "graph.node": gate.pk,
-        "other_node": wall.pk,
         "graph.edge": edge.pk,
         "graph.alias": Alias.objects.filter(node=gate).values_list("pk", flat=True)[0],
         "graph.extraction": reading.pk,

@@ -1,0 +1,1 @@
+"""Pages of the graph: what one looks at (`explorer`) and what editors change (`editor`)."""
