@@ -421,13 +421,14 @@ class Store:
         """Lexical search for `query` fused with vector search for `text` or `vector`; `options` are
         others of `SearchQuery`.
 
-        With neither, the query is embedded. Default weights are `WEIGHTS`, unless a `fusion` is
-        set here or on the collection.
+        With neither, the query is embedded. Default weights are `WEIGHTS`, unless `options` weigh
+        the arms, or a `fusion` is set here or on the collection.
         """
         if text and vector is not None:
             raise InvalidInput(gettext("Give a text or a vector, not both."), field="vector")
         asked = None if vector is None else check_vector(vector, self.space())
-        if weights is None and not fusion and not self._current().fusion:
+        given = weights or RetrievalOptions.pick(options).fusion_options.weights
+        if given is None and not fusion and not self._current().fusion:
             weights = WEIGHTS
         return self.search(
             query,
