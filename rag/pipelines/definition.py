@@ -190,8 +190,8 @@ class LlmNode(Node):
     lacks = _ONE_TURN
     writes: Literal["answer", "code"] = Field(
         default="answer",
-        description="An `answer` behind a step with tools uses only what was found, `code` also what"
-        " the model knows.",
+        description="An `answer` behind a step with tools uses only what was found, `code` also"
+        " what the model knows.",
     )
 
 

@@ -400,8 +400,8 @@ def evaluator(call: NodeCall, resources: RunResources) -> NodeResult:
     if not usable:
         raise RunError(
             "unparsable_code",
-            f"The code cannot be parsed after {pluralized(call.iteration, 'round')}. Ask for less at"
-            " a time, or take a stronger model. What is wrong with the last attempt:\n"
+            f"The code cannot be parsed after {pluralized(call.iteration, 'round')}. Ask for less"
+            " at a time, or take a stronger model. What is wrong with the last attempt:\n"
             + "\n".join(faults),
             status=422,
             node=node.id,
