@@ -28,8 +28,9 @@ class RagsiteRetriever(BaseRetriever):
     `rag.retriever`, or of `clients.remote_retriever` on other machines.
 
     To the document's own metadata it adds, unless a key exists already, `title`, `document_key`,
-    `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, `page`, `start`, `end`,
-    `token_count` and, if known, `summary` and `rerank_score`. `rerank` (or `use_reranking`) is that
+    `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, of that `chapter`,
+    `section` and `subsection` (the others, joined by “ > ”), `page`, `start`, `end`, `token_count`
+    and, if known, `summary` and `rerank_score`. `rerank` (or `use_reranking`) is that
     of the retriever's own search.
     """
 
@@ -230,6 +231,7 @@ def _require_ids(ids: list[str] | None) -> list[str]:
 
 def _passage_document(document: Document) -> LangChainDocument:
     """A passage, with its location among its metadata."""
+    path = document.heading_path
     about = {
         "title": document.title,
         "document_key": document.document_key,
@@ -238,7 +240,10 @@ def _passage_document(document: Document) -> LangChainDocument:
         "score": document.score,
         "similarity": document.similarity,
         "chunk": document.chunk,
-        "heading_path": list(document.heading_path),
+        "heading_path": list(path),
+        "chapter": path[0] if path else None,
+        "section": path[1] if len(path) > 1 else None,
+        "subsection": " > ".join(path[2:]) or None,
         "page": document.page,
         "location": document.location,
         "start": document.start,

@@ -63,6 +63,13 @@ VECTOR_LENGTH_BOUNDS = (1e-15, 1e15)
 #: The greatest number of a half-precision index, and the length below which it would see zeros.
 MAX_HALF_PRECISION = 65_504.0
 MIN_HALF_LENGTH = 1e-3
+#: Names of the titles in the metadata of an item, from the outermost: those of chunk JSON, and
+#: those of filters. The innermost may be a list.
+TITLE_NAMES = (
+    ("chapter_title", "chapter"),
+    ("section_title", "section"),
+    ("subsection_title", "subsection"),
+)
 LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 DISPLAYED_ID_CHARACTERS = 60
 
@@ -72,7 +79,8 @@ class Item:
     """A text, a vector, or a text with its vector.
 
     A text without vector is embedded. One with a vector stays one passage, because the vector
-    represents all of it. `language` is an ISO code; if empty it is detected.
+    represents all of it. `language` is an ISO code; if empty it is detected. Titles in `metadata`
+    (TITLE_NAMES) are the headings that the text is under.
     """
 
     id: str
@@ -196,11 +204,13 @@ def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
         raise InvalidInput(
             gettext("The language must be an ISO code, such as “de”."), field="language"
         )
+    metadata, title = checked_metadata(item.metadata), normalise_text(item.title).strip()
     given = {
-        "title": normalise_text(item.title).strip(),
+        "title": title,
         "language": item.language,
-        "metadata": checked_metadata(item.metadata),
+        "metadata": metadata,
         "file_name": f"{item.id}.txt",
+        "headings": _headings_of(metadata, default=title or readable_title(f"{item.id}.txt")),
     }
     declared_fields = {name: value for name, value in given.items() if value}
     # For a text alone the same hash as for an upload of it. A vector counts together with its
@@ -216,6 +226,20 @@ def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
         declared=declared_fields,
         source_sha256=source_sha256,
     )
+
+
+def _headings_of(metadata: Mapping[str, Any], *, default: str) -> list[str]:
+    """The titles in an item's metadata, from the outermost. Where there is no chapter it is
+    `default`, so that a section is one. Titles that are not text are no headings."""
+    levels = []
+    for names in TITLE_NAMES:
+        given = next((metadata[name] for name in names if metadata.get(name)), [])
+        titles = given if isinstance(given, list) else [given]
+        levels.append([normalise_text(title).strip() for title in titles if isinstance(title, str)])
+    chapter, *below = levels
+    if any(map(any, below)) and not any(chapter):
+        chapter = [default]
+    return [title for level in (chapter, *below) for title in level if title]
 
 
 def is_storable(key: object) -> bool:
@@ -293,7 +317,8 @@ def prepare_item(
     if item.vector is not None:
         # One chunk. Without text it has no words and no language, so that it does not count among
         # the collection's languages.
-        context = title if item.text else ""
+        headings = tuple(item.declared.get("headings", ()))
+        context = " > ".join([title, *headings]) if item.text else ""
         # Words where the space's model is not available.
         token_count = counter.count(item.text) if counter else len(item.text.split())
         # Another title or vector makes another chunk of the same text.
@@ -312,6 +337,7 @@ def prepare_item(
                     start=0,
                     end=len(item.text),
                     token_count=token_count,
+                    heading_path=headings,
                     content_sha256=chunk_digest(context, item.source_sha256),
                 ),
             ),
