@@ -88,7 +88,7 @@ class RagsiteVectorStore(VectorStore):
     ) -> Self:
         """A store with these texts; `retriever` is required among the arguments."""
         store = cls(kwargs.pop("retriever"), embedding=embedding)
-        store.add_texts(texts, metadatas, ids=ids)
+        store.add_texts(texts, metadatas, ids=ids, **kwargs)
         return store
 
     @classmethod
@@ -102,7 +102,7 @@ class RagsiteVectorStore(VectorStore):
         **kwargs: Any,
     ) -> Self:
         store = cls(kwargs.pop("retriever"), embedding=embedding)
-        await store.aadd_texts(texts, metadatas, ids=ids)
+        await store.aadd_texts(texts, metadatas, ids=ids, **kwargs)
         return store
 
     @property
@@ -120,8 +120,9 @@ class RagsiteVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Store texts, replacing documents with the same ids; returns the ids."""
-        documents = _documents(list(texts), metadatas, ids)
+        """Store texts, replacing documents with the same ids; returns the ids. `access=[…]` is who
+        alone may see them."""
+        documents = _documents(list(texts), metadatas, ids, kwargs.get("access"))
         vectors = None
         if self._embedding is not None:
             vectors = self._embedding.embed_documents([one.content for one in documents])
@@ -136,7 +137,7 @@ class RagsiteVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        documents = _documents(list(texts), metadatas, ids)
+        documents = _documents(list(texts), metadatas, ids, kwargs.get("access"))
         vectors = None
         if self._embedding is not None:
             vectors = await self._embedding.aembed_documents([one.content for one in documents])
@@ -210,13 +211,16 @@ class RagsiteVectorStore(VectorStore):
 
 
 def _documents(
-    texts: list[str], metadatas: list[dict[str, Any]] | None, ids: Sequence[str | None] | None
+    texts: list[str],
+    metadatas: list[dict[str, Any]] | None,
+    ids: Sequence[str | None] | None,
+    access: Sequence[str] | None,
 ) -> list[Document]:
     for name, values in (("metadatas", metadatas), ("ids", ids)):
         if values is not None and len(values) != len(texts):
             raise ValueError(f"{pluralized(len(texts), 'text')} came with {name}: {len(values)}.")
     return [
-        Document(text, metadata or {}, id=key or None)
+        Document(text, metadata or {}, id=key or None, access=access)
         for text, metadata, key in zip(
             texts, metadatas or [{}] * len(texts), ids or [None] * len(texts), strict=True
         )

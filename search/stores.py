@@ -329,9 +329,11 @@ class Store:
         *,
         title: str = "",
         language: str = "",
+        access: Sequence[str] | None = None,
     ) -> None:
-        """Stores a text, embedded by the collection's model, replacing an item of this id."""
-        self._put([Item(key, text, None, metadata or {}, title, language)])
+        """Stores a text, embedded by the collection's model, replacing an item of this id. `access`
+        is who alone may see it."""
+        self._put([Item(key, text, None, metadata or {}, title, language, access)])
 
     def index_many(
         self,
@@ -354,9 +356,10 @@ class Store:
         vector: ArrayLike,
         metadata: Mapping[str, Any] | None = None,
         text: str = "",
+        access: Sequence[str] | None = None,
     ) -> None:
         """Stores a vector, with or without text."""
-        self._put([Item(key, text, vector, metadata or {})])
+        self._put([Item(key, text, vector, metadata or {}, access=access)])
 
     #: Like `index_many`, with bare vectors instead of texts.
     upsert_vectors = index_many

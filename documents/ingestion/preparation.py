@@ -237,7 +237,8 @@ def _cut_chunks(
     if parsed.chunks:
         return _author_chunks(parsed, counter)
     limit = max_context_tokens(counter)
-    contexts = {(): chunk_context(title, headings, counter, limit)}
+    contexts: dict[tuple[str, ...], str] = {}
+    contexts[()] = chunk_context(title, headings, counter, limit)
     above: list[tuple[int, str]] = []
     for heading in parsed.headings:
         above = [entry for entry in above if entry[0] < heading.level]
