@@ -19,8 +19,8 @@ class Document:
     metadata, and `summary` and `rerank_score` (0 to 1) if known. `access` is for storing: who
     alone may see it, such as `user:7`, a user name, an email address or a group's name. `id` names
     the document in its `collection`. For a passage imported as chunk JSON it is the chunk's own
-    `chunk_id`; `document_key` is always the document's. The other fields are set on found passages: higher
-    `score` is better, `similarity` is −1 to 1, offsets are in the document's text, and
+    `chunk_id`; `document_key` is always the document's. The other fields are set on found passages:
+    higher `score` is better, `similarity` is −1 to 1, offsets are in the document's text, and
     `location` says for people where that is, such as `page 3`, `Prices!A12` or `12:34`.
     """
 
