@@ -1,12 +1,17 @@
 """Workspaces, logins and rights."""
 
+import re
 import secrets
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from time import monotonic, sleep
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import OperationalError, transaction
+from django.db.models import Q
+from django.db.models.functions import Coalesce, Lower
 from django.utils.translation import gettext
 
 from accounts.audit import Action, Kind, record_change
@@ -15,6 +20,7 @@ from common.errors import Forbidden, InvalidInput, NotFound
 from common.replicas import read_connection
 from common.shards import catalog_connection, choose_shard, current_shard
 from common.sql import fetch_prepared
+from common.text import storable_text
 
 DEFAULT_WORKSPACE = "default"
 EDITING_ROLES = (Role.OWNER, Role.EDITOR)
@@ -163,3 +169,50 @@ def principals(user: Any, groups: Iterable[int] | None = None) -> list[str]:
         rows = fetch_prepared(GROUPS_OF_USER, [user.pk] * 2, using=using)
         groups = [pk for (pk,) in rows]
     return [f"user:{user.pk}", *(f"group:{group}" for group in groups or ())]
+
+
+_PRINCIPAL = re.compile(r"(?:(user|group):)?(.+)", re.DOTALL)
+_ID = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
+
+
+def named_principals(names: Collection[str], *, workspace_id: int) -> dict[str, list[str]]:
+    """The entries of access lists, `user:ID` and `group:ID`, that each name can mean in the
+    workspace: such an entry, a member's user name or email address, or the name of a group, also
+    behind `user:` and `group:`. None for a name of nobody here.
+    """
+    parts = {
+        name: (match[1], match[2])
+        for name in names
+        if storable_text(name) == name and (match := _PRINCIPAL.fullmatch(name))
+    }
+    ids = [int(rest) for _, rest in parts.values() if _ID.fullmatch(rest)]
+    words = [rest for _, rest in parts.values()]
+    member = Membership.objects.filter(workspace=workspace_id).alias(address=Lower("user__email"))
+    members = member.filter(
+        Q(user__in=ids) | Q(user__username__in=words) | Q(address__in=[*map(str.lower, words)])
+    ).values_list("user", "user__username", "user__email")
+    # Groups that were made in the admin belong to no workspace.
+    ours = Group.objects.filter(
+        Q(workspace_group=None) | Q(workspace_group__workspace=workspace_id)
+    ).annotate(shown=Coalesce("workspace_group__name", "name"))
+    groups = ours.filter(Q(pk__in=ids) | Q(shown__in=words)).values_list("pk", "shown")
+    entries: set[str] = set()
+    known: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for pk, username, email in members if parts else ():
+        entries.add(f"user:{pk}")
+        known["user", username].add(f"user:{pk}")
+        if email:
+            known["address", email.lower()].add(f"user:{pk}")
+    for pk, shown in groups if parts else ():
+        entries.add(f"group:{pk}")
+        known["group", shown].add(f"group:{pk}")
+    found: dict[str, list[str]] = {}
+    for name in names:
+        kind, rest = parts.get(name, ("", ""))
+        meant: set[str] = set()  # nothing is called ""
+        if kind != "group":
+            meant |= known["user", rest] | known["address", rest.lower()]
+        if kind != "user":
+            meant |= known["group", rest]
+        found[name] = [name] if name in entries else sorted(meant)
+    return found

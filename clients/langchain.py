@@ -28,8 +28,9 @@ class RagsiteRetriever(BaseRetriever):
     `rag.retriever`, or of `clients.remote_retriever` on other machines.
 
     To the document's own metadata it adds, unless a key exists already, `title`, `document_key`,
-    `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, `page`, `start`, `end`,
-    `token_count` and, if known, `summary` and `rerank_score`. `rerank` (or `use_reranking`) is that
+    `collection`, `url`, `score`, `similarity`, `chunk`, `heading_path`, of that `chapter`,
+    `section` and `subsection` (the others, joined by “ > ”), `page`, `start`, `end`, `token_count`
+    and, if known, `summary` and `rerank_score`. `rerank` (or `use_reranking`) is that
     of the retriever's own search.
     """
 
@@ -87,7 +88,7 @@ class RagsiteVectorStore(VectorStore):
     ) -> Self:
         """A store with these texts; `retriever` is required among the arguments."""
         store = cls(kwargs.pop("retriever"), embedding=embedding)
-        store.add_texts(texts, metadatas, ids=ids)
+        store.add_texts(texts, metadatas, ids=ids, **kwargs)
         return store
 
     @classmethod
@@ -101,7 +102,7 @@ class RagsiteVectorStore(VectorStore):
         **kwargs: Any,
     ) -> Self:
         store = cls(kwargs.pop("retriever"), embedding=embedding)
-        await store.aadd_texts(texts, metadatas, ids=ids)
+        await store.aadd_texts(texts, metadatas, ids=ids, **kwargs)
         return store
 
     @property
@@ -119,8 +120,9 @@ class RagsiteVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Store texts, replacing documents with the same ids; returns the ids."""
-        documents = _documents(list(texts), metadatas, ids)
+        """Store texts, replacing documents with the same ids; returns the ids. `access=[…]` is who
+        alone may see them."""
+        documents = _documents(list(texts), metadatas, ids, kwargs.get("access"))
         vectors = None
         if self._embedding is not None:
             vectors = self._embedding.embed_documents([one.content for one in documents])
@@ -135,7 +137,7 @@ class RagsiteVectorStore(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        documents = _documents(list(texts), metadatas, ids)
+        documents = _documents(list(texts), metadatas, ids, kwargs.get("access"))
         vectors = None
         if self._embedding is not None:
             vectors = await self._embedding.aembed_documents([one.content for one in documents])
@@ -209,13 +211,16 @@ class RagsiteVectorStore(VectorStore):
 
 
 def _documents(
-    texts: list[str], metadatas: list[dict[str, Any]] | None, ids: Sequence[str | None] | None
+    texts: list[str],
+    metadatas: list[dict[str, Any]] | None,
+    ids: Sequence[str | None] | None,
+    access: Sequence[str] | None,
 ) -> list[Document]:
     for name, values in (("metadatas", metadatas), ("ids", ids)):
         if values is not None and len(values) != len(texts):
             raise ValueError(f"{pluralized(len(texts), 'text')} came with {name}: {len(values)}.")
     return [
-        Document(text, metadata or {}, id=key or None)
+        Document(text, metadata or {}, id=key or None, access=access)
         for text, metadata, key in zip(
             texts, metadatas or [{}] * len(texts), ids or [None] * len(texts), strict=True
         )
@@ -230,6 +235,7 @@ def _require_ids(ids: list[str] | None) -> list[str]:
 
 def _passage_document(document: Document) -> LangChainDocument:
     """A passage, with its location among its metadata."""
+    path = document.heading_path
     about = {
         "title": document.title,
         "document_key": document.document_key,
@@ -238,7 +244,10 @@ def _passage_document(document: Document) -> LangChainDocument:
         "score": document.score,
         "similarity": document.similarity,
         "chunk": document.chunk,
-        "heading_path": list(document.heading_path),
+        "heading_path": list(path),
+        "chapter": path[0] if path else None,
+        "section": path[1] if len(path) > 1 else None,
+        "subsection": " > ".join(path[2:]) or None,
         "page": document.page,
         "location": document.location,
         "start": document.start,

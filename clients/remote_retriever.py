@@ -256,6 +256,7 @@ class RemoteRetriever:
                 "vector": None if vectors is None else [float(x) for x in vectors[place]],
                 "metadata": dict(document.metadata),
                 "title": document.title,
+                **({} if document.access is None else {"access": list(document.access)}),
             }
             for place, document in enumerate(documents)
         ]

@@ -50,7 +50,7 @@ class FusionOptions(Options):
     )
     weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(
         default=None,
-        description="What `vector` (α) and `lexical` (β) count for, in place of what suits the"
+        description="What `lexical` (α) and `vector` (β) count for, in place of what suits the"
         " question. In an address as JSON.",
     )
 

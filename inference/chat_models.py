@@ -67,6 +67,15 @@ class Provider:
     def base_url(self) -> str:
         return str(getattr(settings, self.address))
 
+    def offers(self, name: str) -> bool:
+        """Whether this site may ask for its model `name`: RAGSITE_CHAT_MODELS, if set, allows it,
+        and the key or address is there."""
+        is_allowed = not settings.CHAT_MODELS or any(
+            fnmatchcase(name, pattern) for pattern in settings.CHAT_MODELS
+        )
+        is_name = len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
+        return self.is_configured() and is_name and is_allowed
+
 
 PROVIDERS = (
     Provider(
@@ -114,11 +123,7 @@ def chat_model(name: str = "") -> ChatModel | None:
         if (model := _build_alias(alias)) and model.model_name == name:
             return model
     maker = provider_of(name)
-    is_allowed = not settings.CHAT_MODELS or any(
-        fnmatchcase(name, pattern) for pattern in settings.CHAT_MODELS
-    )
-    is_name = len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
-    if maker and maker.is_configured() and is_name and is_allowed:
+    if maker and maker.offers(name):
         return _build_routed(maker, name)
     raise _unknown_model(name)
 

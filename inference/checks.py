@@ -10,6 +10,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.module_loading import import_string
 
 from common.checks import SETTINGS
+from inference import embedding_models
 from inference.chat_models import EXTRACTIVE, NO_PROVIDER, provider_of
 from inference.interfaces import InferenceError
 from inference.model_languages import is_list_of_codes
@@ -196,9 +197,12 @@ def check_chat_names(**kwargs: object) -> list[CheckMessage]:
         hint = "Call that alias something else."
         found.append(_error("E005", f"“{EXTRACTIVE}” is what answers without a model.", hint))
     for name in [] if settings.CHAT_MODELS == [NO_PROVIDER] else settings.CHAT_MODELS:
-        maker = provider_of(name)
+        maker = provider_of(name) or embedding_models.provider_of(name)
         if maker is None:
-            hint = "Begin it with claude-, gpt-, chatgpt-, o1- or ollama/; aliases need no mention."
+            hint = (
+                "Begin it with claude-, gpt-, chatgpt-, o1-, text-embedding- or ollama/; aliases"
+                " need no mention."
+            )
             found.append(_error("E006", f"RAGSITE_CHAT_MODELS: {name!r} is no maker's.", hint))
         elif not maker.is_configured():
             hint = f"Set {maker.needs}, or take it out."

@@ -211,10 +211,11 @@ Encode = Callable[[Event], bytes]
 
 
 class AnswerFailed(RagsiteError):
-    """An answer that failed before any of it was sent, with the HTTP status of its error."""
+    """An answer that failed before any of it was sent, with the HTTP status of its error, and what
+    was tried, if it is of use."""
 
     def __init__(self, event: Failed) -> None:
-        super().__init__(event.detail)
+        super().__init__("\n\n".join(filter(None, [event.detail, event.attempt])))
         self.code, self.status = event.code, event.status
         self.retry_after = 15 if event.status == 503 else None
 

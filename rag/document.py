@@ -1,6 +1,6 @@
 """Documents as agents read and write them with either retriever. Without Django."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,11 @@ class Document:
     """A document to store, a stored document, or a passage that was found.
 
     `content` and `metadata` are the caller's own; a found passage also has `token_count` in its
-    metadata, and `summary` and `rerank_score` (0 to 1) if known. `id` names the document in its
-    `collection`. For a passage imported as chunk JSON it is the chunk's own `chunk_id`;
-    `document_key` is always the document's. The other fields are set on found passages: higher
-    `score` is better, `similarity` is −1 to 1, offsets are in the document's text, and
+    metadata, and `summary` and `rerank_score` (0 to 1) if known. `access` is for storing: who
+    alone may see it, such as `user:7`, a user name, an email address or a group's name. `id` names
+    the document in its `collection`. For a passage imported as chunk JSON it is the chunk's own
+    `chunk_id`; `document_key` is always the document's. The other fields are set on found passages:
+    higher `score` is better, `similarity` is −1 to 1, offsets are in the document's text, and
     `location` says for people where that is, such as `page 3`, `Prices!A12` or `12:34`.
     """
 
@@ -38,6 +39,7 @@ class Document:
     location: str = ""
     start: int | None = None
     end: int | None = None
+    access: Sequence[str] | None = None
 
 
 def passage_metadata(

@@ -260,7 +260,8 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The answer failed: what was sent so far is not an answer. `status` is the HTTP status."""
+    """The answer failed: what was sent so far is not an answer. `status` is the HTTP status.
+    `attempt` is of that what is to be read beside the error."""
 
     name: ClassVar[str] = "error"
 
@@ -268,6 +269,7 @@ class Failed:
     detail: str
     status: int = 500
     trace: int | None = None
+    attempt: str = ""
 
     def data(self) -> dict[str, Any]:
         return {"code": self.code, "detail": self.detail}

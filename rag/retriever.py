@@ -200,6 +200,7 @@ class Retriever:
                 vector=None if vectors is None else vectors[place],
                 metadata=document.metadata,
                 title=document.title,
+                access=document.access,
             )
             for place, document in enumerate(documents)
         ]

@@ -394,7 +394,7 @@ RRF_K = env.int("RAGSITE_RRF_K", default=60)
 FUSION_WEIGHTS = {
     name: float(weight)
     for name, weight in env.dict(
-        "RAGSITE_FUSION_WEIGHTS", default={"vector": "0.5", "lexical": "0.5"}
+        "RAGSITE_FUSION_WEIGHTS", default={"lexical": "0.4", "vector": "0.6"}
     ).items()
 }
 # How many candidates words and meaning list each. 0: as many as the question needs.

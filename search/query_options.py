@@ -17,7 +17,7 @@ from accounts.models import User, Workspace
 from accounts.services import GROUPS_OF_USER, principals
 from common.errors import InvalidInput, NotFound
 from common.fusion_options import FusionMethod, FusionOptions
-from common.options import FLAT, INTERNAL, Options
+from common.options import INTERNAL, Options
 from common.sql import CompiledQuery, fetch_prepared
 from documents.models import Collection
 from documents.spaces import OPTION_BOUNDS
@@ -55,12 +55,16 @@ class RetrievalOptions(FusionOptions):
     alpha: float | None = Field(
         default=None,
         ge=0,
-        description="What meaning counts for, such as 0.7.",
-        json_schema_extra=FLAT,
+        description="What words (BM25) count for, such as 0.4. Default: what `beta` leaves to 1.",
     )
     beta: float | None = Field(
-        default=None, ge=0, description="What words count for, such as 0.3.", json_schema_extra=FLAT
+        default=None,
+        ge=0,
+        description="What meaning (cosine) counts for, such as 0.6. Default: what `alpha` leaves to"
+        " 1.",
     )
+    lexical_weight: float | None = Field(default=None, ge=0, description="Another name of `alpha`.")
+    vector_weight: float | None = Field(default=None, ge=0, description="Another name of `beta`.")
     rerank: bool | None = Field(
         default=None,
         description="Whether a model reads the best hits again, whose scores are fused with those"
@@ -72,13 +76,36 @@ class RetrievalOptions(FusionOptions):
     def fusion_options(self) -> FusionOptions:
         """The fusion options of this request; None fields are open."""
         weights = self.weights
-        if self.alpha is not None or self.beta is not None:
-            # A missing one is 1 minus the other.
-            vector = max(0.0, 1 - (self.beta or 0.0)) if self.alpha is None else self.alpha
-            lexical = max(0.0, 1 - vector) if self.beta is None else self.beta
-            weights = {"lexical": lexical, "vector": vector}
+        lexical = self.lexical_weight if self.alpha is None else self.alpha
+        vector = self.vector_weight if self.beta is None else self.beta
+        if lexical is not None or vector is not None:
+            weights = {
+                "lexical": max(0.0, 1 - (vector or 0.0)) if lexical is None else lexical,
+                "vector": max(0.0, 1 - (lexical or 0.0)) if vector is None else vector,
+            }
         own = {name: getattr(self, name) for name in FusionOptions.model_fields}
         return FusionOptions.model_construct(**{**own, "weights": weights})
+
+    @model_validator(mode="after")
+    def _check_arm_weights(self) -> Self:
+        lexical, vector = ("alpha", "lexical_weight"), ("beta", "vector_weight")
+        given = self.model_fields_set & {
+            name for name in (*lexical, *vector, "weights") if getattr(self, name) is not None
+        }
+        if given >= {*lexical} or given >= {*vector} or ("weights" in given and len(given) > 1):
+            raise InvalidInput(
+                gettext("{names} say the same twice. Leave one of them out.").format(
+                    names=", ".join(sorted(given))
+                ),
+                field=max(given),
+            )
+        weights = self.fusion_options.weights
+        if given and weights and not any(weights.values()):
+            raise InvalidInput(
+                gettext("Weights are finite numbers of at least 0, one of them greater."),
+                field=max(given),
+            )
+        return self
 
 
 class SearchQuery(RetrievalOptions):

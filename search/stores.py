@@ -335,9 +335,11 @@ class Store:
         *,
         title: str = "",
         language: str = "",
+        access: Sequence[str] | None = None,
     ) -> None:
-        """Stores a text, embedded by the collection's model, replacing an item of this id."""
-        self._put([Item(key, text, None, metadata or {}, title, language)])
+        """Stores a text, embedded by the collection's model, replacing an item of this id. `access`
+        is who alone may see it."""
+        self._put([Item(key, text, None, metadata or {}, title, language, access)])
 
     def index_many(
         self,
@@ -360,9 +362,10 @@ class Store:
         vector: ArrayLike,
         metadata: Mapping[str, Any] | None = None,
         text: str = "",
+        access: Sequence[str] | None = None,
     ) -> None:
         """Stores a vector, with or without text."""
-        self._put([Item(key, text, vector, metadata or {})])
+        self._put([Item(key, text, vector, metadata or {}, access=access)])
 
     #: Like `index_many`, with bare vectors instead of texts.
     upsert_vectors = index_many
@@ -427,13 +430,14 @@ class Store:
         """Lexical search for `query` fused with vector search for `text` or `vector`; `options` are
         others of `SearchQuery`.
 
-        With neither, the query is embedded. Default weights are `WEIGHTS`, unless a `fusion` is
-        set here or on the collection.
+        With neither, the query is embedded. Default weights are `WEIGHTS`, unless `options` weigh
+        the arms, or a `fusion` is set here or on the collection.
         """
         if text and vector is not None:
             raise InvalidInput(gettext("Give a text or a vector, not both."), field="vector")
         asked = None if vector is None else check_vector(vector, self.space())
-        if weights is None and not fusion and not self._current().fusion:
+        given = weights or RetrievalOptions.pick(options).fusion_options.weights
+        if given is None and not fusion and not self._current().fusion:
             weights = WEIGHTS
         return self.search(
             query,

@@ -103,10 +103,27 @@ def test_a_passage_tells_where_it_stands_and_its_own_metadata_go_before(world: W
     assert found.metadata["document_key"] == "vacation.md"
     assert (found.metadata["start"], found.metadata["end"]) == (0, len(VACATION))
     assert found.metadata["location"] == ""
+    assert found.metadata["chapter"] is None
     store = RagsiteVectorStore(Retriever(world.alice.user, collections=["handbook"]))
     store.add_texts(["Named otherwise."], [{"title": "Mine"}], ids=["named"])
     (found,) = RagsiteRetriever(retriever=Retriever(world.alice.user)).invoke("otherwise", k=1)
     assert found.metadata["title"] == "Mine"
+
+
+def test_titles_that_a_document_comes_with_are_its_headings(
+    empty: Retriever, site: SiteProcess, world: World
+) -> None:
+    remote = RemoteRetriever(site.url, secret_of(world.alice), collections=list(empty.collections))
+    titles = {"chapter_title": "Leave", "section_title": "Carry over", "subsection_title": ["May"]}
+    for source, key in ((empty, "here"), (remote, "there")):
+        RagsiteVectorStore(source).add_texts([f"Ten days, {key}."], [titles], ids=[key])
+        (found,) = RagsiteRetriever(retriever=source, k=1).invoke(key)
+        assert found.id == key
+        assert found.metadata["chapter"] == "Leave"
+        assert found.metadata["section"] == "Carry over"
+        assert found.metadata["subsection"] == "May"
+        assert found.metadata["heading_path"] == ["Leave", "Carry over", "May"]
+        assert -1 <= found.metadata["similarity"] <= 1
 
 
 def test_reranking_is_asked_for_by_either_name_or_by_the_call(world: World) -> None:

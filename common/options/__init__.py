@@ -22,8 +22,6 @@ from common.translation import format_number, gettext, gettext_noop
 RARE: dict[str, Any] = {"is_rare": True}
 #: Of options that only code sets: no door has them.
 INTERNAL: dict[str, Any] = {"is_internal": True}
-#: Of options for doors that take no nested values, where they replace a mapping.
-FLAT: dict[str, Any] = {"is_flat": True}
 
 
 class Options(BaseModel):
@@ -180,13 +178,8 @@ def option_fields(model: Any) -> Mapping[str, OptionField]:
 
 
 def nested_options(model: Any, *, skip: Collection[str] = ()) -> Mapping[str, OptionField]:
-    """The options for a door that takes JSON: without the flat ones and those to `skip`."""
-    flat = {
-        info.alias or name
-        for name, info in declared_fields(model).items()
-        if info.json_schema_extra is FLAT
-    }
-    return _without(option_fields(model), {*flat, *skip})
+    """The options for a door that takes JSON: without those to `skip`."""
+    return _without(option_fields(model), skip)
 
 
 def flat_options(

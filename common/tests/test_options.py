@@ -11,7 +11,6 @@ from rest_framework import serializers
 
 from common.errors import InvalidInput
 from common.options import (
-    FLAT,
     INTERNAL,
     RARE,
     Options,
@@ -37,7 +36,6 @@ class Tea(Options):
     label: str = Field(default="", max_length=5)
     herbs: tuple[str, ...] = ()
     shares: Mapping[str, Annotated[float, Field(ge=0)]] | None = None
-    share: float | None = Field(default=None, json_schema_extra=FLAT)
     brewed: Any = Field(default=None, json_schema_extra=INTERNAL)
     owner: str
 
@@ -128,7 +126,7 @@ def test_texts_are_read() -> None:
 
 def test_doors_have_what_they_can_take() -> None:
     assert "brewed" not in option_fields(Tea)
-    assert "share" not in nested_options(Tea)
+    assert "label" not in nested_options(Tea, skip={"label"})
     assert "shares" not in flat_options(Tea)
     assert option_fields(Tea)["sugar"].is_rare
     assert option_fields(Tea)["owner"].is_required

@@ -311,6 +311,14 @@ class DocumentFilter(ListParameters, CollectionParameter):
     )
 
 
+class AccessField(serializers.ListField):
+    """An access list of a request; null is everybody."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        options = {"required": False, "allow_null": True, "max_length": 100, **kwargs}
+        super().__init__(child=serializers.CharField(max_length=300), **options)
+
+
 class DocumentInput(StrictSerializer):
     """Changes of a document's title, metadata and access."""
 
@@ -322,13 +330,10 @@ class DocumentInput(StrictSerializer):
     metadata = MetadataField(
         required=False, help_text="The complete metadata: fields that you leave out are removed."
     )
-    access = serializers.ListField(
-        child=serializers.CharField(max_length=80),
-        required=False,
-        allow_null=True,
-        max_length=100,
-        help_text="Who may see all its versions: members of the workspace as `user:7`,"
-        " groups as `group:3`, including you. Null: everybody in the workspace.",
+    access = AccessField(
+        help_text="Who may see all its versions, including you: members of the workspace by"
+        " `user:7`, user name or email address, groups by `group:3` or name. Null: everybody in the"
+        " workspace.",
     )
 
 
@@ -420,13 +425,10 @@ class IngestTarget(StrictSerializer):
         required=False, help_text="Your own JSON object, returned with every hit."
     )
 
-    access = serializers.ListField(
-        child=serializers.CharField(max_length=80),
-        required=False,
-        allow_null=True,
-        max_length=100,
-        help_text="Who may see new documents: members of the workspace as `user:7`, groups"
-        " as `group:3`, including you. Default: everybody in the workspace."
+    access = AccessField(
+        help_text="Who may see new documents, including you: members of the workspace by `user:7`,"
+        " user name or email address, groups by `group:3` or name. Default: everybody in the"
+        " workspace."
         " Existing documents keep their access, and refuse a text that fewer"
         " people may see.",
     )

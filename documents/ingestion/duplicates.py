@@ -16,7 +16,7 @@ from django.utils import timezone
 from documents.ingestion import jobs, listeners, versions
 from documents.ingestion.edits import copy_edits, open_edits
 from documents.ingestion.scanned_pages import copy_pages
-from documents.models import Collection, Document, IngestionItem
+from documents.models import Chunk, Collection, Document, IngestionItem
 from reading.parsers.normalise import readable_title
 
 #: The content that a document will have: the id of the document with its chunks, and the hash of
@@ -62,6 +62,32 @@ def promote_next_original(texts: Mapping[int, DocumentContent | None]) -> None:
             first = stored.pop(0) if stored else None
         if first is not None:
             _refer_to(first, stored)
+
+
+_LOCK_WITH_DUPLICATES = """
+    SELECT id FROM documents_document
+    WHERE id = ANY(%(ids)s) OR duplicate_of_id = ANY(%(ids)s)
+    ORDER BY id FOR NO KEY UPDATE
+"""
+
+
+def lock_with_duplicates(ids: Sequence[int]) -> None:
+    """Lock documents and their aliases, in the order of ids, as everywhere."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK_WITH_DUPLICATES, {"ids": list(ids)})
+
+
+def set_access(ids: Sequence[int], access: Sequence[str] | None) -> None:
+    """Set the access list of documents, given with all their versions, and of their passages.
+    Aliases get a copy of their text, because a text is visible to those who may see its document.
+    The rows must be locked (`lock_with_duplicates`)."""
+    promote_next_original({pk: (pk, "") for pk in ids})
+    for link in Document.objects.filter(pk__in=ids):
+        if link.is_link:
+            copy_original_text(link)
+    listed = None if access is None else list(access)
+    Document.objects.filter(pk__in=ids).update(access=listed)
+    Chunk.objects.filter(document__in=ids).update(access=listed)
 
 
 def _refer_to(first: Document, others: Iterable[Document]) -> None:

@@ -3,6 +3,7 @@ stored completely or not at all. Begin with `write_items`."""
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -21,6 +22,7 @@ from common.text import storable_text
 from common.translation import format_number, gettext
 from documents.embedders import embedder_for
 from documents.ingestion import jobs, preparation, versions
+from documents.ingestion.duplicates import lock_with_duplicates, set_access
 from documents.ingestion.loader import (
     LoadJob,
     StaleVectors,
@@ -63,6 +65,13 @@ VECTOR_LENGTH_BOUNDS = (1e-15, 1e15)
 #: The greatest number of a half-precision index, and the length below which it would see zeros.
 MAX_HALF_PRECISION = 65_504.0
 MIN_HALF_LENGTH = 1e-3
+#: Names of the titles in the metadata of an item, from the outermost: those of chunk JSON, and
+#: those of filters. The innermost may be a list.
+TITLE_NAMES = (
+    ("chapter_title", "chapter"),
+    ("section_title", "section"),
+    ("subsection_title", "subsection"),
+)
 LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 DISPLAYED_ID_CHARACTERS = 60
 
@@ -72,7 +81,9 @@ class Item:
     """A text, a vector, or a text with its vector.
 
     A text without vector is embedded. One with a vector stays one passage, because the vector
-    represents all of it. `language` is an ISO code; if empty it is detected.
+    represents all of it. `language` is an ISO code; if empty it is detected. Titles in `metadata`
+    (TITLE_NAMES) are the headings that the text is under. `access` says who alone may see it; None
+    is everybody for a new one, and leaves the list of an existing one as it is.
     """
 
     id: str
@@ -81,6 +92,7 @@ class Item:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
     language: str = ""
+    access: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,7 @@ class CheckedItem:
     vector: Vector | None
     declared: dict[str, Any]
     source_sha256: str
+    access: tuple[str, ...] | None
 
 
 def check_items(items: Iterable[Item], space: EmbeddingSpace) -> list[CheckedItem]:
@@ -196,11 +209,13 @@ def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
         raise InvalidInput(
             gettext("The language must be an ISO code, such as “de”."), field="language"
         )
+    metadata, title = checked_metadata(item.metadata), normalise_text(item.title).strip()
     given = {
-        "title": normalise_text(item.title).strip(),
+        "title": title,
         "language": item.language,
-        "metadata": checked_metadata(item.metadata),
+        "metadata": metadata,
         "file_name": f"{item.id}.txt",
+        "headings": _headings_of(metadata, default=title or readable_title(f"{item.id}.txt")),
     }
     declared_fields = {name: value for name, value in given.items() if value}
     # For a text alone the same hash as for an upload of it. A vector counts together with its
@@ -215,7 +230,22 @@ def _check_item(item: Item, space: EmbeddingSpace) -> CheckedItem:
         vector=vector,
         declared=declared_fields,
         source_sha256=source_sha256,
+        access=None if item.access is None else tuple(item.access),
     )
+
+
+def _headings_of(metadata: Mapping[str, Any], *, default: str) -> list[str]:
+    """The titles in an item's metadata, from the outermost. Where there is no chapter it is
+    `default`, so that a section is one. Titles that are not text are no headings."""
+    levels = []
+    for names in TITLE_NAMES:
+        given: Any = next((metadata[name] for name in names if metadata.get(name)), [])
+        titles = given if isinstance(given, list) else [given]
+        levels.append([normalise_text(title).strip() for title in titles if isinstance(title, str)])
+    chapter, *below = levels
+    if any(map(any, below)) and not any(chapter):
+        chapter = [default]
+    return [title for level in (chapter, *below) for title in level if title]
 
 
 def is_storable(key: object) -> bool:
@@ -293,7 +323,8 @@ def prepare_item(
     if item.vector is not None:
         # One chunk. Without text it has no words and no language, so that it does not count among
         # the collection's languages.
-        context = title if item.text else ""
+        headings = tuple(item.declared.get("headings", ()))
+        context = " > ".join([title, *headings]) if item.text else ""
         # Words where the space's model is not available.
         token_count = counter.count(item.text) if counter else len(item.text.split())
         # Another title or vector makes another chunk of the same text.
@@ -312,6 +343,7 @@ def prepare_item(
                     start=0,
                     end=len(item.text),
                     token_count=token_count,
+                    heading_path=headings,
                     content_sha256=chunk_digest(context, item.source_sha256),
                 ),
             ),
@@ -355,6 +387,7 @@ def write_items(collection: Collection, items: Sequence[Item], *, concurrency: i
             item.id: item
             for item in checked
             if item.id not in there
+            or item.access not in (None, tuple(there[item.id].access or ()))
             or not there[item.id].is_unchanged(
                 "skip_if_unchanged", item.source_sha256, recipe.digest(item.declared)
             )
@@ -501,6 +534,8 @@ def _load_batch(
         for key, pk in ids.items():
             document = copy(blank)
             document.pk, document.key = pk, key
+            access = items[key].access
+            document.access = None if access is None else list(access)
             queue_new_text(document, _item_source(items[key]))
             yield job(document)
 
@@ -513,6 +548,7 @@ def _load_batch(
             load_new_documents(collection, new_jobs(dict(zip(new, new_ids, strict=True))), vectors)
     run_ids: list[int] = []
     if known:
+        _set_access(collection, {source.key: source.access for source in known})
         token = uuid4()
         registered = register_documents(collection, known, run=None, token=token)
         documents = sorted(registered.values(), key=lambda document: document.pk)
@@ -540,4 +576,21 @@ def _item_source(item: CheckedItem) -> Source:
         size=len(item.text.encode()),
         read=item.text.encode,
         declared=item.declared,
+        access=item.access,
     )
+
+
+def _set_access(collection: Collection, lists: Mapping[str, Sequence[str] | None]) -> None:
+    """Give documents, by key, the access lists that their items bring."""
+    brought = [key for key, access in lists.items() if access is not None]
+    if not brought:
+        return
+    rows = Document.objects.filter(collection=collection, key__in=brought)
+    lock_with_duplicates(list(rows.values_list("pk", flat=True)))
+    changed: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for document in rows.only("key", "access"):
+        access = tuple(lists[document.key] or ())
+        if access != tuple(document.access or ()):
+            changed[access].append(document.pk)
+    for access, ids in changed.items():
+        set_access(ids, access)

@@ -211,7 +211,8 @@ def chunk_parsed(
     if language is None:
         language = document_language(parsed.text, declared, recipe, stated=parsed.language)
     most = None if max_chunks is None else max_chunks + 1
-    chunks = tuple(islice(_cut_chunks(parsed, title, recipe, counter, embed), most))
+    headings = tuple(declared.get("headings", ()))
+    chunks = tuple(islice(_cut_chunks(parsed, title, headings, recipe, counter, embed), most))
     if most is not None and len(chunks) == most:
         raise ParseError(
             "too_large",
@@ -259,20 +260,23 @@ def evident_language(
 def _cut_chunks(
     parsed: ParsedDocument,
     title: str,
+    headings: tuple[str, ...],
     recipe: Recipe,
     counter: TokenCounter,
     embed: Embed | None,
 ) -> Iterable[PreparedChunk]:
+    """`headings` are those that the whole text is under."""
     if parsed.chunks:
         return _author_chunks(parsed, counter)
     limit = max_context_tokens(counter)
-    contexts: dict[tuple[str, ...], str] = {(): chunk_context(title, (), counter, limit)}
+    contexts: dict[tuple[str, ...], str] = {}
+    contexts[()] = chunk_context(title, headings, counter, limit)
     above: list[tuple[int, str]] = []
     for heading in parsed.headings:
         above = [entry for entry in above if entry[0] < heading.level]
         above.append((heading.level, heading.title))
         path = tuple(name for _, name in above)
-        contexts[path] = chunk_context(title, path, counter, limit)
+        contexts[path] = chunk_context(title, (*headings, *path), counter, limit)
     reserve = max(counter.count(context) for context in contexts.values()) + 1
     try:
         chunker = get_chunker(
@@ -294,7 +298,7 @@ def _cut_chunks(
             start=span.start,
             end=span.end,
             token_count=span.token_count,
-            heading_path=span.heading_path,
+            heading_path=(*headings, *span.heading_path),
             page=span.page,
             content_sha256=chunk_digest(context, text),
             metadata={PAGE_LABEL: labels[span.page]} if span.page in labels else {},

@@ -146,8 +146,7 @@ def _store_update(
     """False if the passages are no longer those that the vectors were made for."""
     share_collection_locks([document.collection_id])
     ids = list(document.versions.values_list("pk", flat=True))
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK_WITH_DUPLICATES, {"ids": ids})
+    duplicates.lock_with_duplicates(ids)
     held = Document.objects.filter(pk=document.pk, is_current=True).first()
     if held is None or not _is_as_planned(document, contexts):
         return False
@@ -170,15 +169,7 @@ def _store_update(
             cursor.execute(_COPY_METADATA, parameters)
     if not isinstance(access, Unset) and access != held.access:
         fields.append("access")
-        # Set the access list of all versions. Aliases get a copy of their text, because a text is
-        # visible to those who may see its document.
-        ids = list(held.versions.values_list("pk", flat=True))
-        duplicates.promote_next_original({pk: (pk, "") for pk in ids})
-        for link in Document.objects.filter(pk__in=ids):
-            if link.is_link:
-                duplicates.copy_original_text(link)
-        Document.objects.filter(pk__in=ids).update(access=access)
-        Chunk.objects.filter(document__in=ids).update(access=access)
+        duplicates.set_access(ids, access)
     if fields:
         values: dict[str, Any] = {"title": title, "corrections": corrections}
         if metadata is not None:
@@ -188,14 +179,6 @@ def _store_update(
             listeners.loaded([held.pk])
         record(Action.CHANGED, held, fields=fields)
     return True
-
-
-# Locked in the order of ids, as everywhere, with all versions and their aliases.
-_LOCK_WITH_DUPLICATES = """
-    SELECT id FROM documents_document
-    WHERE id = ANY(%(ids)s) OR duplicate_of_id = ANY(%(ids)s)
-    ORDER BY id FOR NO KEY UPDATE
-"""
 
 
 def _is_as_planned(document: Document, contexts: Sequence[tuple[Chunk, str]]) -> bool:

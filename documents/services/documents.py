@@ -1,7 +1,6 @@
 """Documents: ingested from text, uploads, pages of the web and other sources, read as text,
 downloaded. Begin with `ingest_sources`; `checked_access` validates access lists."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -10,19 +9,16 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from django.conf import settings
-from django.contrib.auth.models import Group
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.files.base import File
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db import IntegrityError
-from django.db.models import Q
 from django.http import FileResponse
 from django.utils.formats import number_format
 from django.utils.translation import gettext
 
 from accounts.audit import Action
-from accounts.models import Membership
-from accounts.services import principals
+from accounts.services import named_principals, principals
 from common.errors import Forbidden, InvalidInput, NotFound
 from common.stored_messages import translated_message
 from documents.ingestion import jobs, versions
@@ -53,51 +49,63 @@ from documents.services.deletion import delete_documents, parts_by_name
 if TYPE_CHECKING:
     from documents.ingestion.web_pages import Fetch
 
-_PRINCIPAL_NAME = re.compile(r"(user|group):([1-9][0-9]{0,17})", re.ASCII)
-
 
 def checked_access(
     access: Sequence[str] | None, *, workspace_id: int, user: Any = None
 ) -> list[str] | None:
-    """The access list in its order; None is everybody. Raises InvalidInput for an empty list, for
-    unknown users or groups, and for a list without `user`, whose list it is."""
-    if access is None:
-        return None
-    names = sorted(set(access))
-    if not names:
-        raise InvalidInput(
-            gettext(
+    """The entries that an access list means, in their order; None is everybody. Users may be named
+    by `user:ID`, user name or email address, groups by `group:ID` or name.
+
+    Raises InvalidInput for an empty list, for unknown users or groups, and for a list without
+    `user`, whose list it is.
+    """
+    (checked,) = checked_access_lists([access], workspace_id=workspace_id, user=user)
+    if isinstance(checked, InvalidInput):
+        raise checked
+    return checked
+
+
+def checked_access_lists(
+    lists: Sequence[Sequence[str] | None], *, workspace_id: int, user: Any = None
+) -> list[list[str] | InvalidInput | None]:
+    """For each list what `checked_access` returns, or raises; with three queries for all."""
+    if all(access is None for access in lists):
+        return [None] * len(lists)
+    named = named_principals(
+        {name for access in lists for name in access or () if isinstance(name, str)},
+        workspace_id=workspace_id,
+    )
+    own = None if user is None else set(principals(user))
+
+    def check(access: Sequence[str] | None) -> list[str] | InvalidInput | None:
+        if access is None:
+            return None
+        if isinstance(access, str) or not all(isinstance(name, str) for name in access):
+            message = gettext("An access list is a list of names, such as “user:7”.")
+        elif not access:
+            message = gettext(
                 "An empty list would hide it from everybody. Give null for everybody in"
                 " the workspace, or delete the document."
-            ),
-            field="access",
-        )
-    for name in names:
-        exists = False
-        if match := _PRINCIPAL_NAME.fullmatch(name):
-            pk = int(match[2])
-            if match[1] == "group":
-                # Those made in the admin belong to no workspace.
-                ours = Q(workspace_group=None) | Q(workspace_group__workspace=workspace_id)
-                exists = Group.objects.filter(ours, pk=pk).exists()
-            else:
-                exists = Membership.objects.filter(workspace=workspace_id, user=pk).exists()
-        if not exists:
-            raise InvalidInput(
-                gettext(
-                    "“{name}” is nobody here. Name members of the workspace as user:ID and"
-                    " groups as group:ID."
-                ).format(name=name),
-                field="access",
             )
-    if user is not None and not set(names) & set(principals(user)):
-        raise InvalidInput(
-            gettext("You could not see the document any more yourself. Add user:{pk}.").format(
-                pk=user.pk
-            ),
-            field="access",
-        )
-    return names
+        elif unknown := [name for name in access if not named[name]]:
+            message = gettext(
+                "“{name}” is nobody here. Name members of the workspace by user:ID, user name or"
+                " email address, and groups by group:ID or name."
+            ).format(name=unknown[0])
+        elif several := [name for name in access if len(named[name]) > 1]:
+            message = gettext("“{name}” may be {entries}. Give the one that you mean.").format(
+                name=several[0], entries=", ".join(named[several[0]])
+            )
+        else:
+            entries = sorted({entry for name in access for entry in named[name]})
+            if own is None or own & set(entries):
+                return entries
+            message = gettext(
+                "You could not see the document any more yourself. Add user:{pk}."
+            ).format(pk=user.pk)
+        return InvalidInput(message, field="access")
+
+    return [check(access) for access in lists]
 
 
 #: A request takes this many parts out of a container itself; a worker takes those of larger ones.

@@ -1,7 +1,7 @@
 """Items of programs: stored, read and deleted by id, synchronously and without a queue."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -10,10 +10,18 @@ from numpy.typing import NDArray
 
 from common.errors import Conflict, InvalidInput
 from common.translation import format_number, gettext
-from documents.ingestion.items import Item, StoreResult, is_storable, write_items
+from documents.ingestion.items import (
+    InvalidItems,
+    Item,
+    ItemProblem,
+    StoreResult,
+    is_storable,
+    write_items,
+)
 from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk, Collection, Document
 from documents.services.deletion import delete_documents
+from documents.services.documents import checked_access_lists
 
 MAX_BATCH = 1000
 MAX_CONCURRENCY = 64
@@ -40,8 +48,9 @@ def store_items(
 ) -> StoreResult:
     """Store a batch: all of it, searchable when this returns, or nothing.
 
-    An existing item is replaced; an unchanged one is skipped. `user` None is the site itself.
-    Raises InvalidItems that names each invalid item, Conflict for an id of a document that `user`
+    An existing item is replaced; an unchanged one is skipped. Access lists name people as in
+    `checked_access`. `user` None is the site itself. Raises InvalidItems that names each invalid
+    item, Conflict for an id of a document that `user`
     may not see, and InferenceError if a text cannot be embedded.
     """
     batch = list(items)
@@ -71,6 +80,21 @@ def store_items(
                     "The id “{id}” belongs to a document that you cannot see. Use another id."
                 ).format(id=hidden.key)
             )
+    lists = checked_access_lists(
+        [item.access for item in batch], workspace_id=collection.workspace_id, user=user
+    )
+    problems = [
+        ItemProblem(index, str(item.id), "access", str(access))
+        for index, (item, access) in enumerate(zip(batch, lists, strict=True))
+        if isinstance(access, InvalidInput)
+    ]
+    if problems:
+        raise InvalidItems(problems)
+    batch = [
+        item if item.access is None else replace(item, access=access)
+        for item, access in zip(batch, lists, strict=True)
+        if not isinstance(access, InvalidInput)
+    ]
     return write_items(collection, batch, concurrency=concurrency)
 
 

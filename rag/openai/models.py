@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from inference.backends.rerank_basic import NoReranker, ScoreReranker
 from inference.chat_models import DEFAULT, UnknownModel, chat_model, chat_models
+from inference.embedding_models import routed_embedder
 from inference.interfaces import ChatModel, Embedder, InferenceError, Reranker
 from inference.model_registry import ModelRegistry, embedders, rerankers
 from rag.context import RagContext, context_of_view
@@ -67,7 +68,8 @@ def get_pipeline_id(name: str, *, context: RagContext) -> str:
 
 def get_embedder(name: str) -> tuple[str, Embedder]:
     """An embedder by its alias or model name, with the name it is listed under; the default without
-    a name. Raises ModelNotFound, and ModelFailed."""
+    a name. Other names are asked of their makers, as those of chat models are. Raises
+    ModelNotFound, and ModelFailed."""
     known = list(_iter_embedders())
     for listed, alias, embedder in known:
         if name in (listed, alias) or (not name and alias == DEFAULT):
@@ -79,6 +81,11 @@ def get_embedder(name: str) -> tuple[str, Embedder]:
         model = embedder.model_name.casefold()
         if asked == model or asked.rpartition("/")[2] == model or asked == model.rpartition("/")[2]:
             return listed, embedder
+    try:
+        if routed := routed_embedder(name):
+            return name, routed
+    except InferenceError as error:
+        raise ModelFailed(error) from error
     raise ModelNotFound(name, (listed for listed, *_ in known))
 
 

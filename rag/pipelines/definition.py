@@ -188,6 +188,11 @@ class LlmNode(Node):
     meaning = gettext_noop("Asks the chat model once and outputs its reply.")
     needs_model = "if there is one"
     lacks = _ONE_TURN
+    writes: Literal["answer", "code"] = Field(
+        default="answer",
+        description="An `answer` behind a step with tools uses only what was found, `code` also"
+        " what the model knows.",
+    )
 
 
 class WorkerNode(Node):

@@ -14,6 +14,7 @@ from typing import TypeVar, cast
 from django.conf import settings
 
 from common.sql import release_connection
+from common.text import pluralized
 from common.tools import Tool
 from documents.question_language import question_language
 from inference.cancellation import Cancelled, cancellation
@@ -40,6 +41,7 @@ from rag.pipelines.definition import (
     CoordinatorNode,
     EvaluatorNode,
     GateNode,
+    LlmNode,
     OrchestratorNode,
     Worker,
 )
@@ -67,6 +69,13 @@ such as [1] or [2][3]. Cite no number that is not there.\
 _GROUNDING_RULES = """\
 Use only what the passages and texts below say, and add nothing that you know from elsewhere. If \
 they do not hold the answer, write exactly: {not_found}\
+"""
+
+_CODE_RULES = """\
+You write code. What the passages and texts below say of interfaces, names and conventions holds: \
+use them exactly as they stand there, and invent none. Where they say nothing, write what is usual \
+in the language, and say in the explanation what you assumed. Code goes in fenced blocks that name \
+their language and can be parsed as they stand; numbers of passages stand in the explanation alone.\
 """
 
 
@@ -250,10 +259,15 @@ def writer(call: NodeCall, resources: RunResources) -> NodeResult:
     marker = new_marker()
     grounded = call.node.id in resources.grounded
     language = resources.language or _answer_language(call.question, passages)
+    writes_code = isinstance(call.node, LlmNode) and call.node.writes == "code"
+    rules = ""
+    if passages or grounded:
+        rules = citation_rules(grounded=grounded and not writes_code, language=language)
     messages = build_messages(
         node_context,
         marker,
-        citation_rules(grounded=grounded, language=language) if passages or grounded else "",
+        rules,
+        _CODE_RULES if writes_code else "",
         _SYNTHESIZER_PROMPT if call.node.type == "synthesizer" else "",
         call.node.prompt,
         resources.demands,
@@ -354,11 +368,16 @@ def aggregator(call: NodeCall, resources: RunResources) -> NodeResult:
 
 
 def evaluator(call: NodeCall, resources: RunResources) -> NodeResult:
-    """Score the input; if the rounds are used up, the best result is passed on."""
+    """Score the input; if the rounds are used up, the best result is passed on. Where the code of
+    every round cannot be parsed, the run fails, with the last attempt."""
     node = cast("EvaluatorNode", call.node)
     threshold = node.threshold
     output = join_inputs(call)
-    faults = syntax_faults(output, language=resources.language) if node.syntax == "check" else []
+
+    def faults_of(text: str) -> list[str]:
+        return syntax_faults(text, language=resources.language) if node.syntax == "check" else []
+
+    faults = faults_of(output)
     if faults:
         score, reason = 0.0, "\n".join(["The code cannot be parsed.", *faults])
     else:
@@ -377,6 +396,17 @@ def evaluator(call: NodeCall, resources: RunResources) -> NodeResult:
     )
     if result.passed or call.may_repeat:
         return result
+    usable = [each for each in (*call.earlier, result) if not faults_of(each.output)]
+    if not usable:
+        raise RunError(
+            "unparsable_code",
+            f"The code cannot be parsed after {pluralized(call.iteration, 'round')}. Ask for less"
+            " at a time, or take a stronger model. What is wrong with the last attempt:\n"
+            + "\n".join(faults),
+            status=422,
+            node=node.id,
+            attempt=Verbatim(output),
+        )
     if node.on_exhausted == "fail":
         raise RunError(
             "evaluation_failed",
@@ -385,7 +415,7 @@ def evaluator(call: NodeCall, resources: RunResources) -> NodeResult:
             status=422,
             node=node.id,
         )
-    return max((*call.earlier, result), key=lambda each: each.score or 0.0)
+    return max(usable, key=lambda each: each.score or 0.0)
 
 
 def join_inputs(call: NodeCall, separator: str = "\n\n") -> str:

@@ -226,7 +226,9 @@ def _final_event(run: PipelineRun, finished: RunFinished, tracing: TraceRecorder
     if finished.state != "done":
         if run.resources.context.cancelled.is_set():
             raise Cancelled
-        return Failed(finished.code, finished.detail, finished.status, tracing.id)
+        return Failed(
+            finished.code, finished.detail, finished.status, tracing.id, attempt=finished.attempt
+        )
     text = "".join(run.text)
     confidence = stated_confidence(text)  # of nodes that quote; a model may refuse as well
     refused = confidence == "none"

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -18,7 +19,16 @@ from inference.backends.hashing import HashingEmbedder
 from inference.backends.openai_compatible import OpenAIEmbedder
 from inference.backends.rerank_http import HttpReranker
 from inference.interfaces import ChatMessage
-from inference.tests.stub_server import Reply, Stream, StubServer, delta, event, stub_server
+from inference.tests.stub_server import (
+    DIMENSIONS,
+    Reply,
+    Stream,
+    StubServer,
+    delta,
+    event,
+    ollama_reply,
+    stub_server,
+)
 from memory.scopes import user_scope
 from memory.services import set_fact
 from rag.models import Conversation, Pipeline
@@ -138,6 +148,37 @@ def test_models_are_listed_by_what_they_do(client: OpenAI) -> None:
 
 
 # --- embeddings -----------------------------------------------------------------------------------
+
+
+def test_embedders_are_found_by_their_makers_names(
+    site_environment: dict[str, str], secret: str, tmp_path: Path
+) -> None:
+    with stub_server() as openai_stub, stub_server() as ollama_stub:
+        vector = {"index": 0, "embedding": [1.0] * 1536}
+        openai_stub.always(lambda payload: Reply({"data": [vector]}))
+        ollama_stub.always(ollama_reply)
+        environment = {
+            **site_environment,
+            "OPENAI_API_KEY": "sk-1",
+            "OPENAI_BASE_URL": openai_stub.url,
+            "RAGSITE_OLLAMA_URL": ollama_stub.url,
+        }
+        site = SiteProcess(environment, tmp_path / "log")
+        site.start()
+        try:
+            with client_with(site, secret) as client:
+                small = client.embeddings.create(model="text-embedding-3-small", input="a")
+                measured = client.embeddings.create(model="ollama/house-model", input="a")
+                own = client.embeddings.create(model="hashing-384", input="a")
+        finally:
+            site.stop()
+    assert (small.model, len(small.data[0].embedding)) == ("text-embedding-3-small", 1536)
+    assert openai_stub.requests[0].json["model"] == "text-embedding-3-small"
+    assert openai_stub.requests[0].headers["authorization"] == "Bearer sk-1"
+    assert len(measured.data[0].embedding) == DIMENSIONS
+    assert {request.json["model"] for request in ollama_stub.requests} == {"house-model"}
+    assert own.model == "hashing-384"
+    assert len(openai_stub.requests) == 1
 
 
 @pytest.mark.parametrize("form", [None, "float", "base64"])

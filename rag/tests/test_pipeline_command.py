@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from inference.tests.stub_server import StubServer, chat_reply
+from rag.context import RagContext
 from rag.models import Trace
 from rag.pipelines.validation import templates
 from rag.services.pipelines import create_pipeline
@@ -50,6 +52,24 @@ def test_a_definition_in_a_file_is_checked(tmp_path: Path) -> None:
         call_command("pipelines", "validate", str(file))
     with pytest.raises(CommandError, match="No such file"):
         call_command("pipelines", "validate", str(tmp_path / "none.json"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_code_that_cannot_be_parsed_ends_with_1_and_the_attempt(
+    context: RagContext, server: StubServer, capsys: Any
+) -> None:
+    broken = [chat_reply(f"```python\nprint({number}\n```") for number in range(3)]
+    server.first(chat_reply("No conventions."), *broken)
+    out = StringIO()
+    with pytest.raises(SystemExit, match="1"):
+        call_command(
+            *("pipelines", "run", "codegen", "Print 2"),
+            f"--workspace={context.workspace.slug}",
+            stdout=out,
+        )
+    assert "print(2" in capsys.readouterr().out
+    assert "unparsable_code: The code cannot be parsed after 3 rounds" in out.getvalue()
+    assert "line 1: '(' was never closed" in out.getvalue()
 
 
 @pytest.mark.django_db(transaction=True)

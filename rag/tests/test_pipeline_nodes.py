@@ -95,6 +95,50 @@ def test_codegen_writes_code_again_that_cannot_be_parsed_before_it_is_judged(
     assert "Use tabs." not in asked[0][0]["content"]
 
 
+def test_codegen_fails_with_its_last_attempt_where_no_round_can_be_parsed(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(
+        chat_reply("No conventions."),
+        chat_reply("```python\nprint(1\n```"),
+        chat_reply("```python\nprint(2]\n```"),
+        chat_reply("```python\nprint(3[1]\n```"),
+    )
+    events = told("codegen", context)
+    failed = events[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.code, failed.status) == ("unparsable_code", 422)
+    assert "cannot be parsed after 3 rounds" in failed.detail
+    assert "Code block 1 (python), line 1: '(' was never closed" in failed.detail
+    assert answer_text(events) == failed.attempt == "```python\nprint(3[1]\n```"
+    trace = Trace.objects.get()
+    assert (trace.state, trace.answer) == (Trace.State.FAILED, failed.attempt)
+
+
+def test_the_best_attempt_is_one_that_can_be_parsed(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(
+        chat_reply("No conventions."),
+        chat_reply("```python\nprint(1\n```"),
+        chat_reply("```python\nprint(2)\n```"),
+        chat_reply('{"score": 0, "reason": "It must print 3."}'),
+        chat_reply("```python\nprint(3\n```"),
+    )
+    assert answer_text(told("codegen", context)) == "```python\nprint(2)\n```"
+
+
+def test_who_writes_code_may_write_what_no_passage_says(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(chat_reply("Use `send`."), chat_reply("x"), chat_reply("Score: 0.9"))
+    told("codegen", context)
+    rules = server.requests[1].json["messages"][0]["content"]
+    assert "You write code." in rules
+    assert "Use only what" not in rules
+    assert "sources do not say" not in rules
+
+
 def test_an_evaluator_of_prose_reads_code_as_it_is(context: RagContext, server: StubServer) -> None:
     definition = pipeline(node("write"), node("judge", "evaluator"), edge("write", "judge"))
     server.first(chat_reply("```json\n{…}\n```"), chat_reply("Score: 0.9"))

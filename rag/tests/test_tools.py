@@ -261,6 +261,43 @@ def test_several_are_indexed_at_once_and_removed(context: RagContext) -> None:
     assert 'no document "animals:0"' in answer.text
 
 
+def test_chunks_and_texts_as_json_are_indexed(context: RagContext) -> None:
+    into = {"id": None, "content": None, "collection": "notes"}
+    chunk = {"chunk_id": "seals_chunk_1", "chunk_text": "Seals sleep on the quay."}
+    described = {**chunk, "metadata": {"chapter_title": "Animals", "section_title": "Seals"}}
+    said = text_of("index_document", context, chunks=[described], **into)
+    assert said == 'Indexed: "seals_chunk_1" in collection "notes". It can be searched now.'
+    stored = Chunk.objects.get(document__key="seals_chunk_1")
+    assert (stored.text, stored.heading_path) == (chunk["chunk_text"], ["Animals", "Seals"])
+    texts = json.dumps(["Otters swim.", "Herons wade."])
+    text_of("index_document", context, texts_json=texts, id_prefix="animals", **into)
+    assert 'id "animals:1"' in text_of("search_words", context, query="herons")
+    wrapped = json.dumps({"chunks": [{"text": "Gulls cry.", "year": 2020}]})
+    first = text_of("index_document", context, texts_json=wrapped, **into)
+    again = text_of("index_document", context, texts_json=wrapped, **into)
+    assert again == first.replace("Indexed", "Unchanged")
+    assert "Gulls cry." in text_of("similarity_search", context, query="gulls", filter="year=2020")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"texts_json": "["}, "not valid JSON"),
+        ({"texts_json": "{}"}, "list of 1 to 100"),
+        ({"texts_json": "[]"}, "list of 1 to 100"),
+        ({"texts_json": "[1]"}, "needs a text"),
+        ({"chunks": [{"chunk_id": "x"}]}, "needs a text"),
+        ({"chunks": [{"text": "x", "metadata": [1]}]}, "metadata"),
+        ({"chunks": [{"text": "x"}], "texts": ["y"]}, "or chunks"),
+    ],
+)
+def test_chunks_that_cannot_be_are_refused(context: RagContext, given: Any, said: str) -> None:
+    none = {"id": None, "content": None}
+    answer = run("index_document", context, **none, **given, collection="notes")
+    assert answer.is_error
+    assert said in answer.text
+
+
 def test_a_vector_of_ones_own_finds_what_is_nearest(context: RagContext) -> None:
     chunk = Chunk.objects.get(document__key="log.md")
     told = text_of("search_vector", context, vector=list(map(float, chunk.embedding)), k=1)

@@ -3,6 +3,7 @@
 Stored text is shown as data that cannot forge a line of a tool's own answer.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,7 @@ from rag.answering.evidence import passage_url
 from rag.context import RagContext
 from rag.events import Passage
 from reading.location import PAGE_LABEL
+from reading.parsers.chunk_json import TEXT_FIELDS
 from search.filters.tree import MAX_CHARACTERS as MAX_FILTER_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import RetrievalOptions
@@ -477,6 +479,22 @@ _Texts = Annotated[
         description="Or bare texts, which get the ids id_prefix:0, id_prefix:1, …",
     ),
 ]
+_Chunks = Annotated[
+    Sequence[Mapping[str, Any]],
+    Field(
+        min_length=1,
+        max_length=MAX_DOCUMENTS,
+        description="Or chunks, as in chunk JSON: each with chunk_text (or text, content),"
+        " chunk_id, chapter_title, section_title and other metadata.",
+    ),
+]
+_TextsJson = Annotated[
+    str,
+    Field(
+        max_length=MAX_DOCUMENTS * MAX_CONTENT_CHARACTERS,
+        description="Or texts or chunks as JSON: a list, or an object with the list chunks.",
+    ),
+]
 
 
 def index_document(
@@ -488,18 +506,21 @@ def index_document(
     title: _Title = "",
     documents: _NewDocuments = (),
     texts: _Texts = (),
+    chunks: _Chunks = (),
+    texts_json: _TextsJson = "",
     id_prefix: Annotated[str, nonempty("Of texts.", most=MAX_ID_CHARACTERS - 4)] = "",
     collection: TargetCollection = "",
 ) -> str:
     """Store a text as a document, in place of what has the same id, so that it is found from now
     on. Only when the user asked for it."""
     store = _writable_store(scope, collection)
-    forms = [bool(id or content), bool(documents), bool(texts)]
-    if sum(forms) != 1 or bool(id) != bool(content) or bool(texts) != bool(id_prefix):
+    several = [bool(documents), bool(texts), bool(chunks), bool(texts_json)]
+    forms = [bool(id or content), *several]
+    if sum(forms) != 1 or bool(id) != bool(content) or (bool(texts) and not id_prefix):
         raise InvalidInput(
             gettext(
                 "Give id and content, or documents with an id and content each, or texts and"
-                " an id_prefix."
+                " an id_prefix, or chunks, or texts_json."
             )
         )
     if documents:
@@ -517,6 +538,12 @@ def index_document(
             Item(id=f"{id_prefix}:{place}", text=text, metadata=metadata or {}, title=title)
             for place, text in enumerate(texts)
         ]
+    elif chunks or texts_json:
+        entries = chunks or _read_texts(texts_json)
+        items = [
+            _chunk_item(entry, place, id_prefix=id_prefix, title=title, metadata=metadata or {})
+            for place, entry in enumerate(entries)
+        ]
     else:
         items = [Item(id=id, text=content, metadata=metadata or {}, title=title)]
     stored = store.index_many(items)
@@ -528,6 +555,54 @@ def index_document(
     return (
         f"Indexed {new} of {len(items)} documents in collection {into}, the others are unchanged:"
         f" {quote_name(items[0].id)} to {quote_name(items[-1].id)}. They can be searched now."
+    )
+
+
+def _read_texts(texts_json: str) -> Sequence[Any]:
+    """The texts or chunks of a JSON text: a list, or an object with the list `chunks`."""
+    try:
+        given = json.loads(texts_json)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            gettext("texts_json is not valid JSON: {error}.").format(error=error),
+            field="texts_json",
+        ) from error
+    entries = given.get("chunks", given.get("texts")) if isinstance(given, dict) else given
+    if not isinstance(entries, list) or not 0 < len(entries) <= MAX_DOCUMENTS:
+        raise InvalidInput(
+            gettext(
+                "texts_json is a list of 1 to {limit} texts or chunks, or an object with the list"
+                " chunks."
+            ).format(limit=MAX_DOCUMENTS),
+            field="texts_json",
+        )
+    return entries
+
+
+def _chunk_item(
+    entry: Any, place: int, *, id_prefix: str, title: str, metadata: Mapping[str, Any]
+) -> Item:
+    """A text, or a record of chunk JSON, as an item: under its own id, else that of its place
+    behind `id_prefix`, else the hash of its text. Raises InvalidInput."""
+    fields = dict(entry) if isinstance(entry, Mapping) else {"text": entry}
+    name = next((each for each in TEXT_FIELDS if fields.get(each)), TEXT_FIELDS[0])
+    text, own = fields.pop(name, ""), fields.pop("metadata", None) or {}
+    if not isinstance(text, str) or len(text) > MAX_CONTENT_CHARACTERS or not text.strip():
+        raise InvalidInput(
+            gettext(
+                "Chunk {place} needs a text of 1 to {limit} characters, such as {name}."
+            ).format(place=place, limit=MAX_CONTENT_CHARACTERS, name=name),
+            field="chunks",
+        )
+    known = fields.pop("id", None) or fields.pop("chunk_id", None)
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
+    given = f"{id_prefix}:{place}" if id_prefix else digest[:32]
+    title = str(fields.pop("title", None) or title)
+    return Item(
+        id=given if known is None else str(known),
+        text=text,
+        metadata={**metadata, **fields, **own} if isinstance(own, Mapping) else own,
+        title=title,
     )
 
 

@@ -16,6 +16,7 @@ from common.errors import InvalidInput, NotFound
 from common.options import nested_options
 from common.options.drf import OptionsSerializer
 from common.serializers import MetadataField, ResultSerializer, StrictSerializer, TextField
+from documents.api.serializers import AccessField
 from documents.ingestion.items import InvalidItems, Item
 from documents.models import Document, EmbeddingSpace
 from documents.services import MAX_BATCH, StoredItem, StoreResult, get_collection
@@ -70,6 +71,10 @@ class StoreItemBodySerializer(StrictSerializer):
         allow_blank=True,
         max_length=20,
         help_text="ISO code, such as `de`. Empty: the text's is detected.",
+    )
+    access = AccessField(
+        help_text="Who alone may see it, you among them: members of the workspace by `user:7`, user"
+        " name or email address, groups by `group:3` or name. Left out: everybody, or as it was.",
     )
 
 

@@ -84,6 +84,30 @@ def test_alpha_and_beta_are_weights() -> None:
         return RetrievalOptions(**given).fusion_options.weights
 
     assert weights() is None
-    assert weights(alpha=0.75) == {"vector": 0.75, "lexical": 0.25}
-    assert weights(beta=1.0) == {"vector": 0.0, "lexical": 1.0}
-    assert weights(alpha=1.0, beta=1.0) == {"vector": 1.0, "lexical": 1.0}
+    assert weights(alpha=0.75) == {"lexical": 0.75, "vector": 0.25}
+    assert weights(beta=1.0) == {"lexical": 0.0, "vector": 1.0}
+    assert weights(alpha=1.0, beta=1.0) == {"lexical": 1.0, "vector": 1.0}
+    assert weights(lexical_weight=0.4) == weights(vector_weight=0.6) == weights(alpha=0.4)
+
+
+def test_alpha_weighs_bm25_and_beta_the_cosine(collection: Collection) -> None:
+    found = find(collection, fusion="weighted", alpha=0.4, beta=0.6, depth=40)
+    best = max(hit.lexical or 0.0 for hit in found.hits)
+    assert {arm.name: arm.weight for arm in found.arms} == {"lexical": 0.4, "vector": 0.6}
+    for hit in found.hits:
+        expected = 0.4 * (hit.lexical or 0.0) / best
+        assert hit.contributions["lexical"] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"alpha": 0.4, "lexical_weight": 0.4},
+        {"beta": 0.6, "vector_weight": 0.6},
+        {"alpha": 0.4, "weights": {"lexical": 0.4}},
+        {"alpha": 0.0, "beta": 0.0},
+    ],
+)
+def test_weights_are_said_once_and_not_all_zero(given: Any) -> None:
+    with pytest.raises(InvalidInput):
+        RetrievalOptions(**given)

@@ -49,6 +49,43 @@ WORDS = ["cat", "dog", "bird", "fish", "tree"]
 # --- texts ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("metadata", "path"),
+    [
+        (
+            {"chapter_title": "Pain", "section_title": "Dose", "subsection_title": ["Day", "May"]},
+            ["Pain", "Dose", "Day", "May"],
+        ),
+        ({"chapter": "Pain", "section": "Dose", "subsection": "Night"}, ["Pain", "Dose", "Night"]),
+        ({"section_title": "Dose"}, ["Aspirin", "Dose"]),
+        ({"chapter": 3, "section": {"a": 1}, "section_title": ""}, []),
+        ({}, []),
+    ],
+)
+def test_titles_in_the_metadata_are_headings(store: Store, metadata: Any, path: list[str]) -> None:
+    store.index("a", "One tablet a day eases it.", metadata, title="Aspirin")
+    text = "One tablet a day."
+    store.upsert_vector("b", embed(text), metadata, text=text)
+    by_text = Chunk.objects.get(document__key="a")
+    assert by_text.heading_path == path
+    assert by_text.context.startswith("Aspirin")
+    assert [*path] == [title for title in path if title in by_text.context]
+    by_vector = Chunk.objects.get(document__key="b")
+    assert by_vector.heading_path[1:] == path[1:]
+    assert by_vector.context.endswith(" > ".join(path[1:]))
+    item = store.get("a")
+    assert item is not None
+    assert item.metadata == metadata
+
+
+def test_a_heading_is_filtered_by_and_an_unchanged_item_stays(store: Store) -> None:
+    titles = {"chapter": "Pain", "section": "Dose"}
+    items = [Item("a", "One tablet a day.", metadata=titles), Item("b", "One tablet a day.")]
+    store.index_many(items)
+    assert ids(store.search("tablet", filter={"section": "Dose"})) == ["a"]
+    assert store.index_many(items).unchanged == 2
+
+
 def test_what_is_indexed_is_got_and_found_and_gone_when_removed(store: Store) -> None:
     store.index("a", "Aspirin eases pain.", {"year": 2020}, title="Aspirin")
     store.index("b", "Bread is baked from flour.")

@@ -234,12 +234,12 @@ def test_an_unknown_collection_names_the_known_ones(client: Client, leaflet: Doc
 
 
 def test_the_page_fuses_as_its_address_says(client: Client, leaflet: Document) -> None:
-    asked = {"q": "headache", "fusion": "rrf", "rrf_k": "9", "depth": "20", "alpha": "0.7"}
+    asked = {"q": "headache", "fusion": "rrf", "rrf_k": "9", "depth": "20", "alpha": "0.3"}
     page = client.get("/", {**asked, "explain": "1"})
     assert page.status_code == 200
     assert page.context["result"].fusion == "rrf"
     assert [arm.weight for arm in page.context["result"].arms] == [0.3, 0.7]
-    assert "rrf_k=9&amp;depth=20&amp;alpha=0.7" in page.text
+    assert "rrf_k=9&amp;depth=20&amp;alpha=0.3" in page.text
     assert client.get("/", {"q": "headache", "depth": "many"}).status_code == 400
     assert client.get("/", {"q": "headache", "depth": "1"}).status_code == 400
 

@@ -56,8 +56,9 @@ class Command(ServiceCommand):
             "--access",
             action="append",
             metavar="WHO",
-            help="who alone may see the new documents: user:7 or group:3; may be given several"
-            " times. Those that are there keep their own lists (default: all members)",
+            help="who alone may see the new documents: user:7, a user name or email address,"
+            " group:3 or the name of a group; may be given several times. Those that are there keep"
+            " their own lists (default: all members)",
         )
         parser.add_argument(
             "--queue", action="store_true", help="leave the work to the workers and return"

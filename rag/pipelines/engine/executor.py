@@ -31,6 +31,7 @@ from rag.pipelines.engine.scheduler import (
     NodeResult,
     NodeStarted,
     OutputBuffer,
+    OutputPiece,
     RunError,
     RunFinished,
     Runner,
@@ -172,15 +173,18 @@ class _Run:
         for turn in list(self.going.values()):
             overdue = "It was told to stop and did not do so in time."
             yield NodeEnded(turn.call, turn.at, self.clock(), "cancelled", error=overdue)
+        if failure.attempt:
+            yield OutputPiece(failure.node, failure.attempt)
         yield RunFinished(
             state=failure.state,
-            output=outlet.text,
+            output=outlet.text + failure.attempt,
             started=self.started,
             at=self.clock(),
             code=failure.code,
             detail=failure.detail,
             status=failure.status,
             node=failure.node,
+            attempt=failure.attempt,
         )
 
     def _begin(self, id: str, flow: Scheduler, outlet: OutputBuffer) -> NodeStarted:

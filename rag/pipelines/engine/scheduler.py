@@ -19,7 +19,8 @@ RunState = Literal["done", "failed", "cancelled", "timed_out"]
 
 
 class RunError(Exception):
-    """A run that cannot continue. `state` is how it ended, `node` at which step, if any."""
+    """A run that cannot continue. `state` is how it ended, `node` at which step, if any. `attempt`
+    is a text that did not do, to be shown beside the error."""
 
     def __init__(
         self,
@@ -29,6 +30,7 @@ class RunError(Exception):
         status: int = 500,
         state: RunState = "failed",
         node: str = "",
+        attempt: str = "",
     ) -> None:
         super().__init__(detail)
         self.code = code
@@ -36,6 +38,7 @@ class RunError(Exception):
         self.status = status
         self.state: RunState = state
         self.node = node
+        self.attempt = attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,7 @@ class RunFinished:
     detail: str = ""
     status: int = 200
     node: str = ""
+    attempt: str = ""
 
 
 EngineEvent = NodeStarted | NodeEnded | OutputPiece | RunFinished
