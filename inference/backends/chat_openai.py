@@ -138,7 +138,7 @@ class OpenAIChat(RemoteChat):
         answer.count_usage(fields.get("usage"), "prompt_tokens", "completion_tokens")
         choices = fields.get("choices")
         if not isinstance(choices, list) or not all(isinstance(each, dict) for each in choices):
-            raise MalformedAnswer(
+            return answer.pass_over(
                 "the answer holds no list `choices`: is base_url that of a server of OpenAI's"
                 " protocol?"
             )
@@ -147,11 +147,13 @@ class OpenAIChat(RemoteChat):
         if not choices:
             return ""
         key = "message" if answer.is_complete else "delta"
-        message = choices[0].get(key)
-        if not isinstance(message, dict):
-            raise MalformedAnswer(f"the answer's choice has no {key!r}: update the server.")
-        answer.refusal += text_field(message, "refusal")
         answer.finish_reason = text_field(choices[0], "finish_reason") or answer.finish_reason
+        message = choices[0].get(key)
+        if message is None and key in choices[0] and not answer.is_complete:
+            return ""
+        if not isinstance(message, dict):
+            return answer.pass_over(f"the answer's choice has no {key!r}: update the server.")
+        answer.refusal += text_field(message, "refusal")
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list) or not all(
             isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls

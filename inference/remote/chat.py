@@ -33,6 +33,7 @@ END_EVENT = "[DONE]"
 NAMELESS_CALL = "The answer's `tool_calls` are not functions with names. Update the server."
 TRUNCATED = {"length", "max_tokens", "model_context_window_exceeded"}
 REFUSED = {"content_filter", "refusal"}
+FAILED = {"error"}  # OpenRouter, for a provider that fails in the middle
 
 
 class PartialAnswer:
@@ -45,6 +46,7 @@ class PartialAnswer:
         self.refusal = ""
         self.counts: dict[str, Any] = {}
         self.usage: Usage | None = None
+        self._unread = ""  # what the first event lacks that was passed over
         self._pieces: list[str] = []
         self._calls: list[ToolCall] = []
         self._positions: dict[Hashable, int] = {}
@@ -52,6 +54,16 @@ class PartialAnswer:
     def add_text(self, text: str) -> str:
         self._pieces.append(text)
         return text
+
+    def pass_over(self, lacks: str) -> str:
+        """Take an event of a stream that is of another shape, such as a keep-alive or one with
+        nothing but the usage; the message is malformed only where all of them are. Raises
+        MalformedAnswer, which says what it `lacks`, for a complete answer.
+        """
+        if self.is_complete:
+            raise MalformedAnswer(lacks)
+        self._unread = self._unread or lacks
+        return ""
 
     def add_call(self, key: Hashable, *, id: str = "", name: Any = "", arguments: str = "") -> None:
         """Add a call or a piece of one; `key` identifies the call of a piece. A different id begins
@@ -91,6 +103,10 @@ class PartialAnswer:
         """
         if not all(call.name for call in self._calls):
             raise MalformedAnswer(NAMELESS_CALL)
+        if self._unread and not self._pieces and not self._calls and not self.finish_reason:
+            raise MalformedAnswer(self._unread)
+        if self.finish_reason in FAILED:
+            raise BackendUnavailable("The server broke off the answer. See its log.")
         if not self.has_ended and not self.finish_reason:
             raise BackendUnavailable(
                 "The stream ended before the answer did. Ask again, or see the server's log."
@@ -243,9 +259,11 @@ class RemoteChat(ABC):
         """
         answer = PartialAnswer()
         for data in events:
-            if data == END_EVENT:
+            if data.strip() == END_EVENT:
                 answer.has_ended = True
                 break
+            if not data.strip():  # a keep-alive
+                continue
             try:
                 event = json.loads(data)
             except (ValueError, RecursionError) as error:
@@ -316,8 +334,8 @@ class RemoteChat(ABC):
 
     def _is_last(self, event: str) -> bool:
         """Whether this is the last event of the stream."""
-        if self.last_field is None or event == END_EVENT:
-            return event == END_EVENT
+        if self.last_field is None or event.strip() == END_EVENT:
+            return event.strip() == END_EVENT
         name, value = self.last_field
         fields = None
         with suppress(ValueError, RecursionError):
@@ -353,7 +371,8 @@ def _checked(fields: Any, secrets: tuple[str, ...]) -> Fields:
     """`fields`, or {} where they are no object. Raises BackendUnavailable for a server's error."""
     if not isinstance(fields, dict):
         return {}
-    if fields.get("error") or fields.get("type") == "error":
+    # vLLM: {"object": "error", "message": …}
+    if fields.get("error") or "error" in {fields.get("type"), fields.get("object")}:
         raise _stream_error(fields, secrets)
     return fields
 
