@@ -43,8 +43,9 @@ def pieces_of(*texts, finish="stop"):
 
 
 def test_an_answer_becomes_a_message():
-    answer = parse_message(chat_reply("Paris.", reasoning_content="Hm, France …").body)
-    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3))
+    thought = "Hm, France …"
+    answer = parse_message(chat_reply("Paris.", reasoning_content=thought).body)
+    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3), reasoning=thought)
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], {"prompt_tokens": "7", "completion_tokens": 1}])
@@ -138,7 +139,6 @@ def test_events_without_text_are_passed_over():
     events = [
         {"choices": [], "prompt_filter_results": []},
         delta(role="assistant"),
-        delta("", reasoning="thinking"),
         delta("Yes."),
         delta(finish="length"),
         counted,

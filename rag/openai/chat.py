@@ -22,7 +22,18 @@ from common.sql import release_connection
 from inference.interfaces import ChatMessage, ChatModel, ToolCall
 from rag.answer_stream import answer_response
 from rag.context import RagContext, context_of_view
-from rag.events import Citation, Done, Event, Failed, InjectedMemory, Metadata, Token, answer_text
+from rag.events import (
+    Citation,
+    Done,
+    Event,
+    Failed,
+    InjectedMemory,
+    Metadata,
+    ReasoningToken,
+    Token,
+    answer_text,
+    reasoning_text,
+)
 from rag.openai.chat_schema import (
     OpenAIChatCompletionSerializer,
     OpenAIChatRequestSerializer,
@@ -75,6 +86,8 @@ class Completion:
             return self._chunk({"role": "assistant", "content": ""})
         if isinstance(event, Token):
             return self._chunk({"content": event.text})
+        if isinstance(event, ReasoningToken):  # what was sent before cannot be withdrawn here
+            return self._chunk({"reasoning_content": event.text})
         if isinstance(event, Citation):
             self._citations.append(event.data())
         if isinstance(event, Done):
@@ -106,6 +119,7 @@ class Completion:
             "role": "assistant",
             "content": answer_text(events) or (None if calls else ""),
             "refusal": None,
+            **({"reasoning_content": thought} if (thought := reasoning_text(events)) else {}),
             **({"tool_calls": calls} if calls else {}),
             **self._sources(),
         }
@@ -160,8 +174,8 @@ class Completion:
 
 
 def hold_until_first_token(events: Iterator[Event]) -> Iterator[Event]:
-    """Delay all events until the first token, so that an earlier failure is an error response and
-    not a broken stream."""
+    """Delay all events until the first token or piece of reasoning, so that an earlier failure is
+    an error response and not a broken stream."""
     with closing(events):  # type: ignore[type-var]  # they are generators
         delayed: list[Event] = []
         for event in events:
@@ -169,7 +183,7 @@ def hold_until_first_token(events: Iterator[Event]) -> Iterator[Event]:
                 yield event
                 return
             delayed.append(event)
-            if isinstance(event, Token | Done):
+            if isinstance(event, Token | ReasoningToken | Done):
                 break
         yield from delayed
         yield from events
@@ -224,6 +238,7 @@ def direct_events(
             replace(each, content=content) for each, content in zip(messages, contents, strict=True)
         ]
     release_connection()
+    has_begun = False
     first_ms: float | None = None
     text_parts: list[str] = []
     beginning = Metadata(question="", model=model.model_name, generator="model", memory=remembered)
@@ -242,12 +257,19 @@ def direct_events(
             except StopIteration as end:
                 message: ChatMessage = end.value
                 break
+            if not has_begun:
+                has_begun = True
+                yield beginning
+            if not isinstance(piece, str):
+                if piece.withdraws:
+                    text_parts.clear()
+                yield ReasoningToken(piece.text, withdrawn_from=0 if piece.withdraws else None)
+                continue
             if first_ms is None:
                 first_ms = _milliseconds_since(began)
-                yield beginning
             text_parts.append(piece)
             yield Token(piece)
-    if first_ms is None:
+    if not has_begun:
         yield beginning
     tool_calls += message.tool_calls
     if memory and last.role == "user" and not tool_calls:

@@ -307,6 +307,10 @@ class OpenAIMessageSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(choices=["assistant"])
     content = serializers.CharField(allow_null=True)
     refusal = serializers.CharField(allow_null=True)
+    reasoning_content = serializers.CharField(
+        required=False,
+        help_text="What a reasoning model thought before it answered, as DeepSeek names it.",
+    )
     tool_calls = serializers.ListField(child=serializers.DictField(), required=False)
     citations = serializers.ListField(
         child=serializers.DictField(),
