@@ -1,5 +1,7 @@
 """`/mcp`: the HTTP endpoint of the Model Context Protocol, one request at a time, by API key."""
 
+import json
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,11 +19,12 @@ from accounts.authentication import BasicAuthentication, KeyAuthentication
 from common.api import StreamNegotiation
 from common.errors import Forbidden, RagsiteError
 from common.sql import release_connection
-from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection, ClientGone
+from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection, ClientGone, format_event
 from common.translation import format_number
 from rag.context import context_of_view
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+ACCEPTS_JSON = re.compile(r"application/(?:json|\*)|\*/\*")
 #: Of JSON-RPC.
 INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603
 
@@ -97,15 +100,27 @@ class McpView(WorkspaceView):
             raise BatchRefused(
                 gettext("Batches are not supported. Send each message in its own request.")
             )
+        # Some clients send no Accept header, and some, such as Anthropic's proxy, name the stream
+        # alone. The SDK refuses both; a stream of one event says the same as its JSON.
+        accepted = request.headers.get("Accept", "").lower()
+        only_streams = "text/event-stream" in accepted and not ACCEPTS_JSON.search(accepted)
+        headers = dict(request.headers)
+        if only_streams or not accepted.strip():
+            headers["Accept"] = "application/json"
         release_connection()  # this thread does not need it while it waits
         try:
-            return bridge.exchange(
+            answer = bridge.exchange(
                 body,
                 path=request.path,
-                headers=request.headers,
+                headers=headers,
                 context=context,
                 seconds=settings.RAG_MCP_SECONDS,
                 is_gone=ClientConnection(request.META).is_gone,
             )
         except ClientGone:
             return HttpResponse(status=CLIENT_CLOSED_REQUEST)
+        if only_streams and answer.status_code == 200:
+            answer.content = format_event("message", json.loads(answer.content))
+            answer["Content-Type"] = "text/event-stream"
+            answer.headers.pop("Content-Length", None)
+        return answer

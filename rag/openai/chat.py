@@ -2,7 +2,6 @@
 Begin with `CompletionsView`.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -19,6 +18,7 @@ from rest_framework.request import Request
 
 from common.errors import InvalidInput, RagsiteError
 from common.sql import release_connection
+from common.sse import format_event
 from inference.interfaces import ChatMessage, ChatModel, ToolCall
 from rag.answer_stream import answer_response
 from rag.context import RagContext, context_of_view
@@ -99,10 +99,10 @@ class Completion:
             chunks.append(self._chunk(self._sources(), finish=_finish(event), ragsite=fields))
             if self._with_usage:
                 usage = {"choices": [], "usage": _usage(event)}
-                chunks.append(_sse_line({**self._head("chat.completion.chunk"), **usage}))
+                chunks.append(format_event("", {**self._head("chat.completion.chunk"), **usage}))
             return b"".join([*chunks, END])
         if isinstance(event, Failed):
-            return _sse_line(error_data(event.detail, event.code, event.status))
+            return format_event("", error_data(event.detail, event.code, event.status))
         return b""
 
     def to_object(self, events: Sequence[Event]) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class Completion:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         usage = {"usage": None} if self._with_usage else {}
         head = self._head("chat.completion.chunk")
-        return _sse_line({**head, "choices": [choice], **usage, **more})
+        return format_event("", {**head, "choices": [choice], **usage, **more})
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {
@@ -204,10 +204,6 @@ def _usage(done: Done) -> dict[str, int]:
 def _tool_call_data(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": call.id, "type": "function", "function": function}
-
-
-def _sse_line(data: Mapping[str, Any]) -> bytes:
-    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
 logger = logging.getLogger(__name__)
