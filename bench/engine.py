@@ -392,9 +392,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default=SIZES, help=f"numbers of passages ({SIZES})")
     parser.add_argument("--million", action="store_true", help=f"and {MILLION:,}")
-    parser.add_argument(
-        "--clients", type=int, default=8, help="threads that search at once (8)"
-    )
+    parser.add_argument("--clients", type=int, default=8, help="threads that search at once (8)")
     parser.add_argument("--corpus", type=Path, help="corpus.jsonl to take sentences from")
     parser.add_argument("--long", action="store_true", help="200-word passages, 12-word questions")
     parser.add_argument("--keep", metavar="NAME", help="of databases to fill, or to use again")

@@ -129,9 +129,9 @@ def event_response(chunks: Iterable[bytes]) -> StreamingHttpResponse:
 
 
 def format_event(name: str, data: Any, *, id: str = "") -> bytes:
-    """One event with `data` as JSON."""
-    lines = [f"event: {name}", *([f"id: {id}"] if id else []), f"data: {json.dumps(data)}"]
-    return ("\n".join(lines) + "\n\n").encode()
+    """One event with `data` as JSON, all in ASCII: some clients end lines at U+0085 and U+2028."""
+    lines = [*([f"event: {name}"] if name else []), *([f"id: {id}"] if id else [])]
+    return ("\n".join([*lines, f"data: {json.dumps(data)}"]) + "\n\n").encode()
 
 
 def format_retry(milliseconds: int) -> bytes:

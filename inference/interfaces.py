@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypedDict, Unpack
 
 from common.errors import ExplainedError
+from inference.reasoning import Part
 
 if TYPE_CHECKING:  # settings are checked at each start, and need neither
     import numpy as np
@@ -179,7 +180,8 @@ class ChatMessage:
 
     `tool_calls` are requested by an assistant; `tool_call_id` says which of them a message of role
     `tool` answers. Of a model's own message, `truncated` says that `max_tokens` cut off its end,
-    and `usage` holds the token counts where the server sends them.
+    `usage` holds the token counts where the server sends them, and `reasoning` what the model
+    thought before `content`: it is shown to people, and sent to no model.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -188,6 +190,7 @@ class ChatMessage:
     tool_call_id: str | None = None
     truncated: bool = False
     usage: Usage | None = None
+    reasoning: str = ""
 
     @property
     def finish_reason(self) -> Literal["stop", "length", "tool_calls"]:
@@ -235,8 +238,9 @@ class ChatModel(Protocol):
 
     def stream(
         self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
-    ) -> Generator[str, None, ChatMessage]:
-        """The same answer as pieces of text; returns the whole message with its tool calls.
+    ) -> Generator[Part, None, ChatMessage]:
+        """The same answer as pieces of text, and of reasoning where the model shows it; returns the
+        whole message with its tool calls.
 
         The server is asked when the first piece is requested. Closing the generator ends the
         answer. Raises as `complete` does, also after some pieces, which are then no valid answer.

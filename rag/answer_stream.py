@@ -33,7 +33,7 @@ from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection, ClientGone
 from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import InferenceError
 from rag.errors import ModelFailed, failure_event
-from rag.events import Event, Failed
+from rag.events import Event, Failed, without_withdrawn
 
 logger = logging.getLogger(__name__)
 
@@ -284,8 +284,9 @@ def stream_response(
 def collect_events(
     events: Iterator[Event], *, request: HttpRequest | Request, cancelled: Flag
 ) -> list[Event]:
-    """All events of an answer, for a client that does not stream. Takes a slot as a stream does.
-    Raises AnswerFailed, TooManyStreams, ClientGone, and errors before the first event."""
+    """All events of an answer but withdrawn ones, for a client that does not stream. Takes a slot
+    as a stream does. Raises AnswerFailed, TooManyStreams, ClientGone, and errors before the first
+    event."""
     answering = start_answer(events, request=request, cancelled=cancelled)
     try:
         collected = first_events(answering)
@@ -297,7 +298,7 @@ def collect_events(
         answering.close()
     if isinstance(collected[-1], Failed):
         raise AnswerFailed(collected[-1])
-    return collected
+    return without_withdrawn(collected)
 
 
 def answer_response(

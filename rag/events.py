@@ -2,7 +2,7 @@
 Begin with `Event`. Without Django.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -172,6 +172,21 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningToken:
+    """A piece of what the model thinks before it answers, which is no part of the answer. With
+    `withdrawn_from` the answer's text from this offset on, with its citations, was reasoning too;
+    `text` repeats it."""
+
+    name: ClassVar[str] = "reasoning"
+
+    text: str
+    withdrawn_from: int | None = None
+
+    def data(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Citation:
     """`[number]` is in the answer at offset `at`. `start` and `end` are offsets in the document's
     text: of `quote`, or of the whole passage if the answer paraphrases it."""
@@ -275,7 +290,7 @@ class Failed:
         return {"code": self.code, "detail": self.detail}
 
 
-Event = Metadata | Retrieval | NodeProgress | Token | Citation | Done | Failed
+Event = Metadata | Retrieval | NodeProgress | Token | ReasoningToken | Citation | Done | Failed
 
 
 def passage_data(passage: Passage) -> dict[str, Any]:
@@ -307,9 +322,33 @@ def _passage_location(passage: Passage) -> dict[str, Any]:
     }
 
 
+def without_withdrawn(events: Iterable[Event]) -> list[Event]:
+    """The events without the text and the citations that later ones withdraw."""
+    kept: list[Event] = []
+    length = 0
+    for event in events:
+        if isinstance(event, ReasoningToken) and (start := event.withdrawn_from) is not None:
+            earlier, kept, length = kept, [], 0
+            for each in earlier:
+                if isinstance(each, Token):
+                    each = Token(each.text[: max(start - length, 0)])  # noqa: PLW2901
+                    length += len(each.text)
+                if not (isinstance(each, Citation) and each.at >= start):
+                    kept.append(each)
+        if isinstance(event, Token):
+            length += len(event.text)
+        kept.append(event)
+    return kept
+
+
 def answer_text(events: Sequence[Event]) -> str:
-    """The answer's text in these events."""
+    """The answer's text in these events, none of which is withdrawn."""
     return "".join(event.text for event in events if isinstance(event, Token))
+
+
+def reasoning_text(events: Sequence[Event]) -> str:
+    """What the model thought."""
+    return "".join(event.text for event in events if isinstance(event, ReasoningToken))
 
 
 def event_json(event: Event) -> Mapping[str, Any]:

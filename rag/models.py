@@ -106,6 +106,13 @@ class Message(models.Model):
     memory = models.JSONField(null=True, blank=True, help_text=gettext_lazy("What memory added."))
     degraded = ArrayField(models.CharField(max_length=20), default=list, blank=True)
     finish_reason = models.CharField(max_length=10, blank=True)
+    reasoning = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text=gettext_lazy("What the model thought: no part of the answer."),
+    )
+    reasoning_ms = models.FloatField(null=True, blank=True)
     error_code = models.CharField(max_length=40, blank=True)
     error = models.TextField(blank=True)
     input_tokens = models.PositiveIntegerField(default=0)

@@ -141,7 +141,7 @@ DECLARE
 BEGIN
     UPDATE rag_message
     SET state = 'removed', content = '', passages = '[]', citations = '[]', verdict = '{}',
-        memory = NULL, error = '', documents = '{}'
+        memory = NULL, error = '', documents = '{}', reasoning = '', reasoning_ms = NULL
     WHERE documents && ids;
     WITH emptied AS (
         UPDATE rag_trace
@@ -1277,6 +1277,8 @@ CREATE TABLE rag_message (
     conversation_id bigint NOT NULL,
     workspace_id bigint NOT NULL,
     trace_id bigint,
+    reasoning text DEFAULT ''::text NOT NULL,
+    reasoning_ms double precision,
     CONSTRAINT message_role_check CHECK (((role)::text = ANY ((ARRAY['user'::character varying, 'assistant'::character varying])::text[]))),
     CONSTRAINT rag_message_input_tokens_check CHECK ((input_tokens >= 0)),
     CONSTRAINT rag_message_output_tokens_check CHECK ((output_tokens >= 0))
@@ -1731,16 +1733,17 @@ INSERT INTO django_migrations (id, app, name, applied) VALUES (56, 'rag', '0001_
 INSERT INTO django_migrations (id, app, name, applied) VALUES (57, 'rag', '0002_trace_sources', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (58, 'rag', '0003_forget_as_the_owner', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (59, 'rag', '0004_summary', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (60, 'search', '0001_search_log_and_judgements', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (61, 'search', '0002_saved_search', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (62, 'search', '0003_evaluation_and_refusals', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (63, 'search', '0004_forget_as_the_owner', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'search', '0005_answer_confidence', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'sources', '0001_sources', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (66, 'sources', '0002_readers', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (67, 'sources', '0003_webhooks_and_notices', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (60, 'rag', '0005_message_reasoning', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (61, 'search', '0001_search_log_and_judgements', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (62, 'search', '0002_saved_search', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (63, 'search', '0003_evaluation_and_refusals', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'search', '0004_forget_as_the_owner', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'search', '0005_answer_confidence', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (66, 'sources', '0001_sources', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (67, 'sources', '0002_readers', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (68, 'sources', '0003_webhooks_and_notices', now());
 INSERT INTO documents_embeddingspace (id, created_at, updated_at, name, embedder, model_name, dimensions, metric, query_instruction, index_type, index_options, "precision", state, is_default) VALUES (1, now(), now(), 'minilm-384', 'default', 'all-MiniLM-L6-v2', 384, 'cosine', '', 'hnsw', '{"m": 16, "ef_construction": 64}', 'full', 'live', true);
-SELECT pg_catalog.setval('django_migrations_id_seq', 67, true);
+SELECT pg_catalog.setval('django_migrations_id_seq', 68, true);
 SELECT pg_catalog.setval('documents_embeddingspace_id_seq', 1, true);
 ALTER TABLE ONLY accounts_apikey
     ADD CONSTRAINT accounts_apikey_pkey PRIMARY KEY (id);

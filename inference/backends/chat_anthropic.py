@@ -116,7 +116,7 @@ CURES = {
 
 
 class AnthropicChat(RemoteChat):
-    """`POST {base}/v1/messages`. A model's reasoning is not part of the answer."""
+    """`POST {base}/v1/messages`. A model's reasoning is no part of the answer."""
 
     path = "/messages"
     protocol = "Anthropic's protocol"
@@ -184,8 +184,8 @@ class AnthropicChat(RemoteChat):
         }
 
     @staticmethod
-    def read(fields: Fields, answer: PartialAnswer) -> str:
-        """An event of a stream, or a complete answer. Reasoning and unknown kinds are skipped."""
+    def read(fields: Fields, answer: PartialAnswer) -> None:
+        """An event of a stream, or a complete answer. Unknown kinds are skipped."""
         if answer.is_complete:
             blocks = fields.get("content")
             if not isinstance(blocks, list) or not all(isinstance(each, dict) for each in blocks):
@@ -195,7 +195,9 @@ class AnthropicChat(RemoteChat):
                 )
             answer.finish_reason = text_field(fields, "stop_reason")
             answer.count_usage(fields.get("usage"), *USAGE)
-            return "".join(_read_block(at, block, answer) for at, block in enumerate(blocks))
+            for at, block in enumerate(blocks):
+                _read_block(at, block, answer)
+            return
         if not isinstance(fields.get("type"), str):
             raise MalformedAnswer(
                 "an event of the stream has no type: is base_url that of a server of Anthropic's"
@@ -205,24 +207,25 @@ class AnthropicChat(RemoteChat):
             case "message_start":
                 answer.count_usage(_object(_object(fields, "message"), "usage"), *USAGE)
             case "content_block_start":
-                return _read_block(fields.get("index"), _object(fields, "content_block"), answer)
+                _read_block(fields.get("index"), _object(fields, "content_block"), answer)
             case "content_block_delta":
                 delta = _object(fields, "delta")
                 if delta.get("type") == "input_json_delta":
                     answer.add_arguments(fields.get("index"), text_field(delta, "partial_json"))
                 if delta.get("type") == "text_delta":
-                    return answer.add_text(text_field(delta, "text"))
+                    answer.add_text(text_field(delta, "text"))
+                if delta.get("type") == "thinking_delta":
+                    answer.add_reasoning(text_field(delta, "thinking"))
             case "message_delta":
                 answer.count_usage(_object(fields, "usage"), *USAGE)
                 reason = text_field(_object(fields, "delta"), "stop_reason")
                 answer.finish_reason = reason or answer.finish_reason
             case "message_stop":
                 answer.has_ended = True
-        return ""
 
 
-def _read_block(index: object, block: Fields, answer: PartialAnswer) -> str:
-    """A text, or a tool call whose arguments may come later."""
+def _read_block(index: object, block: Fields, answer: PartialAnswer) -> None:
+    """A text, reasoning, or a tool call whose arguments may come later."""
     if block.get("type") == "tool_use":
         given = block.get("input")
         answer.add_call(
@@ -231,7 +234,10 @@ def _read_block(index: object, block: Fields, answer: PartialAnswer) -> str:
             name=block.get("name"),
             arguments=json.dumps(given, ensure_ascii=False) if given else "",
         )
-    return answer.add_text(text_field(block, "text")) if block.get("type") == "text" else ""
+    if block.get("type") == "text":
+        answer.add_text(text_field(block, "text"))
+    if block.get("type") == "thinking":
+        answer.add_reasoning(text_field(block, "thinking"))
 
 
 def _object(fields: Fields, key: str) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class OllamaChat(RemoteChat):
         }
 
     @staticmethod
-    def read(fields: Fields, answer: PartialAnswer) -> str:
+    def read(fields: Fields, answer: PartialAnswer) -> None:
         """A line of a stream, or a complete answer, which has the same fields."""
         message = fields.get("message")
         if not isinstance(message, dict):
@@ -148,4 +148,5 @@ class OllamaChat(RemoteChat):
             answer.count_usage(
                 {"prompt_eval_count": 0, **fields}, "prompt_eval_count", "eval_count"
             )
-        return answer.add_text(text_field(message, "content"))
+        answer.add_reasoning(text_field(message, "thinking"))
+        answer.add_text(text_field(message, "content"))

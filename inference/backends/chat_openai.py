@@ -59,7 +59,7 @@ USAGE_FIELDS = {"stream_options": {"include_usage": True}}
 class OpenAIChat(RemoteChat):
     """`POST {base}/v1/chat/completions`: OpenAI, vLLM, LM Studio, llama.cpp, Ollama and others.
 
-    A model's reasoning is not part of the answer.
+    A model's reasoning, in fields or tags of its own, is no part of the answer.
     """
 
     path = "/chat/completions"
@@ -133,25 +133,29 @@ class OpenAIChat(RemoteChat):
         }
 
     @staticmethod
-    def read(fields: Fields, answer: PartialAnswer) -> str:
+    def read(fields: Fields, answer: PartialAnswer) -> None:
         """A chunk of a stream, or a completion, whose `message` is like a chunk's `delta`."""
         answer.count_usage(fields.get("usage"), "prompt_tokens", "completion_tokens")
         choices = fields.get("choices")
         if not isinstance(choices, list) or not all(isinstance(each, dict) for each in choices):
-            raise MalformedAnswer(
+            answer.pass_over(
                 "the answer holds no list `choices`: is base_url that of a server of OpenAI's"
                 " protocol?"
             )
+            return
         if not choices and answer.is_complete:
             raise MalformedAnswer("the answer's list `choices` is empty: see the server's log.")
         if not choices:
-            return ""
+            return
         key = "message" if answer.is_complete else "delta"
-        message = choices[0].get(key)
-        if not isinstance(message, dict):
-            raise MalformedAnswer(f"the answer's choice has no {key!r}: update the server.")
-        answer.refusal += text_field(message, "refusal")
         answer.finish_reason = text_field(choices[0], "finish_reason") or answer.finish_reason
+        message = choices[0].get(key)
+        if message is None and key in choices[0] and not answer.is_complete:
+            return
+        if not isinstance(message, dict):
+            answer.pass_over(f"the answer's choice has no {key!r}: update the server.")
+            return
+        answer.refusal += text_field(message, "refusal")
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list) or not all(
             isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
@@ -164,7 +168,7 @@ class OpenAIChat(RemoteChat):
                 name=call["function"].get("name"),
                 arguments=text_field(call["function"], "arguments"),
             )
-        return answer.add_text(text_field(message, "content"))
+        _read_content(message, answer)
 
     def _events(self, payload: dict[str, object], **within: Any) -> Generator[str, None, None]:
         with closing(super()._events(payload, **within)) as events:
@@ -184,3 +188,21 @@ class OpenAIChat(RemoteChat):
         # Servers that do not know the field report it in many ways. If the request succeeds without
         # it, that was the cause.
         return {name: value for name, value in payload.items() if name != "stream_options"}
+
+
+def _read_content(message: Fields, answer: PartialAnswer) -> None:
+    """Text and reasoning of a message or a delta. Raises MalformedAnswer."""
+    # DeepSeek, llama.cpp, LM Studio and others, and the newer name of vLLM and OpenRouter; some
+    # send both.
+    thoughts = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    answer.add_reasoning(next((each for each in thoughts if isinstance(each, str)), ""))
+    content = message.get("content")
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        answer.add_text(text_field(message, "content"))
+        return
+    for part in content:  # Mistral's, whose `thinking` is a list of parts, too
+        thinking = part.get("thinking")
+        for thought in thinking if isinstance(thinking, list) else ():
+            if isinstance(thought, dict):
+                answer.add_reasoning(text_field(thought, "text"))
+        answer.add_text(text_field(part, "text"))

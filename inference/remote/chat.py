@@ -24,6 +24,7 @@ from inference.interfaces import (
     Usage,
     replace_surrogates,
 )
+from inference.reasoning import Part, Reasoning, ReasoningSplitter
 from inference.remote.client import JsonClient
 from inference.remote.retry import RetryableError, ServerRefused, quick_policy, server_text
 
@@ -33,25 +34,66 @@ END_EVENT = "[DONE]"
 NAMELESS_CALL = "The answer's `tool_calls` are not functions with names. Update the server."
 TRUNCATED = {"length", "max_tokens", "model_context_window_exceeded"}
 REFUSED = {"content_filter", "refusal"}
+FAILED = {"error"}  # OpenRouter, for a provider that fails in the middle
 
 
 class PartialAnswer:
     """A message that is put together from the events of a stream, or from one complete answer."""
 
-    def __init__(self, *, is_complete: bool = False) -> None:
+    def __init__(
+        self, *, is_complete: bool = False, splitter: ReasoningSplitter | None = None
+    ) -> None:
         self.is_complete = is_complete
         self.has_ended = is_complete
         self.finish_reason = ""
         self.refusal = ""
         self.counts: dict[str, Any] = {}
         self.usage: Usage | None = None
+        self._unread = ""  # what the first event lacks that was passed over
+        self._splitter = splitter or ReasoningSplitter()
+        self._parts: list[Part] = []  # that `take_parts` has not returned yet
         self._pieces: list[str] = []
+        self._thoughts: list[str] = []
         self._calls: list[ToolCall] = []
         self._positions: dict[Hashable, int] = {}
 
-    def add_text(self, text: str) -> str:
-        self._pieces.append(text)
-        return text
+    def add_text(self, text: str) -> None:
+        """Add text, in which reasoning may be marked by tags."""
+        if text:
+            self._add(self._splitter.feed(text))
+
+    def add_reasoning(self, text: str) -> None:
+        """Add reasoning that the server tells apart itself."""
+        if text:
+            self._add([Reasoning(text)])
+
+    def take_parts(self) -> list[Part]:
+        """The parts since the last call."""
+        parts, self._parts = self._parts, []
+        return parts
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+        self._add(self._splitter.finish(truncated=self.finish_reason in TRUNCATED))
+
+    def _add(self, parts: Iterable[Part]) -> None:
+        for part in parts:
+            self._parts.append(part)
+            if isinstance(part, str):
+                self._pieces.append(part)
+                continue
+            if part.withdraws:
+                self._pieces.clear()
+            self._thoughts.append(part.text)
+
+    def pass_over(self, lacks: str) -> None:
+        """Take an event of a stream that is of another shape, such as a keep-alive or one with
+        nothing but the usage; the message is malformed only where all of them are. Raises
+        MalformedAnswer, which says what it `lacks`, for a complete answer.
+        """
+        if self.is_complete:
+            raise MalformedAnswer(lacks)
+        self._unread = self._unread or lacks
 
     def add_call(self, key: Hashable, *, id: str = "", name: Any = "", arguments: str = "") -> None:
         """Add a call or a piece of one; `key` identifies the call of a piece. A different id begins
@@ -91,6 +133,11 @@ class PartialAnswer:
         """
         if not all(call.name for call in self._calls):
             raise MalformedAnswer(NAMELESS_CALL)
+        has_said = self._pieces or self._thoughts or self._calls or self.finish_reason
+        if self._unread and not has_said:
+            raise MalformedAnswer(self._unread)
+        if self.finish_reason in FAILED:
+            raise BackendUnavailable("The server broke off the answer. See its log.")
         if not self.has_ended and not self.finish_reason:
             raise BackendUnavailable(
                 "The stream ended before the answer did. Ask again, or see the server's log."
@@ -102,11 +149,15 @@ class PartialAnswer:
                 " model."
             )
         content, truncated = "".join(self._pieces), self.finish_reason in TRUNCATED
+        reasoning = "".join(self._thoughts)
         if not content.strip() and not self._calls:
             raise EmptyAnswer(
                 "The model used up its tokens before the first word. Raise max_tokens, or turn off"
                 " its thinking."
                 if truncated
+                else "The model thought and then gave no answer. Ask again, or turn off its"
+                " thinking."
+                if reasoning
                 else "The model gave an empty answer. Rephrase the question, or choose another"
                 " model."
             )
@@ -116,7 +167,12 @@ class PartialAnswer:
             arguments = call.arguments if call.arguments.strip() else "{}"
             calls[id] = ToolCall(id, call.name, arguments)
         return ChatMessage(
-            "assistant", content, tuple(calls.values()), truncated=truncated, usage=self.usage
+            "assistant",
+            content,
+            tuple(calls.values()),
+            truncated=truncated,
+            usage=self.usage,
+            reasoning=reasoning,
         )
 
 
@@ -193,6 +249,7 @@ class RemoteChat(ABC):
         self._send_temperature = send_temperature
         self._timeout = timeout
         self._attempts = attempts
+        self._begins_inside = False  # whether messages begin with reasoning and mark only its end
 
     @abstractmethod
     def _payload(
@@ -204,10 +261,8 @@ class RemoteChat(ABC):
 
     @staticmethod
     @abstractmethod
-    def read(fields: Fields, answer: PartialAnswer) -> str:
-        """Add an event of a stream, or a complete answer, to `answer`; returns its text, if any.
-        Raises MalformedAnswer.
-        """
+    def read(fields: Fields, answer: PartialAnswer) -> None:
+        """Add an event of a stream, or a complete answer, to `answer`. Raises MalformedAnswer."""
 
     def complete(
         self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
@@ -218,11 +273,14 @@ class RemoteChat(ABC):
 
     def stream(
         self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
-    ) -> Generator[str, None, ChatMessage]:
+    ) -> Generator[Part, None, ChatMessage]:
         """The message's pieces, as they come; returns the whole. Raises InferenceError."""
         payload, within = self._request(messages, options, stream=True)
+        splitter = ReasoningSplitter(begins_inside=self._begins_inside)
         with closing(self._events(payload, **within)) as events:
-            return (yield from self.parse_stream(events, self._client.secrets))
+            message = yield from self.parse_stream(events, self._client.secrets, splitter)
+        self._begins_inside = splitter.is_unopened
+        return message
 
     @classmethod
     def parse_message(cls, fields: Any, secrets: tuple[str, ...] = ()) -> ChatMessage:
@@ -232,20 +290,26 @@ class RemoteChat(ABC):
         """
         answer = PartialAnswer(is_complete=True)
         cls.read(_checked(fields, secrets), answer)
+        answer.end()
         return answer.message()
 
     @classmethod
     def parse_stream(
-        cls, events: Iterable[str], secrets: tuple[str, ...] = ()
-    ) -> Generator[str, None, ChatMessage]:
-        """Pieces of text from a stream's events; returns the whole message. Raises as for a
-        complete answer.
+        cls,
+        events: Iterable[str],
+        secrets: tuple[str, ...] = (),
+        splitter: ReasoningSplitter | None = None,
+    ) -> Generator[Part, None, ChatMessage]:
+        """Pieces of text and of reasoning from a stream's events; returns the whole message. Raises
+        as for a complete answer.
         """
-        answer = PartialAnswer()
+        answer = PartialAnswer(splitter=splitter)
         for data in events:
-            if data == END_EVENT:
+            if data.strip() == END_EVENT:
                 answer.has_ended = True
                 break
+            if not data.strip():  # a keep-alive
+                continue
             try:
                 event = json.loads(data)
             except (ValueError, RecursionError) as error:
@@ -253,10 +317,12 @@ class RemoteChat(ABC):
                     f"An event of the stream is not JSON: {server_text(data.encode(), secrets)}."
                     f" Check that base_url is that of a server of {cls.protocol}."
                 ) from error
-            if piece := cls.read(_checked(event, secrets), answer):
-                yield piece
+            cls.read(_checked(event, secrets), answer)
+            yield from answer.take_parts()
             if answer.has_ended:
                 break
+        answer.end()
+        yield from answer.take_parts()
         return answer.message()
 
     def _request(
@@ -316,8 +382,8 @@ class RemoteChat(ABC):
 
     def _is_last(self, event: str) -> bool:
         """Whether this is the last event of the stream."""
-        if self.last_field is None or event == END_EVENT:
-            return event == END_EVENT
+        if self.last_field is None or event.strip() == END_EVENT:
+            return event.strip() == END_EVENT
         name, value = self.last_field
         fields = None
         with suppress(ValueError, RecursionError):
@@ -353,7 +419,8 @@ def _checked(fields: Any, secrets: tuple[str, ...]) -> Fields:
     """`fields`, or {} where they are no object. Raises BackendUnavailable for a server's error."""
     if not isinstance(fields, dict):
         return {}
-    if fields.get("error") or fields.get("type") == "error":
+    # vLLM: {"object": "error", "message": …}
+    if fields.get("error") or "error" in {fields.get("type"), fields.get("object")}:
         raise _stream_error(fields, secrets)
     return fields
 

@@ -21,6 +21,7 @@ from inference.interfaces import (
     ToolCall,
     Usage,
 )
+from inference.reasoning import Reasoning
 from inference.tests.chatting import read
 from inference.tests.stub_answers import anthropic_events, anthropic_reply
 
@@ -168,7 +169,7 @@ def test_a_choice_among_tools_is_called_otherwise_there(choice, there):
 def test_an_answer_becomes_a_message():
     thought = {"type": "thinking", "thinking": "Hm", "signature": "x"}
     answer = parse_message(anthropic_reply(thought, "Pa", "ris.").body)
-    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3))
+    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3), reasoning="Hm")
     assert answer.finish_reason == "stop"
 
 
@@ -203,7 +204,7 @@ def test_what_came_from_a_cache_was_read_too():
     assert parse_message(body).usage == Usage(321, 2)
 
 
-def test_calls_are_put_together_and_thoughts_and_unknown_events_passed_over():
+def test_calls_are_put_together_thoughts_told_apart_and_unknown_events_passed_over():
     pieces, whole = streamed(
         {"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}},
         begun(0, type="thinking", thinking=""),
@@ -222,7 +223,7 @@ def test_calls_are_put_together_and_thoughts_and_unknown_events_passed_over():
         ended("tool_use", output_tokens=9),
         {"type": "message_stop"},
     )
-    assert pieces == ["I ", "look."]
+    assert pieces == [Reasoning("Hm"), "I ", "look."]
     assert whole.tool_calls == (CALL, ToolCall("c2", "g", "{}"))
     assert whole.usage == Usage(5, 9)
 

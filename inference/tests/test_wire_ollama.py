@@ -13,6 +13,7 @@ from inference.interfaces import (
     ToolCall,
     Usage,
 )
+from inference.reasoning import Reasoning
 from inference.tests.chatting import read
 from inference.tests.stub_answers import ollama_line
 
@@ -42,7 +43,7 @@ def test_calls_are_sent_back_as_objects_and_their_results_with_the_tools_name():
 
 def test_an_answer_becomes_a_message():
     answer = parse_message(ollama_line("Paris.", done="stop", thinking="Hm"))
-    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3))
+    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3), reasoning="Hm")
 
 
 def test_an_answer_cut_short_says_so():
@@ -85,9 +86,9 @@ def test_what_was_cached_as_a_whole_is_not_counted():
     assert parse_message(line).usage is None
 
 
-def test_what_a_model_thinks_is_no_piece():
+def test_what_a_model_thinks_is_a_piece_of_its_own():
     lines = [ollama_line(thinking="Hm"), ollama_line("Yes."), ollama_line(done="stop")]
-    assert streamed(*lines)[0] == ["Yes."]
+    assert streamed(*lines)[0] == [Reasoning("Hm"), "Yes."]
     with pytest.raises(EmptyAnswer, match="Raise max_tokens"):
         streamed(ollama_line(thinking="Hm"), ollama_line(done="length"))
 

@@ -43,8 +43,9 @@ def pieces_of(*texts, finish="stop"):
 
 
 def test_an_answer_becomes_a_message():
-    answer = parse_message(chat_reply("Paris.", reasoning_content="Hm, France …").body)
-    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3))
+    thought = "Hm, France …"
+    answer = parse_message(chat_reply("Paris.", reasoning_content=thought).body)
+    assert answer == ChatMessage("assistant", "Paris.", usage=Usage(7, 3), reasoning=thought)
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], {"prompt_tokens": "7", "completion_tokens": 1}])
@@ -138,7 +139,6 @@ def test_events_without_text_are_passed_over():
     events = [
         {"choices": [], "prompt_filter_results": []},
         delta(role="assistant"),
-        delta("", reasoning="thinking"),
         delta("Yes."),
         delta(finish="length"),
         counted,
@@ -162,14 +162,14 @@ def test_an_error_that_comes_as_a_success_is_told_in_the_servers_words(error):
         streamed(json.dumps(delta("Yes")), json.dumps({"error": error}))
 
 
-@pytest.mark.parametrize("event", ['{"choices": [{"del', "<html>", "", "[" * 200_000])
+@pytest.mark.parametrize("event", ['{"choices": [{"del', "<html>", "[" * 200_000])
 def test_an_event_that_is_no_json_is_malformed(event):
     with pytest.raises(MalformedAnswer, match="not JSON"):
         streamed(event)
 
 
 @pytest.mark.parametrize("event", ["null", "7", "{}", '{"choices": 7}', '{"choices": [{}]}'])
-def test_an_event_of_another_shape_is_malformed(event):
+def test_a_stream_of_events_of_another_shape_is_malformed(event):
     with pytest.raises(MalformedAnswer, match=r"`choices`|'delta'"):
         streamed(event)
 

@@ -22,7 +22,16 @@ from common.options.drf import OptionsSerializer
 from common.serializers import ReadOnlyModelSerializer, SlugsField, StrictSerializer, TextField
 from rag.answer_stream import answer_response
 from rag.context import context_of_view
-from rag.events import Citation, Confidence, Done, Event, Metadata, Retrieval, answer_text
+from rag.events import (
+    Citation,
+    Confidence,
+    Done,
+    Event,
+    Metadata,
+    Retrieval,
+    answer_text,
+    reasoning_text,
+)
 from rag.models import Conversation, Message
 from rag.pipelines.definition import MAX_PROMPT_CHARACTERS
 from rag.services import conversations
@@ -283,6 +292,9 @@ class ChatAnswerSerializer(serializers.Serializer[Any]):
     """An answer with its sources."""
 
     answer = serializers.CharField()
+    reasoning = serializers.CharField(
+        help_text="What a reasoning model thought before it answered: no part of the answer."
+    )
     confidence = serializers.ChoiceField(choices=CONFIDENCES, help_text=CONFIDENCE_HELP)
     citations = ChatCitationSerializer(many=True)
     passages = ChatPassageSerializer(many=True)
@@ -322,6 +334,7 @@ def answer_object(events: Sequence[Event]) -> dict[str, Any]:
     passages = {each["number"]: each for search in searches for each in search.data()["passages"]}
     return {
         "answer": answer_text(events),
+        "reasoning": reasoning_text(events),
         "confidence": ended["verdict"]["confidence"],
         "citations": [event.data() for event in events if isinstance(event, Citation)],
         "passages": [passages[number] for number in sorted(passages)],
@@ -349,11 +362,11 @@ class ChatView(WorkspaceView):
         operation_id="chat",
         summary="Ask, and get an answer that cites its sources",
         description=(
-            "Server-sent events: `metadata`, `retrieval`, `node` (of pipelines), `token`,"
-            " `citation`, and last `done` or `error`. What fails before the first event has a"
-            " status of its own. There is no resuming: closing the connection stops the work, and"
-            " what was said so far stays in the conversation. 503 where too many answers are being"
-            " made."
+            "Server-sent events: `metadata`, `retrieval`, `node` (of pipelines), `reasoning` (of"
+            " models that show it), `token`, `citation`, and last `done` or `error`. What fails"
+            " before the first event has a status of its own. There is no resuming: closing the"
+            " connection stops the work, and what was said so far stays in the conversation. 503"
+            " where too many answers are being made."
         ),
         request=ChatSerializer,
         responses={
@@ -417,6 +430,7 @@ class ConversationMessageSerializer(serializers.Serializer[Any]):
         help_text="`removed`: a document that it quoted was deleted, and its text with it.",
     )
     content = serializers.CharField()
+    reasoning = serializers.CharField(help_text="What the model thought before it answered.")
     created_at = serializers.DateTimeField(source="message.created_at")
     model = serializers.CharField(source="message.model")
     generator = serializers.CharField(source="message.generator")

@@ -15,11 +15,10 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
 from accounts.authentication import BasicAuthentication, KeyAuthentication
-from common import sse
 from common.api import StreamNegotiation
 from common.errors import Forbidden, RagsiteError
 from common.sql import release_connection
-from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection, ClientGone
+from common.sse import CLIENT_CLOSED_REQUEST, ClientConnection, ClientGone, format_event
 from common.translation import format_number
 from rag.context import context_of_view
 
@@ -117,7 +116,7 @@ class McpView(WorkspaceView):
         except ClientGone:
             return HttpResponse(status=CLIENT_CLOSED_REQUEST)
         if takes_events and answer.content:
-            answer.content = sse.format_event("message", json.loads(answer.content))
+            answer.content = format_event("message", json.loads(answer.content))
             answer["Content-Type"] = "text/event-stream"
             answer["Content-Length"] = str(len(answer.content))
         return answer

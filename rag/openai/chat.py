@@ -2,7 +2,6 @@
 Begin with `CompletionsView`.
 """
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -19,10 +18,22 @@ from rest_framework.request import Request
 
 from common.errors import InvalidInput, RagsiteError
 from common.sql import release_connection
+from common.sse import format_event
 from inference.interfaces import ChatMessage, ChatModel, ToolCall
 from rag.answer_stream import answer_response
 from rag.context import RagContext, context_of_view
-from rag.events import Citation, Done, Event, Failed, InjectedMemory, Metadata, Token, answer_text
+from rag.events import (
+    Citation,
+    Done,
+    Event,
+    Failed,
+    InjectedMemory,
+    Metadata,
+    ReasoningToken,
+    Token,
+    answer_text,
+    reasoning_text,
+)
 from rag.openai.chat_schema import (
     OpenAIChatCompletionSerializer,
     OpenAIChatRequestSerializer,
@@ -75,6 +86,8 @@ class Completion:
             return self._chunk({"role": "assistant", "content": ""})
         if isinstance(event, Token):
             return self._chunk({"content": event.text})
+        if isinstance(event, ReasoningToken):  # what was sent before cannot be withdrawn here
+            return self._chunk({"reasoning_content": event.text})
         if isinstance(event, Citation):
             self._citations.append(event.data())
         if isinstance(event, Done):
@@ -86,10 +99,10 @@ class Completion:
             chunks.append(self._chunk(self._sources(), finish=_finish(event), ragsite=fields))
             if self._with_usage:
                 usage = {"choices": [], "usage": _usage(event)}
-                chunks.append(_sse_line({**self._head("chat.completion.chunk"), **usage}))
+                chunks.append(format_event("", {**self._head("chat.completion.chunk"), **usage}))
             return b"".join([*chunks, END])
         if isinstance(event, Failed):
-            return _sse_line(error_data(event.detail, event.code, event.status))
+            return format_event("", error_data(event.detail, event.code, event.status))
         return b""
 
     def to_object(self, events: Sequence[Event]) -> dict[str, Any]:
@@ -106,6 +119,7 @@ class Completion:
             "role": "assistant",
             "content": answer_text(events) or (None if calls else ""),
             "refusal": None,
+            **({"reasoning_content": thought} if (thought := reasoning_text(events)) else {}),
             **({"tool_calls": calls} if calls else {}),
             **self._sources(),
         }
@@ -131,7 +145,7 @@ class Completion:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         usage = {"usage": None} if self._with_usage else {}
         head = self._head("chat.completion.chunk")
-        return _sse_line({**head, "choices": [choice], **usage, **more})
+        return format_event("", {**head, "choices": [choice], **usage, **more})
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {
@@ -160,8 +174,8 @@ class Completion:
 
 
 def hold_until_first_token(events: Iterator[Event]) -> Iterator[Event]:
-    """Delay all events until the first token, so that an earlier failure is an error response and
-    not a broken stream."""
+    """Delay all events until the first token or piece of reasoning, so that an earlier failure is
+    an error response and not a broken stream."""
     with closing(events):  # type: ignore[type-var]  # they are generators
         delayed: list[Event] = []
         for event in events:
@@ -169,7 +183,7 @@ def hold_until_first_token(events: Iterator[Event]) -> Iterator[Event]:
                 yield event
                 return
             delayed.append(event)
-            if isinstance(event, Token | Done):
+            if isinstance(event, Token | ReasoningToken | Done):
                 break
         yield from delayed
         yield from events
@@ -190,10 +204,6 @@ def _usage(done: Done) -> dict[str, int]:
 def _tool_call_data(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
     return {"id": call.id, "type": "function", "function": function}
-
-
-def _sse_line(data: Mapping[str, Any]) -> bytes:
-    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
 logger = logging.getLogger(__name__)
@@ -224,6 +234,7 @@ def direct_events(
             replace(each, content=content) for each, content in zip(messages, contents, strict=True)
         ]
     release_connection()
+    has_begun = False
     first_ms: float | None = None
     text_parts: list[str] = []
     beginning = Metadata(question="", model=model.model_name, generator="model", memory=remembered)
@@ -242,12 +253,19 @@ def direct_events(
             except StopIteration as end:
                 message: ChatMessage = end.value
                 break
+            if not has_begun:
+                has_begun = True
+                yield beginning
+            if not isinstance(piece, str):
+                if piece.withdraws:
+                    text_parts.clear()
+                yield ReasoningToken(piece.text, withdrawn_from=0 if piece.withdraws else None)
+                continue
             if first_ms is None:
                 first_ms = _milliseconds_since(began)
-                yield beginning
             text_parts.append(piece)
             yield Token(piece)
-    if first_ms is None:
+    if not has_begun:
         yield beginning
     tool_calls += message.tool_calls
     if memory and last.role == "user" and not tool_calls:

@@ -12,7 +12,7 @@ from common.errors import InvalidInput
 from common.options.drf import OptionsSerializer
 from common.serializers import SlugsField
 from inference.interfaces import ChatMessage, ToolCall
-from rag.openai.protocol import AnyField
+from rag.openai.protocol import AnyField, NullMeansLeftOut
 from rag.services.chat import SEARCH_OPTIONS
 from search.api.inputs import FilterField
 from search.query_options import RetrievalOptions
@@ -50,41 +50,36 @@ class StopField(AnyField):
         return tuple(stops)
 
 
-def _nullable(**options: Any) -> dict[str, Any]:
-    """Options of a nullable field: clients send null for what they leave open."""
-    return {"required": False, "allow_null": True, **options}
-
-
-class OpenAIExtrasSerializer(OptionsSerializer):
+class OpenAIExtrasSerializer(NullMeansLeftOut, OptionsSerializer):
     """Options that OpenAI's API does not have; unknown ones are an error."""
 
     options = RetrievalOptions
 
     collections = SlugsField(
-        **_nullable(help_text="Slugs: the answer is made out of these."),
+        required=False,
+        help_text="Slugs: the answer is made out of these.",
     )
-    filter = FilterField(**_nullable(help_text="What passages must be like, as in searches."))
+    filter = FilterField(required=False, help_text="What passages must be like, as in searches.")
     memory = serializers.BooleanField(
-        **_nullable(
-            help_text="Put what is remembered before the model, and remember the question: yours,"
-            " or of the `user` that the request names. Default: the site's setting.",
-        )
+        required=False,
+        help_text="Put what is remembered before the model, and remember the question: yours,"
+        " or of the `user` that the request names. Default: the site's setting.",
     )
     whole = serializers.BooleanField(
-        **_nullable(help_text="Put all of the collections before the model: for few documents.")
+        required=False, help_text="Put all of the collections before the model: for few documents."
     )
     pipeline = serializers.SlugField(
-        **_nullable(max_length=63, help_text="The same as the model `pipeline/ID`.")
+        required=False, max_length=63, help_text="The same as the model `pipeline/ID`."
     )
 
 
-class OpenAIStreamOptionsSerializer(serializers.Serializer[Any]):
+class OpenAIStreamOptionsSerializer(NullMeansLeftOut):
     """Options that only a stream has."""
 
-    include_usage = serializers.BooleanField(**_nullable(default=False))
+    include_usage = serializers.BooleanField(default=False)
 
 
-class OpenAIChatRequestSerializer(serializers.Serializer[Any]):
+class OpenAIChatRequestSerializer(NullMeansLeftOut):
     """A conversation to be continued by a message."""
 
     model = serializers.CharField(
@@ -97,39 +92,43 @@ class OpenAIChatRequestSerializer(serializers.Serializer[Any]):
     messages = serializers.ListField(
         child=MessageField(), min_length=1, max_length=MAX_MESSAGES, help_text="As OpenAI has them."
     )
-    stream = serializers.BooleanField(**_nullable(default=False))
-    stream_options = OpenAIStreamOptionsSerializer(**_nullable())
-    temperature = serializers.FloatField(**_nullable(min_value=0, max_value=2))
-    top_p = serializers.FloatField(**_nullable(min_value=0, max_value=1))
-    max_tokens = serializers.IntegerField(**_nullable(min_value=1, max_value=MAX_ANSWER_TOKENS))
+    stream = serializers.BooleanField(default=False)
+    stream_options = OpenAIStreamOptionsSerializer(required=False)
+    temperature = serializers.FloatField(required=False, min_value=0, max_value=2)
+    top_p = serializers.FloatField(required=False, min_value=0, max_value=1)
+    max_tokens = serializers.IntegerField(required=False, min_value=1, max_value=MAX_ANSWER_TOKENS)
     max_completion_tokens = serializers.IntegerField(
-        **_nullable(min_value=1, max_value=MAX_ANSWER_TOKENS, help_text="Goes before `max_tokens`.")
+        required=False,
+        min_value=1,
+        max_value=MAX_ANSWER_TOKENS,
+        help_text="Goes before `max_tokens`.",
     )
-    stop = StopField(**_nullable(help_text="A text, or several, before which the answer ends."))
+    stop = StopField(required=False, help_text="A text, or several, before which the answer ends.")
     n = serializers.IntegerField(
-        **_nullable(min_value=1, max_value=1, help_text="One answer is given.")
+        required=False, min_value=1, max_value=1, help_text="One answer is given."
     )
     tools = serializers.ListField(
         child=ToolField(),
-        **_nullable(
-            max_length=MAX_TOOLS,
-            help_text="Functions of your program that the model may want called.",
-        ),
+        required=False,
+        max_length=MAX_TOOLS,
+        help_text="Functions of your program that the model may want called.",
     )
-    tool_choice = AnyField(**_nullable(help_text="`auto`, `none`, `required`, or one of `tools`."))
-    response_format = AnyField(**_nullable(help_text="Only `text`."))
+    tool_choice = AnyField(
+        required=False, help_text="`auto`, `none`, `required`, or one of `tools`."
+    )
+    response_format = AnyField(required=False, help_text="Only `text`.")
     user = serializers.CharField(
-        **_nullable(
-            max_length=255, allow_blank=True, help_text="Whose memory is used: a user of yours."
-        )
+        required=False,
+        max_length=255,
+        allow_blank=True,
+        help_text="Whose memory is used: a user of yours.",
     )
     collections = SlugsField(
-        **_nullable(
-            help_text="Not OpenAI's: slugs of collections. The answer is then made out of these,"
-            " and cites them.",
-        ),
+        required=False,
+        help_text="Not OpenAI's: slugs of collections. The answer is then made out of these,"
+        " and cites them.",
     )
-    ragsite = OpenAIExtrasSerializer(**_nullable(help_text="Not OpenAI's: more of that kind."))
+    ragsite = OpenAIExtrasSerializer(required=False, help_text="Not OpenAI's: more of that kind.")
 
     def validate_response_format(self, value: Any) -> Any:
         """Only text: JSON cannot be guaranteed for every model."""
@@ -147,7 +146,8 @@ class OpenAIChatRequestSerializer(serializers.Serializer[Any]):
         """Reject fields that would silently be ignored."""
         if self.initial_data.get("functions"):
             raise serializers.ValidationError({"functions": "These are called `tools` now."})
-        if outside := [name for name in SEARCH_OPTIONS if name in self.initial_data]:
+        given = self.initial_data
+        if outside := [name for name in SEARCH_OPTIONS if given.get(name) is not None]:
             detail = "Send it within `ragsite`: {“ragsite”: {“" + outside[0] + "”: …}}."
             raise serializers.ValidationError(dict.fromkeys(outside, detail))
         return attrs
@@ -307,6 +307,10 @@ class OpenAIMessageSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(choices=["assistant"])
     content = serializers.CharField(allow_null=True)
     refusal = serializers.CharField(allow_null=True)
+    reasoning_content = serializers.CharField(
+        required=False,
+        help_text="What a reasoning model thought before it answered, as DeepSeek names it.",
+    )
     tool_calls = serializers.ListField(child=serializers.DictField(), required=False)
     citations = serializers.ListField(
         child=serializers.DictField(),

@@ -22,7 +22,14 @@ from common.sql import release_connection
 from inference.interfaces import Embedder, EmptyText, InferenceError
 from rag.errors import ModelFailed
 from rag.openai.models import get_embedder
-from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, OpenAIView, TextsField, examples
+from rag.openai.protocol import (
+    MAX_CHARACTERS,
+    MAX_TEXTS,
+    NullMeansLeftOut,
+    OpenAIView,
+    TextsField,
+    examples,
+)
 
 Vectors = NDArray[np.float32]
 
@@ -72,7 +79,7 @@ def encode_vector(vector: Vectors, form: Literal["float", "base64"]) -> list[flo
     return numbers
 
 
-class OpenAIEmbeddingsRequestSerializer(HelpfulSerializer):
+class OpenAIEmbeddingsRequestSerializer(NullMeansLeftOut, HelpfulSerializer):
     """Texts to embed, and the form of their vectors."""
 
     model = serializers.CharField(
@@ -86,7 +93,6 @@ class OpenAIEmbeddingsRequestSerializer(HelpfulSerializer):
     )
     dimensions = serializers.IntegerField(
         required=False,
-        allow_null=True,
         min_value=1,
         help_text="The first so many, of models whose vectors can be cut.",
     )

@@ -2,7 +2,7 @@
 Begin with `OpenAIView`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext
@@ -128,13 +128,29 @@ class UnknownEndpoint(OpenAIView):
         )
 
 
+class NullMeansLeftOut(serializers.Serializer[Any]):
+    """For input of these endpoints: clients send null for what they leave open."""
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        for field in fields.values():
+            field.allow_null = not field.required
+        return fields
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            data = {name: value for name, value in data.items() if value is not None}
+        return super().to_internal_value(data)
+
+
 MAX_TEXTS = 2_048
 #: Of one text: some 8,192 tokens, which is OpenAI's own limit. Ten times as many take a minute.
 MAX_TEXT_CHARACTERS = 32_768
 #: Of all texts of one request together.
 MAX_CHARACTERS = 1_000_000
 _NUMBERS_REFUSED = (
-    "Token numbers are not taken: they stand for other words to this model. Send the text itself."
+    "Token numbers are not taken: they stand for other words to this model. Send the text itself;"
+    " LangChain's OpenAIEmbeddings does so with check_embedding_ctx_length=False."
 )
 
 

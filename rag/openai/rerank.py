@@ -14,12 +14,19 @@ from inference.interfaces import InferenceError
 from rag.errors import ModelFailed
 from rag.openai.embeddings import embed_texts
 from rag.openai.models import get_embedder, get_reranker
-from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, DocumentsField, OpenAIView, examples
+from rag.openai.protocol import (
+    MAX_CHARACTERS,
+    MAX_TEXTS,
+    DocumentsField,
+    NullMeansLeftOut,
+    OpenAIView,
+    examples,
+)
 
 MAX_QUERY_CHARACTERS = 8_000
 
 
-class RerankRequestSerializer(serializers.Serializer[Any]):
+class RerankRequestSerializer(NullMeansLeftOut):
     """A query and documents that may answer it."""
 
     model = serializers.CharField(
@@ -32,10 +39,10 @@ class RerankRequestSerializer(serializers.Serializer[Any]):
         help_text=f"Up to {MAX_TEXTS:,}, of {MAX_CHARACTERS:,} characters together."
     )
     top_n = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, help_text="Only the best so many."
+        required=False, min_value=1, help_text="Only the best so many."
     )
     return_documents = serializers.BooleanField(
-        default=False, allow_null=True, help_text="Send the texts back, too."
+        default=False, help_text="Send the texts back, too."
     )
 
 

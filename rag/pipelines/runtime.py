@@ -124,7 +124,8 @@ class NodeContext:
         emits: bool = False,
         parent: CallRecord | None = None,
     ) -> ChatMessage:
-        """The model's next message; with `emits` its pieces are emitted as they come. No database
+        """The model's next message; with `emits` its pieces, reasoning too, are emitted as they
+        come. No database
         connection is held meanwhile. Raises ModelFailed and Cancelled."""
         chat, options = self.chat, self.call.node.model
         assert chat is not None  # checked before the run

@@ -23,6 +23,7 @@ from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
+from inference.reasoning import Reasoning
 from memory.models import Context, Fact
 from rag.answering import coreference, prompt
 from rag.answering.answerability import judge_confidence
@@ -50,6 +51,7 @@ from rag.events import (
     InjectedMemory,
     Metadata,
     Passage,
+    ReasoningToken,
     Retrieval,
     Token,
     Verdict,
@@ -132,6 +134,12 @@ class AnswerRequest:
             self.first_token_ms = self.elapsed_ms
         self.text.append(piece)
         return Token(piece)
+
+    def reason(self, piece: Reasoning) -> ReasoningToken:
+        """The event of a piece of reasoning; withdraws the answer so far where that was some."""
+        if piece.withdraws:
+            self.text.clear()
+        return ReasoningToken(piece.text, withdrawn_from=0 if piece.withdraws else None)
 
     def done(
         self,
@@ -523,7 +531,8 @@ def _generate(
     )
     # Released before calling the model, which may be slow.
     release_connection()
-    scanner = CitationScanner({passage.number: passage for passage in written.passages})
+    sources = {passage.number: passage for passage in written.passages}
+    scanner = CitationScanner(sources)
     timeout = max(1.0, request.deadline - monotonic())
     stream = chat.stream(written.messages, **request.asked.model_options, timeout=timeout)
     with closing(stream) as pieces:
@@ -534,7 +543,12 @@ def _generate(
             except StopIteration as end:
                 message: ChatMessage = end.value
                 break
-            yield from map(request.emit, scanner.feed(piece))
+            if isinstance(piece, str):
+                yield from map(request.emit, scanner.feed(piece))
+                continue
+            if piece.withdraws:
+                scanner = CitationScanner(sources)
+            yield request.reason(piece)
     yield from map(request.emit, scanner.finish())
     text = "".join(request.text)
     refused = is_refusal(text)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
+from time import perf_counter
 from typing import Any
 
 from django.conf import settings
@@ -23,7 +24,17 @@ from inference.interfaces import ChatMessage
 from memory.scopes import UserScope, account_pk
 from memory.tools import TOOLS as MEMORY_TOOLS
 from rag.context import RagContext
-from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
+from rag.events import (
+    Citation,
+    Done,
+    Event,
+    Failed,
+    Metadata,
+    ReasoningToken,
+    Retrieval,
+    Token,
+    passage_data,
+)
 from rag.models import Conversation, Message, Span, Trace, UserOwnedQuerySet
 
 # The weakest row lock that blocks deletion; answers do not block each other.
@@ -60,6 +71,8 @@ def cleared_message_fields() -> dict[str, Any]:
         "passages": [],
         "citations": [],
         "verdict": {},
+        "reasoning": "",
+        "reasoning_ms": None,
         "memory": None,
         "error": "",
         "documents": [],
@@ -146,6 +159,7 @@ class VisibleMessage:
 
     message: Message
     content: str
+    reasoning: str
     passages: tuple[dict[str, Any], ...]
     citations: tuple[dict[str, Any], ...]
     is_withheld: bool
@@ -161,7 +175,7 @@ def visible_messages(*, rows: Sequence[Message], context: RagContext) -> list[Vi
     visible = []
     for row in rows:
         if not readable.issuperset(row.documents):
-            visible.append(VisibleMessage(row, "", (), (), is_withheld=True))
+            visible.append(VisibleMessage(row, "", "", (), (), is_withheld=True))
             continue
         passages = []
         for passage in row.passages:
@@ -170,7 +184,9 @@ def visible_messages(*, rows: Sequence[Message], context: RagContext) -> list[Vi
             current = {"text": chunk.text, "start": chunk.start, "end": chunk.end} if chunk else {}
             passages.append({**passage, "text": "", **current})
         citations = tuple(_current_citations(row, now))
-        visible.append(VisibleMessage(row, row.content, tuple(passages), citations, False))
+        visible.append(
+            VisibleMessage(row, row.content, row.reasoning, tuple(passages), citations, False)
+        )
     return visible
 
 
@@ -309,6 +325,8 @@ class _AnswerRecorder:
 
     row: Message
     text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    thinks_since: float | None = None  # when the model's first piece came
     passages: dict[int, dict[str, Any]] = field(default_factory=dict)
     citations: list[dict[str, Any]] = field(default_factory=list)
     documents: set[int] = field(default_factory=set)
@@ -332,7 +350,15 @@ class _AnswerRecorder:
                     data.pop("text")
                     self.passages[passage.number] = data
             case Token():
+                self.thinks_since = self.thinks_since or perf_counter()
                 self.text.append(event.text)
+            case ReasoningToken():
+                self.thinks_since = self.thinks_since or perf_counter()
+                self.row.reasoning_ms = round((perf_counter() - self.thinks_since) * 1000, 1)
+                self.reasoning.append(event.text)
+                if (start := event.withdrawn_from) is not None:
+                    self.text = ["".join(self.text)[:start]]
+                    self.citations = [each for each in self.citations if each["at"] < start]
             case Citation():
                 self.documents.add(event.passage.document_id)
                 self.citations.append(dict(event.data()))
@@ -361,6 +387,7 @@ class _AnswerRecorder:
         self.is_finished = True
         row = self.row
         row.content = "".join(self.text).replace("\0", "")
+        row.reasoning = "".join(self.reasoning).replace("\0", "")
         row.passages = [self.passages[number] for number in sorted(self.passages)]
         row.citations = self.citations
         row.state = state

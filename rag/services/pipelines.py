@@ -21,6 +21,7 @@ from common.stored_messages import translated_message
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError
+from inference.reasoning import Reasoning
 from rag.answering.citations import CitationScanner
 from rag.answering.groundedness import unsupported
 from rag.answering.phrases import stated_confidence
@@ -34,6 +35,7 @@ from rag.events import (
     Metadata,
     NodeProgress,
     Passage,
+    ReasoningToken,
     Retrieval,
     Token,
     Verdict,
@@ -52,6 +54,7 @@ from rag.pipelines.definition import (
 )
 from rag.pipelines.engine import executor
 from rag.pipelines.engine.scheduler import (
+    SINK_SEPARATOR,
     EngineEvent,
     NodeCall,
     NodeEnded,
@@ -105,6 +108,8 @@ class PipelineRun:
     reported: set[int] = field(default_factory=set)
     dropped: int = 0
     scanner: CitationScanner | None = None
+    speaker: str = ""  # the node whose text comes, from offset `spoken_from` of the answer on
+    spoken_from: int = 0
 
     @property
     def elapsed_ms(self) -> float:
@@ -186,7 +191,10 @@ def _progress_events(run: PipelineRun, engine_event: EngineEvent) -> Iterator[Ev
                 call.iteration,
                 elapsed,
             )
-        case OutputPiece(item=item):
+        case OutputPiece(node=node, item=item):
+            if node != run.speaker:
+                run.speaker, run.spoken_from = node, run.length
+                run.spoken_from += len(SINK_SEPARATOR) if item == SINK_SEPARATOR else 0
             pieces: Iterable[str | Citation] = ()
             if isinstance(item, Verbatim):
                 pieces = [*_flush_scanner(run), str(item)]
@@ -197,9 +205,20 @@ def _progress_events(run: PipelineRun, engine_event: EngineEvent) -> Iterator[Ev
                 pieces = run.scanner.feed(item)
             elif isinstance(item, Citation):
                 pieces = [item]
+            elif isinstance(item, Reasoning):
+                yield _reasoning_event(run, item)
             yield from _text_events(run, pieces)
         case _:
             pass
+
+
+def _reasoning_event(run: PipelineRun, piece: Reasoning) -> ReasoningToken:
+    """Withdraws what the node that thinks has answered so far, where that was reasoning too."""
+    if not piece.withdraws:
+        return ReasoningToken(piece.text)
+    run.text = ["".join(run.text)[: run.spoken_from]]
+    run.length, run.scanner = run.spoken_from, None
+    return ReasoningToken(piece.text, withdrawn_from=run.spoken_from)
 
 
 def _flush_scanner(run: PipelineRun) -> Iterator[str | Citation]:

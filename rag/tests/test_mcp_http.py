@@ -5,9 +5,12 @@ import shlex
 import sys
 import traceback
 from base64 import b64encode
+from contextlib import closing
+from http.client import HTTPConnection
 from subprocess import run
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -258,24 +261,38 @@ def test_a_request_without_a_session_is_answered(site: SiteProcess, secret: str)
 
 
 @pytest.mark.parametrize(
-    "accept", ["application/json", "*/*", "", "text/event-stream", "text/html"]
+    ("accept", "kind"),
+    [
+        ("application/json, text/event-stream", "application/json"),
+        ("application/json", "application/json"),
+        ("text/event-stream, */*", "application/json"),
+        ("*/*", "application/json"),
+        ("", "application/json"),
+        (None, "application/json"),
+        ("text/event-stream", "text/event-stream"),
+        ("Text/Event-Stream;q=0.9", "text/event-stream"),
+    ],
 )
-def test_answers_have_a_form_that_the_client_accepts(
-    site: SiteProcess, secret: str, accept: str
+def test_each_accept_header_is_answered_in_a_form_that_it_names(
+    site: SiteProcess, secret: str, accept: str | None, kind: str
 ) -> None:
-    if accept == "text/html":
-        assert post(site, PING, secret, Accept=accept)[0] == 406
-        return
-    with request(site, PING, secret, Accept=accept) as answer:
-        kind, text = answer.headers["Content-Type"], answer.read().decode()
-    if accept == "text/event-stream":
-        assert kind == accept
-        event, text = text.split("\n", 1)
-        assert event == "event: message"
-        text = text.removeprefix("data: ")
-    else:
-        assert kind == "application/json"
+    connection = HTTPConnection(urlsplit(site.url).netloc, timeout=30)
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {secret}"}
+    headers |= {} if accept is None else {"Accept": accept}
+    with closing(connection):
+        connection.request("POST", "/mcp", json.dumps(PING), headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    assert (answer.status, answer.headers.get_content_type()) == (200, kind)
+    if kind == "text/event-stream":
+        assert text.startswith("event: message\ndata: {")
+        assert text.endswith("}\n\n")
+        text = text.partition("data: ")[2]
     assert json.loads(text) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+def test_who_accepts_pages_alone_is_refused(site: SiteProcess, secret: str) -> None:
+    assert post(site, PING, secret, Accept="text/html")[0] == 406
 
 
 def test_a_notification_is_accepted_and_not_answered(site: SiteProcess, secret: str) -> None:

@@ -1,5 +1,6 @@
 """Parts of the OpenAI endpoints: vectors, messages, when an answer begins."""
 
+import json
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,14 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
+from common.sse import format_event
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import ChatMessage, ToolCall
 from rag.events import Done, Event, Failed, Metadata, Token
 from rag.openai.chat import Completion, hold_until_first_token
-from rag.openai.chat_schema import document_question, read_messages, read_tool_choice, read_tools
-from rag.openai.embeddings import encode_vector, truncate_dimensions
+from rag.openai.chat_schema import (
+    OpenAIChatRequestSerializer,
+    OpenAIExtrasSerializer,
+    OpenAIStreamOptionsSerializer,
+    document_question,
+    read_messages,
+    read_tool_choice,
+    read_tools,
+)
+from rag.openai.embeddings import (
+    OpenAIEmbeddingsRequestSerializer,
+    encode_vector,
+    truncate_dimensions,
+)
 from rag.openai.models import get_embedder
 from rag.openai.protocol import ModelNotFound
+from rag.openai.rerank import RerankRequestSerializer
 
 VECTORS = HashingEmbedder(dimensions=64).embed_documents(["one text", "another, longer text"])
 
@@ -202,3 +217,52 @@ def test_an_embedder_is_found_by_its_alias_and_by_its_models_name(settings: Any)
         assert get_embedder(name)[0] == "hashing-384", name
     with pytest.raises(ModelNotFound):
         get_embedder("bge")
+
+
+HELLO = [{"role": "user", "content": "Hello"}]
+INPUTS = {
+    OpenAIChatRequestSerializer: {"messages": HELLO},
+    OpenAIEmbeddingsRequestSerializer: {"input": "a"},
+    RerankRequestSerializer: {"query": "a", "documents": ["b"]},
+    OpenAIExtrasSerializer: {},
+    OpenAIStreamOptionsSerializer: {},
+}
+
+
+@pytest.mark.parametrize(("kind", "needed"), INPUTS.items(), ids=lambda each: str(each)[:40])
+def test_null_means_left_out(kind: Any, needed: dict[str, Any]) -> None:
+    left_out = kind(data=needed)
+    nulls = kind(data={**dict.fromkeys(kind().fields), **needed})
+    for given_ in (left_out, nulls):
+        given_.is_valid(raise_exception=True)
+    assert nulls.validated_data == left_out.validated_data
+
+
+@pytest.mark.parametrize(("kind", "needed"), INPUTS.items(), ids=lambda each: str(each)[:40])
+def test_what_is_needed_may_not_be_null(kind: Any, needed: dict[str, Any]) -> None:
+    for name in needed:
+        wrong = kind(data={**needed, name: None})
+        assert not wrong.is_valid()
+        assert wrong.errors[name][0].code == "required"
+
+
+def test_token_numbers_are_refused_with_the_cure() -> None:
+    for numbers in ([1, 2], [[1, 2], [3]]):
+        wrong = OpenAIEmbeddingsRequestSerializer(data={"input": numbers})
+        assert not wrong.is_valid()
+        assert "check_embedding_ctx_length=False" in str(wrong.errors["input"])
+
+
+@pytest.mark.parametrize("name", ["", "token"])
+def test_no_event_holds_an_end_of_line_of_unicode(name: str) -> None:
+    text = "a\u2028b\u2029c\u0085d\x0be\x0cf\x1cg\r\nh\ud800"
+    event = format_event(name, {"text": text}).decode()
+    (line,) = [each for each in event.splitlines() if each.startswith("data: ")]
+    assert json.loads(line[6:]) == {"text": text}
+    assert len(event.splitlines()) == len(event.split("\n")) - 1
+
+
+def test_each_chunk_of_a_completion_is_one_line_however_lines_are_split() -> None:
+    completion = Completion(model="m")
+    chunk = completion.encode(Token("a\u2028b\u0085c")).decode()
+    assert [each for each in chunk.splitlines() if each] == [chunk.strip()]

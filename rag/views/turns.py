@@ -337,6 +337,8 @@ def _turn(
         "error_detail": answer.error if shows_detail else "",
         "sources": sources,
         "doubts": len(doubts),
+        "reasoning": visible.reasoning.strip(),
+        "thought_seconds": max(round((answer.reasoning_ms or 0) / 1000), 1),
         "remembered": memory if has_memory else None,
         "degraded": [degraded_text(name) for name in answer.degraded],
         "answered_by": gettext("Extractive")

@@ -11,7 +11,19 @@ from common.console import FATAL, Options, ServiceCommand, add_json_option
 from common.options.commandline import add_options
 from memory.scopes import default_command_user
 from rag.context import RagContext
-from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, Token, passage_data
+from rag.events import (
+    Citation,
+    Done,
+    Event,
+    Failed,
+    Metadata,
+    ReasoningToken,
+    Retrieval,
+    Token,
+    answer_text,
+    passage_data,
+    without_withdrawn,
+)
 from rag.services.answers import Question, answer
 from search.query_options import RetrievalOptions, ScopeOptions
 from search.results import MODES
@@ -68,6 +80,10 @@ class Command(ServiceCommand):
                 case Token(text=text):
                     self.stdout.write(text, ending="")
                     self.stdout.flush()
+                case ReasoningToken(withdrawn_from=int()):
+                    self.stdout.write("\n")
+                    self.stderr.write("So far it was the model's reasoning. The answer:")
+                    cited.clear()
                 case Citation():
                     cited.setdefault(event.passage.number, event)
                 case Done():
@@ -81,7 +97,7 @@ class Command(ServiceCommand):
         return event
 
     def _as_json(self, events: Iterator[Event]) -> Event | None:
-        collected = list(events)
+        collected = without_withdrawn(events)
         found = {
             passage.number: passage_data(passage)
             for event in collected
@@ -94,7 +110,7 @@ class Command(ServiceCommand):
             result = {
                 "question": metadata["question"],
                 "model": metadata["model"],
-                "answer": "".join(event.text for event in collected if isinstance(event, Token)),
+                "answer": answer_text(collected),
                 "confidence": done["verdict"]["confidence"],
                 "citations": [event.data() for event in collected if isinstance(event, Citation)],
                 "passages": list(found.values()),

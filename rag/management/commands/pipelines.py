@@ -12,7 +12,17 @@ from common.console import PARTIAL, CommandOutput, Options, ServiceCommand, term
 from common.errors import InvalidInput, NotFound
 from common.text import pluralized
 from rag.context import RagContext
-from rag.events import Citation, Done, Event, Failed, NodeProgress, Token, event_json
+from rag.events import (
+    Citation,
+    Done,
+    Event,
+    Failed,
+    NodeProgress,
+    ReasoningToken,
+    Token,
+    event_json,
+    without_withdrawn,
+)
 from rag.models import Pipeline
 from rag.pipelines.definition import Definition, PipelineError
 from rag.services import pipelines as services
@@ -94,10 +104,14 @@ def run_pipeline(options: Options) -> CommandOutput:
             if isinstance(event, Token):
                 sys.stdout.write("\n".join(terminal_safe(line) for line in event.text.split("\n")))
                 sys.stdout.flush()
+            elif isinstance(event, ReasoningToken) and event.withdrawn_from is not None:
+                sys.stdout.write("\n")
+                sys.stderr.write("So far it was the model's reasoning. The answer:\n")
             elif isinstance(event, NodeProgress) and event.state != "started":
                 round_ = f" ({event.iteration})" if event.iteration > 1 else ""
                 sys.stderr.write(f"{event.id}{round_}: {event.state}, {event.elapsed_ms:,.0f} ms\n")
             line_is_open |= isinstance(event, Token)
+    collected = without_withdrawn(collected)
     last, data = collected[-1], [event_json(event) for event in collected]
     if isinstance(last, Failed):
         return CommandOutput(data, ("", f"{last.code}: {terminal_safe(last.detail)}"), code=PARTIAL)

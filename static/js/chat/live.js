@@ -24,6 +24,13 @@ export class Live {
     this.#frame ||= requestAnimationFrame(() => this.draw());
   }
 
+  // What came from this character on was no answer.
+  withdraw(start) {
+    this.text = [...this.text].slice(0, start).join("");
+    this.#settled = 0;
+    this.draw();
+  }
+
   draw() {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;

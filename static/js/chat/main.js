@@ -107,6 +107,8 @@ function put(live, rendered) {
     const same = rendered.querySelector(`.source[data-source="${card.dataset.source}"] details`);
     if (same) same.open = true;
   }
+  const thought = rendered.querySelector("[data-thought]");
+  if (thought) thought.open = live.querySelector("[data-thought]").open;
   live.replaceWith(rendered);
   const cite = focused?.dataset.cite;
   const source = focused?.closest(".source")?.dataset.source;

@@ -51,7 +51,20 @@ export class Turn {
 
   on_token({ text }) {
     if (this.state === "asking") this.#state("streaming");
+    this.began ??= performance.now();
+    this.#thoughtFor();
     this.live.add(text);
+  }
+
+  // What the model thinks stays folded, and is no part of the answer.
+  on_reasoning({ text, withdrawn_from: start }) {
+    const thought = this.#part("thought");
+    this.began ??= performance.now();
+    this.thought = performance.now() - this.began;
+    if (this.state === "asking") this.#state("streaming");
+    thought.hidden = false;
+    thought.querySelector("[data-text]").append(text);
+    if (start !== null) this.live.withdraw(start);
   }
 
   on_citation(citation) {
@@ -60,6 +73,7 @@ export class Turn {
   }
 
   on_done() {
+    this.#thoughtFor();
     this.live.draw();
     this.#state("done");
   }
@@ -106,7 +120,14 @@ export class Turn {
     }
   }
 
+  #thoughtFor() {
+    if (this.thought === undefined) return;
+    const seconds = Math.max(Math.round(this.thought / 1000), 1);
+    this.#part("thought").querySelector("[data-words]").textContent = interpolate(gettext("Thought for %(seconds)s s"), { seconds }, true);
+  }
+
   #end(state, words) {
+    this.#thoughtFor();
     this.#state(state);
     this.#part("outcome").hidden = false;
     this.#part("outcome").querySelector("[data-words]").textContent = words;
