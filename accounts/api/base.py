@@ -349,7 +349,7 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     def respond(self, result: Any, made: Operation) -> HttpResponseBase:
         if result is None and self.request.method != "DELETE":
             result = self.get_object()
-        if not made.many or self.paginator is None:
+        if not made.many or self.paginator is None or isinstance(result, HttpResponseBase):
             return super().respond(result, made)
         response: Any = super().respond(self.paginate_queryset(result), made)
         return self.get_paginated_response(response.data)
