@@ -276,8 +276,8 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {"list": ListParameters}
     lookups: ClassVar[Mapping[str, str]] = {}
     lookup_value_converter = "int"
-    #: Summaries of the actions of DRF's mixins, for `common.openapi.AutoSchema`.
-    summaries: ClassVar[Mapping[str, str]] = {}
+    #: What one row and several are called in the description of reading and listing them.
+    nouns: ClassVar[tuple[str, str]] = ("", "")
 
     def get_queryset(self) -> QuerySet[Any]:
         rows: Any = super().get_queryset()

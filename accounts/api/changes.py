@@ -107,7 +107,7 @@ class ChangeViewSet(ResourceViewSet):
 
     tag = "history"
     is_on_shard = True
-    summaries = {"retrieve": "Read a change"}
+    nouns = ("change", "changes")
     queryset = Change.objects.select_related("user")
     serializer_class = ChangeSerializer
     action_parameters = {"list": ChangeFilter}

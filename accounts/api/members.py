@@ -102,7 +102,7 @@ class MemberInput(StrictSerializer):
 class MemberViewSet(OwnerViewSet):
     """Members of the workspace."""
 
-    summaries = {"list": "List the members", "retrieve": "Read a member"}
+    nouns = ("member", "members")
     queryset = Membership.objects.select_related("user", "workspace").prefetch_related(
         "group_members"
     )
@@ -160,7 +160,7 @@ class GroupInput(StrictSerializer):
 class GroupViewSet(OwnerViewSet):
     """Groups of the workspace."""
 
-    summaries = {"list": "List the groups", "retrieve": "Read a group"}
+    nouns = ("group", "groups")
     serializer_class = GroupSerializer
     ordering = "-group"
 
@@ -248,10 +248,7 @@ class NewInvitationSerializer(StrictSerializer):
 class InvitationViewSet(OwnerViewSet):
     """Invitations to the workspace."""
 
-    summaries = {
-        "list": "List invitations, newest first",
-        "retrieve": "Read an invitation, without its link",
-    }
+    nouns = ("invitation", "invitations")
     queryset = Invitation.objects.select_related("created_by")
     serializer_class = InvitationSerializer
 

@@ -64,7 +64,7 @@ class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
 
     tag = "documents"
     for_limited_keys = True
-    summaries = {"retrieve": "Read a passage"}
+    nouns = ("passage", "passages")
     queryset = Chunk.objects.defer("embedding", "search_vector")
     serializer_class = OneChunkSerializer
     editors_only = True
@@ -101,7 +101,7 @@ class EditViewSet(RetrieveModelMixin, WorkspaceViewSet):
 
     tag = "documents"
     for_limited_keys = True
-    summaries = {"retrieve": "Read a change of a passage"}
+    nouns = ("change of a passage", "changes of passages")
     serializer_class = EditSerializer
     editors_only = True
 

@@ -429,10 +429,7 @@ class ConversationViewSet(ResourceViewSet):
     """Conversations. `POST /api/v1/chat/` begins and continues them."""
 
     tag = "chat"
-    summaries = {
-        "list": "List your conversations, the last one first",
-        "retrieve": "Read a conversation, without its messages",
-    }
+    nouns = ("conversation", "conversations")
     queryset = Conversation.objects.all()
     serializer_class = ConversationSerializer
     ordering = ("-updated_at", "-id")
