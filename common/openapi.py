@@ -52,11 +52,8 @@ class Operation:
 @cache
 def load_examples(package: str) -> SimpleNamespace:
     """The examples in the package's `examples.yaml`, by their names there."""
-    found = SimpleNamespace()
-    for name, options in _read_yaml(package, "examples.yaml").items():
-        options.pop("operations", None)
-        setattr(found, name, OpenApiExample(**options))
-    return found
+    described = _read_yaml(package, "examples.yaml").items()
+    return SimpleNamespace(**{name: OpenApiExample(**options) for name, options in described})
 
 
 @cache
@@ -104,7 +101,7 @@ class AutoSchema(SpectacularAutoSchema):
         one, many = getattr(self.view, "nouns", ("", ""))
         match getattr(self.view, "action", ""):
             case "list" if many:
-                is_by_change = "-updated_at" in self.view.ordering
+                is_by_change = "-updated_at" in getattr(self.view, "ordering", ())
                 return f"List {many}, {'last changed' if is_by_change else 'newest'} first"
             case "retrieve" if one:
                 return f"Read {'an' if one[0] in 'AEIOUaeiou' else 'a'} {one}"

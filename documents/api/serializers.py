@@ -281,6 +281,14 @@ MAX_KEY_BYTES = 2048
 MEDIA_TYPE = re.compile(r"^[\w.+-]+/[\w.+-]+$", re.ASCII)
 
 
+class AccessField(serializers.ListField):
+    """Who may see something; null: everybody in the workspace."""
+
+    def __init__(self, **options: Any) -> None:
+        child = serializers.CharField(max_length=80)
+        super().__init__(**{"child": child, "allow_null": True, "max_length": 100, **options})
+
+
 class CollectionParameter(serializers.Serializer[Any]):
     """The collection of a list's rows."""
 
@@ -322,11 +330,8 @@ class DocumentInput(StrictSerializer):
     metadata = MetadataField(
         required=False, help_text="The complete metadata: fields that you leave out are removed."
     )
-    access = serializers.ListField(
-        child=serializers.CharField(max_length=80),
+    access = AccessField(
         required=False,
-        allow_null=True,
-        max_length=100,
         help_text="Who may see all its versions: members of the workspace as `user:7`,"
         " groups as `group:3`, including you. Null: everybody in the workspace.",
     )
@@ -420,11 +425,8 @@ class IngestTarget(StrictSerializer):
         required=False, help_text="Your own JSON object, returned with every hit."
     )
 
-    access = serializers.ListField(
-        child=serializers.CharField(max_length=80),
+    access = AccessField(
         required=False,
-        allow_null=True,
-        max_length=100,
         help_text="Who may see new documents: members of the workspace as `user:7`, groups"
         " as `group:3`, including you. Default: everybody in the workspace."
         " Existing documents keep their access, and refuse a text that fewer"
