@@ -8,7 +8,12 @@ from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
 from common.options import OptionField
-from common.serializers import ReadOnlyModelSerializer, ResultSerializer, StrictSerializer
+from common.serializers import (
+    ReadOnlyModelSerializer,
+    ResultSerializer,
+    StrictSerializer,
+    UsernameField,
+)
 from documents.api.serializers import AccessField
 from sources.connectors import kinds
 from sources.connectors.base import Connector, Item
@@ -128,9 +133,7 @@ class SourceRunSerializer(ReadOnlyModelSerializer[DataSourceRun]):
     source = serializers.PrimaryKeyRelatedField[DataSource](  # type: ignore[assignment]  # DRF's metaclass takes it out
         read_only=True
     )
-    user = serializers.CharField(
-        source="user.username", default=None, allow_null=True, help_text="Who started it."
-    )
+    user = UsernameField(help_text="Who started it.")
     is_finished = serializers.BooleanField(help_text="Whether the run has ended.")
 
     class Meta:
