@@ -52,11 +52,8 @@ class Operation:
 @cache
 def load_examples(package: str) -> SimpleNamespace:
     """The examples in the package's `examples.yaml`, by their names there."""
-    found = SimpleNamespace()
-    for name, options in _read_yaml(package, "examples.yaml").items():
-        options.pop("operations", None)
-        setattr(found, name, OpenApiExample(**options))
-    return found
+    described = _read_yaml(package, "examples.yaml").items()
+    return SimpleNamespace(**{name: OpenApiExample(**options) for name, options in described})
 
 
 @cache
@@ -93,13 +90,22 @@ class AutoSchema(SpectacularAutoSchema):
 
     def _paragraphs(self) -> list[str]:
         """Those of the docstring of an operation, each in one line."""
-        text = inspect.getdoc(self._handler) if self._operation else None
-        return [" ".join(each.split()) for each in (text or "").split("\n\n")]
+        if self._operation is None:
+            return []
+        text = inspect.getdoc(self._handler) or ""
+        return [" ".join(each.split()) for each in text.split("\n\n")]
 
     def get_summary(self) -> str | None:
-        summaries: Mapping[str, str] = getattr(self.view, "summaries", {})
-        written = summaries.get(getattr(self.view, "action", "")) or self._paragraphs()[0]
-        return written.removesuffix(".") or None
+        if paragraphs := self._paragraphs():
+            return paragraphs[0].removesuffix(".")
+        one, many = getattr(self.view, "nouns", ("", ""))
+        match getattr(self.view, "action", ""):
+            case "list" if many:
+                is_by_change = "-updated_at" in getattr(self.view, "ordering", ())
+                return f"List {many}, {'last changed' if is_by_change else 'newest'} first"
+            case "retrieve" if one:
+                return f"Read {'an' if one[0] in 'AEIOUaeiou' else 'a'} {one}"
+        return None
 
     def get_description(self) -> str:  # type: ignore[override]  # as the library's
         if self._operation is None:

@@ -309,6 +309,17 @@ class TextField(serializers.CharField):
         return super().to_internal_value(data)
 
 
+class UsernameField(serializers.CharField):
+    """The name of the user in the column of the same name; null where there is none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(default=None, allow_null=True, **options)
+
+    def bind(self, field_name: str, parent: Any) -> None:
+        self.source = f"{field_name}.username"
+        super().bind(field_name, parent)
+
+
 class MetadataField(serializers.DictField):
     """A JSON object of the client's own; in a form, as text."""
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
@@ -105,7 +105,9 @@ class ToolAnswer:
     """The text returned to the model."""
 
     text: str
-    is_error: bool = False
+    is_error: Annotated[
+        bool, "Whether the tool did nothing; the text then says why, and the cure."
+    ] = False
 
 
 def tools_by_name(

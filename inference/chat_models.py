@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import Annotated
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -38,8 +39,8 @@ class ModelName:
     of the settings and for extractive answers.
     """
 
-    name: str
-    owner: str
+    name: Annotated[str, "What `model` of a question may say."]
+    owner: Annotated[str, "Its maker, or `ragsite`."]
     is_default: bool
 
 

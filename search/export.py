@@ -3,9 +3,9 @@
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from io import StringIO
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import StreamingHttpResponse
 from django.utils import timezone
@@ -32,22 +32,38 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 HitLink = Callable[[Hit], str]
 
 
-COLUMNS = (
-    *("rank", "title", "headings", "page", "location", "text", "collection", "media_type"),
-    *(
-        "language",
-        "dated",
-        "source",
-        "source_url",
-        "link",
-        "relevance",
-        "similarity",
-        "lexical",
-        "fused",
-    ),
-    *("rerank", "document_id", "document_key", "chunk_id", "chunk_key", "summary", "token_count"),
-    "metadata",
-)
+@dataclass(frozen=True, slots=True)
+class ExportedHit:
+    """A hit in an export; the fields are the columns of a CSV file."""
+
+    rank: int
+    title: str
+    headings: Annotated[str, "From the outermost on, with ` > ` between."]
+    page: int | None
+    location: Annotated[str, "For people: `page 3`, `12:34` of a recording, or nothing."]
+    text: str
+    collection: str
+    media_type: str
+    language: str
+    dated: str
+    source: str
+    source_url: str
+    link: Annotated[str, "Its document's address in the API."]
+    relevance: float
+    similarity: float | None
+    lexical: float | None
+    fused: float
+    rerank: float | None
+    document_id: int
+    document_key: str
+    chunk_id: int
+    chunk_key: str
+    summary: str
+    token_count: int
+    metadata: dict[str, Any]
+
+
+COLUMNS = tuple(field.name for field in fields(ExportedHit))
 #: Fields of a hit that have another name there.
 _FIELDS = {"collection": "collection_slug", "source_url": "url"}
 

@@ -1,7 +1,6 @@
 """API of accounts, and the base of all views of the API: `accounts.api.base`."""
 
 from accounts.api.base import (
-    WORKSPACE_HEADER,
     ListParameters,
     ResourceViewSet,
     WorkspaceParameters,
@@ -14,7 +13,6 @@ from accounts.api.idempotent import idempotent
 
 __all__ = [
     "READ_METHODS",
-    "WORKSPACE_HEADER",
     "ListParameters",
     "ResourceViewSet",
     "WorkspaceParameters",

@@ -66,9 +66,11 @@ def operation(*, once: bool = False, **described: Any) -> Callable[..., Callable
     Returned are the row, the rows of a page, or None: a DELETE is answered with 204, another
     request with the row as it is now. Responses are passed on.
 
-    With `once` the handler obeys `Idempotency-Key`.
+    With `once` the handler obeys `Idempotency-Key`; its answer is stored, so it has no secret.
     """
     made = Operation(**described)
+    if once and made.shows_secret:
+        raise TypeError("The answer of an operation that is done once would keep its secret.")
 
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(handler)
@@ -235,8 +237,8 @@ class WorkspaceView(APIView):
         require_editor(user=self.request.user, workspace=workspace)
 
     def operation_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
-        """First arguments of an operation, for which parts of the address may leave `kwargs`.
-        Raises Forbidden."""
+        """The first arguments of an operation. Parts of the address that they stand for are taken
+        out of `kwargs`. Raises Forbidden, and NotFound for what is not there."""
         if self.is_for_editors:
             self.require_editor(self.workspace)
         return []
@@ -276,8 +278,8 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {"list": ListParameters}
     lookups: ClassVar[Mapping[str, str]] = {}
     lookup_value_converter = "int"
-    #: Summaries of the actions of DRF's mixins, for `common.openapi.AutoSchema`.
-    summaries: ClassVar[Mapping[str, str]] = {}
+    #: What one row and several are called in the description of reading and listing them.
+    nouns: ClassVar[tuple[str, str]] = ("", "")
 
     def get_queryset(self) -> QuerySet[Any]:
         rows: Any = super().get_queryset()
@@ -349,7 +351,7 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     def respond(self, result: Any, made: Operation) -> HttpResponseBase:
         if result is None and self.request.method != "DELETE":
             result = self.get_object()
-        if not made.many or self.paginator is None:
+        if not made.many or self.paginator is None or isinstance(result, HttpResponseBase):
             return super().respond(result, made)
         response: Any = super().respond(self.paginate_queryset(result), made)
         return self.get_paginated_response(response.data)
@@ -357,15 +359,6 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     def read_again(self, row: Any) -> Any:
         """The row as this view reads rows, with all that its answers need."""
         return self.get_queryset().get(pk=row.pk)
-
-    def page(self, rows: QuerySet[Any]) -> Response:
-        """The requested page of `rows`."""
-        page = self.paginate_queryset(rows)
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
-
-    def answer(self, row: Any, *, status: int = 200) -> Response:
-        """A response with one serialized object."""
-        return Response(self.get_serializer(row).data, status=status)
 
 
 class ResourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from accounts.api.base import ListParameters, ResourceViewSet, operation
 from accounts.audit import MAX_NAMED_IDS, Action, Channel, Kind, summarize
 from accounts.models import Change
-from common.serializers import MAX_ID, ReadOnlyModelSerializer
+from common.serializers import MAX_ID, ReadOnlyModelSerializer, UsernameField
 
 
 def _enum_values(known: type[Action] | type[Channel] | type[Kind]) -> list[str]:
@@ -65,11 +65,8 @@ class ChangeSerializer(ReadOnlyModelSerializer[Change]):
     """That somebody changed something. No text of the object is stored."""
 
     at = serializers.DateTimeField(source="created_at", help_text="When.")
-    user = serializers.CharField(
-        source="user.username",
-        default=None,
-        allow_null=True,
-        help_text="Who. Null: a command, the site itself, or a user who was deleted.",
+    user = UsernameField(
+        help_text="Who. Null: a command, the site itself, or a user who was deleted."
     )
     key = serializers.IntegerField(
         source="key_id", allow_null=True, help_text="Id of the API key that was used."
@@ -107,7 +104,7 @@ class ChangeViewSet(ResourceViewSet):
 
     tag = "history"
     is_on_shard = True
-    summaries = {"retrieve": "Read a change"}
+    nouns = ("change", "changes")
     queryset = Change.objects.select_related("user")
     serializer_class = ChangeSerializer
     action_parameters = {"list": ChangeFilter}

@@ -81,10 +81,7 @@ class ApiKeyWithSecretSerializer(ApiKeySerializer):
 class ApiKeyViewSet(ResourceViewSet):
     """The user's own keys; an owner sees those of all members."""
 
-    summaries = {
-        "list": "List API keys, newest first",
-        "retrieve": "Read an API key, without its secret",
-    }
+    nouns = ("API key", "API keys")
     queryset = ApiKey.objects.select_related("user", "workspace")
     serializer_class = ApiKeySerializer
     required_scope = Scope.ADMIN

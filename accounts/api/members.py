@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from accounts.api.base import ResourceViewSet, operation
 from accounts.groups import (
     MAX_EXTERNAL_NAME_CHARACTERS,
+    MAX_EXTERNAL_NAMES,
     MAX_NAME_CHARACTERS,
     create_group,
     delete_group,
@@ -37,7 +38,7 @@ from accounts.models import (
     WorkspaceGroup,
 )
 from common.errors import Conflict
-from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer
+from common.serializers import MAX_ID, ReadOnlyModelSerializer, StrictSerializer, UsernameField
 
 ROLES = "`viewer` reads, `editor` also changes documents, `owner` also manages members."
 EXTERNAL_NAMES = "What other systems call it: sign-ins, and sources of documents."
@@ -50,7 +51,9 @@ def _ids(help_text: str, **options: Any) -> serializers.ListField:
 
 def _names(**options: Any) -> serializers.ListField:
     child = serializers.CharField(max_length=MAX_EXTERNAL_NAME_CHARACTERS)
-    return serializers.ListField(child=child, max_length=50, help_text=EXTERNAL_NAMES, **options)
+    return serializers.ListField(
+        child=child, max_length=MAX_EXTERNAL_NAMES, help_text=EXTERNAL_NAMES, **options
+    )
 
 
 class OwnerViewSet(ResourceViewSet):
@@ -102,7 +105,7 @@ class MemberInput(StrictSerializer):
 class MemberViewSet(OwnerViewSet):
     """Members of the workspace."""
 
-    summaries = {"list": "List the members", "retrieve": "Read a member"}
+    nouns = ("member", "members")
     queryset = Membership.objects.select_related("user", "workspace").prefetch_related(
         "group_members"
     )
@@ -160,7 +163,7 @@ class GroupInput(StrictSerializer):
 class GroupViewSet(OwnerViewSet):
     """Groups of the workspace."""
 
-    summaries = {"list": "List the groups", "retrieve": "Read a group"}
+    nouns = ("group", "groups")
     serializer_class = GroupSerializer
     ordering = "-group"
 
@@ -203,9 +206,7 @@ class InvitationSerializer(ReadOnlyModelSerializer[Invitation]):
 
     email = serializers.CharField(help_text="The address that the link was sent to; empty if none.")
     role = serializers.ChoiceField(choices=Role.choices, help_text=ROLES)
-    created_by = serializers.CharField(
-        source="created_by.username", default=None, allow_null=True, help_text="Who created it."
-    )
+    created_by = UsernameField(help_text="Who created it.")
     is_open = serializers.BooleanField(help_text="Neither revoked, expired nor used up.")
 
     class Meta:
@@ -248,10 +249,7 @@ class NewInvitationSerializer(StrictSerializer):
 class InvitationViewSet(OwnerViewSet):
     """Invitations to the workspace."""
 
-    summaries = {
-        "list": "List invitations, newest first",
-        "retrieve": "Read an invitation, without its link",
-    }
+    nouns = ("invitation", "invitations")
     queryset = Invitation.objects.select_related("created_by")
     serializer_class = InvitationSerializer
 

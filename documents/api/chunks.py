@@ -8,7 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
 
 from accounts.api import WorkspaceViewSet, operation
-from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField
+from common.serializers import ReadOnlyModelSerializer, StrictSerializer, TextField, UsernameField
 from documents import services
 from documents.api.serializers import ChunkSerializer
 from documents.ingestion.concurrency import share_collection_locks
@@ -42,9 +42,7 @@ class ChunkInput(StrictSerializer):
 class EditSerializer(ReadOnlyModelSerializer[ChunkEdit]):
     """One change of one passage by a person."""
 
-    user = serializers.CharField(
-        source="user.username", default=None, read_only=True, allow_null=True, help_text="Who."
-    )
+    user = UsernameField(read_only=True, help_text="Who.")
     chunk = serializers.IntegerField(help_text="Id of the passage, which may have been deleted.")
 
     class Meta:
@@ -64,7 +62,7 @@ class ChunkViewSet(RetrieveModelMixin, WorkspaceViewSet):
 
     tag = "documents"
     for_limited_keys = True
-    summaries = {"retrieve": "Read a passage"}
+    nouns = ("passage", "passages")
     queryset = Chunk.objects.defer("embedding", "search_vector")
     serializer_class = OneChunkSerializer
     editors_only = True
@@ -101,7 +99,7 @@ class EditViewSet(RetrieveModelMixin, WorkspaceViewSet):
 
     tag = "documents"
     for_limited_keys = True
-    summaries = {"retrieve": "Read a change of a passage"}
+    nouns = ("change of a passage", "changes of passages")
     serializer_class = EditSerializer
     editors_only = True
 

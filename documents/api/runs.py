@@ -30,7 +30,7 @@ class RunViewSet(ListModelMixin, CollectionFiltered):
     """Ingestion runs and the outcome of each file."""
 
     for_limited_keys = True
-    summaries = {"list": "List runs, newest first"}
+    nouns = ("run", "runs")
     queryset = IngestionRun.objects.select_related("collection", "workspace")
     serializer_class = serializers.RunSerializer
     action_parameters = {"list": serializers.RunFilter, "items": serializers.ItemFilter}

@@ -95,10 +95,7 @@ class SpaceViewSet(ResourceViewSet):
     `manage.py reembed` moves collections to them."""
 
     for_limited_keys = frozenset({"list", "retrieve"})
-    summaries = {
-        "list": "List embedding spaces, newest first",
-        "retrieve": "Read an embedding space",
-    }
+    nouns = ("embedding space", "embedding spaces")
     editors_only = True
     serializer_class = EmbeddingSpaceDetailSerializer
     lookup_field = "name"

@@ -51,7 +51,7 @@ class CollectionViewSet(ResourceViewSet):
     """Documents that are chunked, embedded and searched alike."""
 
     for_limited_keys = frozenset({"list", "retrieve", "partial_update", "destroy", "sync"})
-    summaries = {"list": "List the workspace's collections", "retrieve": "Read a collection"}
+    nouns = ("collection", "collections")
     queryset = Collection.objects.select_related("space")
     serializer_class = CollectionSerializer
     editors_only = True
@@ -112,7 +112,7 @@ class DocumentViewSet(RetrieveModelMixin, CollectionFiltered):
     """Documents: ingested, read, changed, deleted."""
 
     for_limited_keys = True
-    summaries = {"retrieve": "Read a document"}
+    nouns = ("document", "documents")
     # All versions: a superseded one is read by its id.
     queryset = Document.objects.select_related("collection", "duplicate_of")
     serializer_class = DocumentSerializer

@@ -5,19 +5,14 @@ as one object (`ChatView`). And the conversations that it adds to: a user's own,
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api import ListParameters, WorkspaceView, WorkspaceViewSet
+from accounts.api import ListParameters, ResourceViewSet, WorkspaceView, operation
 from accounts.api_keys import KeyLimited
-from common.api import ErrorSerializer, StreamNegotiation
-from common.openapi import load_examples
+from common.api import StreamNegotiation
 from common.options.drf import OptionsSerializer
 from common.serializers import ReadOnlyModelSerializer, SlugsField, StrictSerializer, TextField
 from rag.answer_stream import answer_response
@@ -41,8 +36,6 @@ from rag.services.conversations import parse_history
 from search.api.inputs import FilterField
 from search.query_options import RetrievalOptions
 from search.results import MODES
-
-examples = load_examples("rag.api")
 
 MAX_TURNS = 200
 MAX_TURN_CHARACTERS = 100_000
@@ -349,7 +342,6 @@ def answer_object(events: Sequence[Event]) -> dict[str, Any]:
     }
 
 
-@extend_schema(tags=["chat"])
 class ChatView(WorkspaceView):
     """`POST /api/v1/chat/`: answers one question, streamed or whole."""
 
@@ -358,34 +350,24 @@ class ChatView(WorkspaceView):
     asks_model = True
     content_negotiation_class = StreamNegotiation
 
-    @extend_schema(
-        operation_id="chat",
-        summary="Ask, and get an answer that cites its sources",
-        description=(
-            "Server-sent events: `metadata`, `retrieval`, `node` (of pipelines), `reasoning` (of"
-            " models that show it), `token`, `citation`, and last `done` or `error`. What fails"
-            " before the first event has a status of its own. There is no resuming: closing the"
-            " connection stops the work, and what was said so far stays in the conversation. 503"
-            " where too many answers are being made."
-        ),
-        request=ChatSerializer,
-        responses={
+    @operation(
+        takes=ChatSerializer,
+        gives={
             (200, "text/event-stream"): str,
             (200, "application/json"): ChatAnswerSerializer,
-            502: ErrorSerializer,
-            503: ErrorSerializer,
         },
-        examples=[
-            examples.CHAT_QUESTION,
-            examples.CHAT_FOLLOW_UP,
-            examples.CHAT_EVENTS,
-            examples.CHAT_ANSWER,
-        ],
+        errors=(502,),
+        operation_id="chat",
     )
-    def post(self, request: Request) -> HttpResponseBase:
-        body = ChatSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        data = body.validated_data
+    def post(self, **data: Any) -> HttpResponseBase:
+        """Ask, and get an answer that cites its sources.
+
+        Server-sent events: `metadata`, `retrieval`, `node` (of pipelines), `reasoning` (of models
+        that show it), `token`, `citation`, and last `done` or `error`. What fails before the first
+        event has a status of its own. There is no resuming: closing the connection stops the work,
+        and what was said so far stays in the conversation. 503 where too many answers are being
+        made.
+        """
         context = context_of_view(
             self, collections=data.get("collections", ()), filter=data.get("filter")
         )
@@ -403,7 +385,7 @@ class ChatView(WorkspaceView):
         )
         return answer_response(
             events,
-            request=request,
+            request=self.request,
             cancelled=context.cancelled,
             streams=data["stream"],
             make_body=lambda all_events: ChatAnswerSerializer(answer_object(all_events)).data,
@@ -458,47 +440,35 @@ class ConversationInput(StrictSerializer):
     title = serializers.CharField(max_length=200)
 
 
-@extend_schema(tags=["chat"])
-class ConversationViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
+class ConversationViewSet(ResourceViewSet):
     """Conversations. `POST /api/v1/chat/` begins and continues them."""
 
-    summaries = {
-        "list": "List your conversations, the last one first",
-        "retrieve": "Read a conversation, without its messages",
-    }
+    tag = "chat"
+    nouns = ("conversation", "conversations")
+    queryset = Conversation.objects.all()
     serializer_class = ConversationSerializer
     ordering = ("-updated_at", "-id")
-    lookup_value_converter = "int"
     required_scope = "chat"
     action_parameters = dict.fromkeys(("list", "messages"), ListParameters)
 
-    def get_queryset(self) -> QuerySet[Conversation]:
-        return self.in_workspace(Conversation.objects.visible_to(self.request.user))
+    @action(detail=True, ordering="id")
+    @operation(gives=ConversationMessageSerializer, many=True)
+    def messages(self, conversation: Conversation) -> Response:
+        """List a conversation's messages in their order.
 
-    @extend_schema(
-        summary="List a conversation's messages in their order",
-        description="Passages have the text that their document has now.",
-        responses=ConversationMessageSerializer(many=True),
-    )
-    @action(detail=True, serializer_class=ConversationMessageSerializer, ordering="id")
-    def messages(self, *args: Any, **kwargs: Any) -> Response:
-        rows = self.paginate_queryset(self.get_object().messages.all())
+        Passages have the text that their document has now.
+        """
+        rows = self.paginate_queryset(conversation.messages.all())
         visible = conversations.visible_messages(rows=rows or [], context=context_of_view(self))
         return self.get_paginated_response(ConversationMessageSerializer(visible, many=True).data)
 
-    @extend_schema(
-        summary="Rename a conversation", request=ConversationInput, examples=[examples.RENAME]
-    )
-    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(ConversationInput, partial=True)
-        conversation = self.get_object()
-        if "title" in values:
-            conversation = conversations.rename_conversation(
-                conversation=conversation, title=values["title"]
-            )
-        return self.answer(conversation)
+    @operation(takes=ConversationInput)
+    def partial_update(self, conversation: Conversation, *, title: str | None = None) -> None:
+        """Rename a conversation."""
+        if title is not None:
+            conversations.rename_conversation(conversation=conversation, title=title)
 
-    @extend_schema(summary="Delete a conversation with the runs that answered it")
-    def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        conversations.delete_conversation(conversation=self.get_object())
-        return Response(status=204)
+    @operation()
+    def destroy(self, conversation: Conversation) -> None:
+        """Delete a conversation with the runs that answered it."""
+        conversations.delete_conversation(conversation=conversation)

@@ -5,15 +5,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import exceptions, serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, etag, idempotent
-from common.api import ErrorSerializer, StreamNegotiation
-from common.openapi import load_examples
+from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, etag, operation
+from common.api import StreamNegotiation
 from common.options import option_fields
 from common.options.drf import OptionsSerializer, serializer_field
 from common.serializers import TextField
@@ -35,8 +33,6 @@ from rag.pipelines.definition import (
 from rag.services import pipelines as services
 from rag.services.conversations import parse_history
 from rag.services.traces import MAX_DAYS
-
-examples = load_examples("rag.api")
 
 
 class PipelineRunSerializer(AnswerInput):
@@ -155,6 +151,10 @@ class PipelineCheckSerializer(serializers.Serializer[Any]):
     definition = extend_schema_field(PipelineDefinitionSerializer)(serializers.JSONField)()
 
 
+#: A definition has errors of its own, so that no serializer reads it.
+_DEFINITION = {"application/json": PipelineDefinitionSerializer}
+
+
 class PipelineView(WorkspaceView):
     """Base of the pipeline endpoints: every fault of a definition is reported at once, with its
     path."""
@@ -167,105 +167,83 @@ class PipelineView(WorkspaceView):
             exc = exceptions.ValidationError(dict(faults), code=exc.code)
         return super().handle_exception(exc)
 
-    def pipeline_response(self, pipeline: Pipeline, *, status: int = 200) -> Response:
-        """The response with a pipeline and its ETag."""
-        serialized = PipelineSerializer(pipeline).data
-        return Response(serialized, status=status, headers={"ETag": etag(serialized)})
 
-
-@extend_schema(tags=["pipelines"])
 class PipelinesView(PipelineView):
     """`/api/v1/pipelines/`: lists pipelines and creates them."""
 
-    @extend_schema(
-        operation_id="pipelines_list",
-        summary="List pipelines: the workspace's own, then templates",
-        description="A pipeline of the workspace replaces the template with the same id.",
-        responses=PipelineListSerializer,
-        examples=[examples.PIPELINE_LIST],
-    )
-    def get(self, request: Request) -> Response:
-        listed = services.list_pipelines(context=context_of_view(self))
-        return Response(PipelineListSerializer({"results": listed}).data)
+    @operation(gives=PipelineListSerializer, operation_id="pipelines_list")
+    def get(self) -> Any:
+        """List pipelines: the workspace's own, then templates.
 
-    @extend_schema(
+        A pipeline of the workspace replaces the template with the same id.
+        """
+        return {"results": services.list_pipelines(context=context_of_view(self))}
+
+    @operation(
+        takes=_DEFINITION,
+        gives={201: PipelineSerializer},
+        errors=(409,),
+        once=True,
         operation_id="pipelines_create",
-        summary="Save a new pipeline",
-        description="Needs the editor role. Every error is reported with its path, such as"
-        " `nodes.2.tools.0`.",
-        request=PipelineDefinitionSerializer,
-        responses={201: PipelineSerializer, 409: ErrorSerializer},
-        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CREATED],
     )
-    @idempotent
-    def post(self, request: Request) -> Response:
-        made = services.create_pipeline(context=context_of_view(self), definition=request.data)
-        return self.pipeline_response(made, status=201)
+    def post(self) -> Response:
+        """Save a new pipeline.
+
+        Needs the editor role. Every error is reported with its path, such as `nodes.2.tools.0`.
+        """
+        made = services.create_pipeline(context=context_of_view(self), definition=self.request.data)
+        serialized = PipelineSerializer(made).data
+        return Response(serialized, status=201, headers={"ETag": etag(serialized)})
 
 
-@extend_schema(tags=["pipelines"])
 class PipelineCheckView(PipelineView):
     """Validate a definition without storing it."""
 
     for_limited_keys = True
     required_scope = "read"
 
-    @extend_schema(
-        operation_id="pipelines_check",
-        summary="Check a definition without saving it",
-        request=PipelineDefinitionSerializer,
-        responses={200: PipelineCheckSerializer},
-        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE_CHECKED],
+    @operation(
+        takes=_DEFINITION, gives={200: PipelineCheckSerializer}, operation_id="pipelines_check"
     )
-    def post(self, request: Request) -> Response:
-        checked = services.validate_pipeline(definition=request.data)
+    def post(self) -> Response:
+        """Check a definition without saving it."""
+        checked = services.validate_pipeline(definition=self.request.data)
         return Response({"definition": checked.to_json()})
 
 
-@extend_schema(tags=["pipelines"])
 class PipelineDetailView(PipelineView):
     """`/api/v1/pipelines/{id}/`: reads, replaces and deletes one pipeline."""
 
     is_detail = True
+    serializer_class = PipelineSerializer
 
     def locked_rows(self) -> QuerySet[Pipeline]:
         return Pipeline.objects.filter(workspace=self.workspace, slug=self.kwargs["id"])
 
-    @extend_schema(
-        operation_id="pipelines_read",
-        summary="Read a pipeline or template",
-        responses=PipelineSerializer,
-        examples=[examples.PIPELINE],
-    )
-    def get(self, request: Request, id: str) -> Response:
-        return self.pipeline_response(services.get_pipeline(context=context_of_view(self), id=id))
+    @operation(operation_id="pipelines_read")
+    def get(self, *, id: str) -> Pipeline:
+        """Read a pipeline or template."""
+        return services.get_pipeline(context=context_of_view(self), id=id)
 
-    @extend_schema(
-        operation_id="pipelines_replace",
-        summary="Replace what a pipeline does",
-        description="Needs the editor role. The version goes up by one, unless nothing changed.",
-        request=PipelineDefinitionSerializer,
-        responses={200: PipelineSerializer, 409: ErrorSerializer},
-        examples=[examples.PIPELINE_DEFINITION, examples.PIPELINE],
-    )
-    def put(self, request: Request, id: str) -> Response:
-        changed = services.update_pipeline(
-            context=context_of_view(self), id=id, definition=request.data
+    @operation(takes=_DEFINITION, errors=(409,), operation_id="pipelines_replace")
+    def put(self, *, id: str) -> Pipeline:
+        """Replace what a pipeline does.
+
+        Needs the editor role. The version goes up by one, unless nothing changed.
+        """
+        return services.update_pipeline(
+            context=context_of_view(self), id=id, definition=self.request.data
         )
-        return self.pipeline_response(changed)
 
-    @extend_schema(
-        operation_id="pipelines_delete",
-        summary="Delete a pipeline; traces of its runs stay",
-        description="Needs the editor role. A template with the same id becomes available again.",
-        responses={204: None, 409: ErrorSerializer},
-    )
-    def delete(self, request: Request, id: str) -> Response:
+    @operation(errors=(409,), operation_id="pipelines_delete")
+    def delete(self, *, id: str) -> None:
+        """Delete a pipeline; traces of its runs stay.
+
+        Needs the editor role. A template with the same id becomes available again.
+        """
         services.delete_pipeline(context=context_of_view(self), id=id)
-        return Response(status=204)
 
 
-@extend_schema(tags=["pipelines"])
 class PipelineRunView(PipelineView):
     """`/api/v1/pipelines/{id}/run/`: answers a question by a pipeline."""
 
@@ -274,42 +252,38 @@ class PipelineRunView(PipelineView):
     asks_model = True
     content_negotiation_class = StreamNegotiation
 
-    @extend_schema(
-        operation_id="pipelines_run",
-        summary="Run a pipeline or template",
-        description="Server-sent events as of `POST /chat/`, with `node` where a step begins or"
-        " ends; `metadata` names the `trace`, by which the run can be cancelled. Nothing is kept in"
-        " a conversation. 409 `no_chat_model` where a step needs a chat model and there is none.",
-        request=PipelineRunSerializer,
-        responses={
+    @operation(
+        takes=PipelineRunSerializer,
+        gives={
             (200, "text/event-stream"): str,
             (200, "application/json"): ChatAnswerSerializer,
-            409: ErrorSerializer,
-            502: ErrorSerializer,
-            503: ErrorSerializer,
         },
-        examples=[examples.PIPELINE_QUESTION],
+        errors=(409, 502),
+        operation_id="pipelines_run",
     )
-    def post(self, request: Request, id: str) -> HttpResponseBase:
-        body = PipelineRunSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        data = body.validated_data
+    def post(self, *, id: str, question: str, stream: bool, **given: Any) -> HttpResponseBase:
+        """Run a pipeline or template.
+
+        Server-sent events as of `POST /chat/`, with `node` where a step begins or ends; `metadata`
+        names the `trace`, by which the run can be cancelled. Nothing is kept in a conversation. 409
+        `no_chat_model` where a step needs a chat model and there is none.
+        """
         context = context_of_view(
-            self, collections=data.get("collections", ()), filter=data.get("filter")
+            self, collections=given.get("collections", ()), filter=given.get("filter")
         )
         events = services.run_pipeline(
             id,
-            data["question"],
+            question,
             context=context,
-            history=parse_history(data.get("history", ())),
-            model=data.get("model", ""),
-            system_prompt=data.get("system_prompt", ""),
-            language=data.get("language", ""),
+            history=parse_history(given.get("history", ())),
+            model=given.get("model", ""),
+            system_prompt=given.get("system_prompt", ""),
+            language=given.get("language", ""),
         )
         return answer_response(
             events,
-            request=request,
+            request=self.request,
             cancelled=context.cancelled,
-            streams=data["stream"],
+            streams=stream,
             make_body=lambda all_events: ChatAnswerSerializer(answer_object(all_events)).data,
         )

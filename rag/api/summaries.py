@@ -2,15 +2,12 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceParameters, WorkspaceView
-from common.api import ErrorSerializer
-from common.openapi import load_examples
+from accounts.api import WorkspaceParameters, WorkspaceView, operation
 from common.serializers import StrictSerializer
+from rag.api.chat import PassageLocationSerializer
 from rag.context import context_of_view
 from rag.models import Summary
 from rag.services.summaries import cancel_summary, get_summary
@@ -25,13 +22,7 @@ from rag.tools.summaries import (
 from search.api.inputs import ScopeInput
 from search.api.views import request_scope
 
-DESCRIPTION = (
-    "The most central sentences, quoted in the order of the text, each with its place; or what a"
-    " chat model wrote, once that was asked for with POST. It is kept until the text changes."
-)
 KIND = "`about`: its subject in a few sentences. `summary`: what its parts say."
-
-examples = load_examples("rag.api")
 
 
 class SummaryParameters(WorkspaceParameters):
@@ -53,23 +44,10 @@ class SummaryRequestSerializer(StrictSerializer):
     )
 
 
-class SummaryCitationSerializer(serializers.Serializer[Any]):
+class SummaryCitationSerializer(PassageLocationSerializer):
     """`[number]` stands in the text at the offset `at`; `quote` is the document's text from `start`
     to `end`."""
 
-    number = serializers.IntegerField()
-    chunk = serializers.IntegerField()
-    document = serializers.IntegerField()
-    document_key = serializers.CharField()
-    version = serializers.IntegerField()
-    collection = serializers.CharField()
-    title = serializers.CharField()
-    heading_path = serializers.ListField(child=serializers.CharField())
-    page = serializers.IntegerField(allow_null=True)
-    location = serializers.CharField()
-    url = serializers.CharField()
-    start = serializers.IntegerField()
-    end = serializers.IntegerField()
     quote = serializers.CharField()
     at = serializers.IntegerField()
 
@@ -96,102 +74,89 @@ class SummarySerializer(serializers.Serializer[Summary]):
         return len(row.chunks)
 
 
+#: The answer is 202 as long as the chat model has not ended.
+WRITTEN: dict[str, Any] = {
+    "gives": {200: SummarySerializer, 202: SummarySerializer},
+    "errors": (409,),
+}
+
+
 class SummaryBase(WorkspaceView):
     """What both addresses do with their text."""
 
     for_limited_keys = True
+    action_scopes = {"get": "read", "post": "chat", "delete": "chat"}
+    serializer_class = SummarySerializer
 
-    def read(self, text: TextToSummarize) -> Response:
-        return Response(SummarySerializer(get_summary(text, self.parameters["kind"])).data)
+    def read(self, text: TextToSummarize) -> Summary:
+        return get_summary(text, self.parameters["kind"])
 
-    def write(self, request: Request, text: TextToSummarize) -> Response:
-        body = SummaryRequestSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        row = request_summary(text, **body.validated_data)
+    def write(self, text: TextToSummarize, **asked: Any) -> Response:
+        row = request_summary(text, **asked)
         return Response(SummarySerializer(row).data, status=202 if row.is_unfinished else 200)
 
-    def stop(self, text: TextToSummarize) -> Response:
+    def stop(self, text: TextToSummarize) -> None:
         cancel_summary(text, self.parameters["kind"])
-        return Response(status=204)
 
 
-@extend_schema(tags=["documents"])
 class DocumentSummaryView(SummaryBase):
     """`/api/v1/documents/{id}/summary/`."""
 
     action_parameters = {"get": SummaryParameters, "delete": SummaryParameters}
-    action_scopes = {"get": "read", "post": "chat", "delete": "chat"}
 
-    def text(self, pk: int) -> TextToSummarize:
-        return document_text_of(find_document(context_of_view(self), pk))
+    def operation_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
+        return [document_text_of(find_document(context_of_view(self), kwargs.pop("pk")))]
 
-    @extend_schema(
-        operation_id="documents_summary",
-        summary="Summarise a document",
-        description=DESCRIPTION,
-        responses=SummarySerializer,
-    )
-    def get(self, request: Request, pk: int) -> Response:
-        return self.read(self.text(pk))
+    @operation(operation_id="documents_summary")
+    def get(self, text: TextToSummarize) -> Summary:
+        """Summarise a document.
 
-    @extend_schema(
-        operation_id="documents_summary_write",
-        summary="Have a chat model summarise a document",
-        description="It is written in the background: GET shows the progress. For a long"
-        " document the most central passages are read, up to the site's limit of"
-        " tokens. 409 without a chat model.",
-        request=SummaryRequestSerializer,
-        examples=[examples.SUMMARY],
-        responses={200: SummarySerializer, 202: SummarySerializer, 409: ErrorSerializer},
-    )
-    def post(self, request: Request, pk: int) -> Response:
-        return self.write(request, self.text(pk))
+        The most central sentences, quoted in the order of the text, each with its place; or what a
+        chat model wrote, once that was asked for with POST. It is kept until the text changes.
+        """
+        return self.read(text)
 
-    @extend_schema(
-        operation_id="documents_summary_stop",
-        summary="Stop a chat model that summarises a document",
-        request=None,
-        responses={204: None},
-    )
-    def delete(self, request: Request, pk: int) -> Response:
-        return self.stop(self.text(pk))
+    @operation(takes=SummaryRequestSerializer, operation_id="documents_summary_write", **WRITTEN)
+    def post(self, text: TextToSummarize, **asked: Any) -> Response:
+        """Have a chat model summarise a document.
+
+        It is written in the background: GET shows the progress. For a long document the most
+        central passages are read, up to the site's limit of tokens. 409 without a chat model.
+        """
+        return self.write(text, **asked)
+
+    @operation(operation_id="documents_summary_stop")
+    def delete(self, text: TextToSummarize) -> None:
+        """Stop a chat model that summarises a document."""
+        self.stop(text)
 
 
-@extend_schema(tags=["search"])
 class ScopeSummaryView(SummaryBase):
     """`/api/v1/summary/`."""
 
+    tag = "search"
     parameters_class = ScopeSummaryParameters
-    action_scopes = {"get": "read", "post": "chat", "delete": "chat"}
 
-    def text(self, request: Request) -> TextToSummarize:
+    def operation_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
         context_of_view(self).require("read")
-        return scope_text_of(request_scope(request.user, self.workspace, self.parameters))
+        scope = request_scope(self.request.user, self.workspace, self.parameters)
+        return [scope_text_of(scope)]
 
-    @extend_schema(
-        operation_id="summary",
-        summary="Summarise the documents that filters leave",
-        description=DESCRIPTION,
-        responses=SummarySerializer,
-    )
-    def get(self, request: Request) -> Response:
-        return self.read(self.text(request))
+    @operation(operation_id="summary")
+    def get(self, text: TextToSummarize) -> Summary:
+        """Summarise the documents that filters leave.
 
-    @extend_schema(
-        operation_id="summary_write",
-        summary="Have a chat model summarise the documents that filters leave",
-        request=SummaryRequestSerializer,
-        examples=[examples.SUMMARY],
-        responses={200: SummarySerializer, 202: SummarySerializer, 409: ErrorSerializer},
-    )
-    def post(self, request: Request) -> Response:
-        return self.write(request, self.text(request))
+        The most central sentences, quoted in the order of the text, each with its place; or what a
+        chat model wrote, once that was asked for with POST. It is kept until the text changes.
+        """
+        return self.read(text)
 
-    @extend_schema(
-        operation_id="summary_stop",
-        summary="Stop a chat model that summarises what filters leave",
-        request=None,
-        responses={204: None},
-    )
-    def delete(self, request: Request) -> Response:
-        return self.stop(self.text(request))
+    @operation(takes=SummaryRequestSerializer, operation_id="summary_write", **WRITTEN)
+    def post(self, text: TextToSummarize, **asked: Any) -> Response:
+        """Have a chat model summarise the documents that filters leave."""
+        return self.write(text, **asked)
+
+    @operation(operation_id="summary_stop")
+    def delete(self, text: TextToSummarize) -> None:
+        """Stop a chat model that summarises what filters leave."""
+        self.stop(text)

@@ -5,22 +5,17 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from accounts.api import WorkspaceView
+from accounts.api import WorkspaceView, operation
 from common.errors import NotFound
-from common.openapi import load_examples
-from common.serializers import StrictSerializer
+from common.serializers import ResultSerializer, StrictSerializer
 from common.tools import Tool
 from documents.models import EmbeddingSpace
-from inference.chat_models import chat_models
+from inference.chat_models import ModelName, chat_models
 from rag import tools
 from rag.context import context_of_view
-
-examples = load_examples("rag.api")
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})
@@ -70,36 +65,28 @@ class ToolsSerializer(serializers.Serializer[Any]):
     tools = ToolSerializer(many=True)
 
 
-class ToolAnswerSerializer(serializers.Serializer[tools.ToolAnswer]):
+class ToolAnswerSerializer(ResultSerializer):
     """The tool's answer for the model."""
 
-    text = serializers.CharField()
-    is_error = serializers.BooleanField(
-        help_text="Whether the tool did nothing; the text then says why, and the cure."
-    )
+    result = tools.ToolAnswer
 
 
-@extend_schema(tags=["tools"])
 class ToolsView(WorkspaceView):
     """`GET /api/v1/tools/`: the tools, and which the caller may use."""
 
     for_limited_keys = True
     required_scope = "read"
 
-    @extend_schema(
-        operation_id="tools_list",
-        summary="List the tools of chat models",
-        responses=ToolsSerializer,
-    )
-    def get(self, request: Request) -> Response:
+    def get_serializer_context(self) -> dict[str, Any]:
         allowed = {tool.name for tool in tools.tools_for(context_of_view(self))}
-        listed = ToolsSerializer(
-            {"tools": list(tools.TOOLS.values())}, context={"allowed": allowed}
-        )
-        return Response(listed.data)
+        return {**super().get_serializer_context(), "allowed": allowed}
+
+    @operation(gives=ToolsSerializer, operation_id="tools_list")
+    def get(self) -> Any:
+        """List the tools of chat models."""
+        return {"tools": list(tools.TOOLS.values())}
 
 
-@extend_schema(tags=["tools"])
 class ToolCallView(WorkspaceView):
     """`POST /api/v1/tools/{name}/`: runs one tool."""
 
@@ -110,39 +97,34 @@ class ToolCallView(WorkspaceView):
         tool = tools.TOOLS.get(self.kwargs["name"]) if hasattr(self, "kwargs") else None
         return tools.required_scope(tool) if tool else "read"
 
-    @extend_schema(
-        operation_id="tools_call",
-        summary="Call a tool as a chat model would",
-        description="Errors in the arguments are returned as an answer for the model, with"
-        " `is_error`. A tool that writes needs the editor role.",
-        request=ToolCallSerializer,
-        responses={200: ToolAnswerSerializer},
-        examples=[examples.CALL, examples.RESULT, examples.ERROR],
-    )
-    def post(self, request: Request, name: str) -> Response:
+    def operation_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
+        name = kwargs.pop("name")
         if name not in tools.TOOLS:
             raise NotFound(
                 gettext("The tool “{name}” does not exist. Choose one of: {tools}.").format(
                     name=name, tools=", ".join(tools.TOOLS)
                 )
             )
-        body = ToolCallSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        arguments = body.validated_data.get("arguments")
+        return [name]
+
+    @operation(takes=ToolCallSerializer, gives=ToolAnswerSerializer, operation_id="tools_call")
+    def post(self, name: str, *, arguments: Any = None) -> tools.ToolAnswer:
+        """Call a tool as a chat model would.
+
+        Errors in the arguments are returned as an answer for the model, with `is_error`. A tool
+        that writes needs the editor role.
+        """
         given = {} if arguments is None else arguments
-        answer = tools.call(name, given, context=context_of_view(self))
-        return Response(ToolAnswerSerializer(answer).data)
+        return tools.call(name, given, context=context_of_view(self))
 
 
 _NO_RERANKER = "inference.backends.rerank_basic.NoReranker"
 
 
-class ChatModelNameSerializer(serializers.Serializer[Any]):
+class ChatModelNameSerializer(ResultSerializer):
     """A chat model that answers questions."""
 
-    name = serializers.CharField(help_text="What `model` of a question may say.")
-    owner = serializers.CharField(help_text="Its maker, or `ragsite`.")
-    is_default = serializers.BooleanField()
+    result = ModelName
 
 
 class EmbedderNameSerializer(serializers.Serializer[Any]):
@@ -170,22 +152,17 @@ class ModelsSerializer(serializers.Serializer[Any]):
     rerankers = RerankerNameSerializer(many=True)
 
 
-@extend_schema(tags=["models"])
 class ModelsView(WorkspaceView):
     """`GET /api/v1/models/`: models of the site by what they do."""
 
     for_limited_keys = True
     required_scope = "read"
 
-    @extend_schema(
-        operation_id="models_list",
-        summary="List chat models, embedders and rerankers",
-        responses=ModelsSerializer,
-        examples=[examples.MODELS],
-    )
-    def get(self, request: Request) -> Response:
+    @operation(gives=ModelsSerializer, operation_id="models_list")
+    def get(self) -> Any:
+        """List chat models, embedders and rerankers."""
         rerankers = settings.INFERENCE.get("reranker", {})
-        listed = {
+        return {
             "chat": chat_models(),
             "embedders": EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE),
             "rerankers": [
@@ -194,4 +171,3 @@ class ModelsView(WorkspaceView):
                 if entry["BACKEND"] != _NO_RERANKER
             ],
         }
-        return Response(ModelsSerializer(listed).data)

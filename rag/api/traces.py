@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from accounts.api import WorkspaceViewSet
-from common.api import ErrorSerializer
-from common.openapi import load_examples
+from accounts.api import WorkspaceViewSet, operation
 from common.serializers import ReadOnlyModelSerializer
 from rag.api.pipelines import (
     PipelineDefinitionSerializer,
@@ -22,8 +19,6 @@ from rag.context import context_of_view
 from rag.models import Span, Trace
 from rag.services import traces as services
 from rag.services.traces import trace_statistics
-
-examples = load_examples("rag.api")
 
 WITHHELD_HELP = "It holds text of a document that you may not read any more, and is empty here."
 
@@ -142,67 +137,53 @@ class TraceStatisticsSerializer(serializers.Serializer[Any]):
     results = TracePipelineFiguresSerializer(many=True)
 
 
-@extend_schema(tags=["pipelines"])
 class TraceViewSet(WorkspaceViewSet):
     """Your runs of pipelines. Other users cannot see them."""
 
+    tag = "pipelines"
+    queryset = Trace.objects.all()
     serializer_class = TraceListedSerializer
     ordering = ("-started_at", "-id")
-    lookup_value_converter = "int"
     required_scope = "chat"
     action_parameters = {"list": TraceParameters, "statistics": TraceStatisticsParameters}
 
-    def get_queryset(self) -> QuerySet[Trace]:
-        return self.in_workspace(Trace.objects.visible_to(self.request.user))
-
-    @extend_schema(operation_id="traces_list", summary="List your runs of pipelines, newest first")
-    def list(self, *args: Any, **kwargs: Any) -> Response:
-        filters = {name: self.parameters.get(name) for name in ("pipeline", "state")}
-        rows = self.get_queryset().filter(**{name: each for name, each in filters.items() if each})
-        page = self.paginate_queryset(rows.defer("definition", "answer")) or []
+    @operation(many=True)
+    def list(self) -> Response:
+        """List your runs of pipelines, newest first."""
+        rows = self.filter_queryset(self.get_queryset()).defer("definition", "answer")
+        page = self.paginate_queryset(rows) or []
         serialized = TraceListedSerializer(page, many=True, context=self._withheld(page))
         return self.get_paginated_response(serialized.data)
 
-    @extend_schema(
-        operation_id="traces_read",
-        summary="Read a run with its steps",
-        responses=TraceSerializer,
-        examples=[examples.TRACE],
-    )
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        row = self.get_object()
+    @operation(gives={200: TraceSerializer}, operation_id="traces_read")
+    def retrieve(self, row: Trace) -> Response:
+        """Read a run with its steps."""
         return Response(TraceSerializer(row, context=self._withheld([row])).data)
 
-    @extend_schema(operation_id="traces_delete", summary="Delete a run that has ended")
-    def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        services.delete_trace(context=context_of_view(self), id=self.get_object().pk)
-        return Response(status=204)
+    @operation(operation_id="traces_delete")
+    def destroy(self, row: Trace) -> None:
+        """Delete a run that has ended."""
+        services.delete_trace(context=context_of_view(self), id=row.pk)
 
-    @extend_schema(
-        operation_id="traces_cancel",
-        summary="Cancel a run",
-        description="It ends within a second, wherever it runs. 409 if it has ended already.",
-        request=None,
-        responses={202: TraceListedSerializer, 409: ErrorSerializer},
-    )
     @action(detail=True, methods=["post"])
-    def cancel(self, *args: Any, **kwargs: Any) -> Response:
-        row = services.cancel_run(context=context_of_view(self), id=self.get_object().pk)
+    @operation(gives={202: TraceListedSerializer}, errors=(409,), operation_id="traces_cancel")
+    def cancel(self, row: Trace) -> Response:
+        """Cancel a run.
+
+        It ends within a second, wherever it runs. 409 if it has ended already.
+        """
+        row = services.cancel_run(context=context_of_view(self), id=row.pk)
         return Response(TraceListedSerializer(row, context=self._withheld([row])).data, status=202)
 
-    @extend_schema(
-        operation_id="traces_statistics",
-        summary="How long your runs and their steps take",
-        responses=TraceStatisticsSerializer,
-        examples=[examples.TRACE_STATISTICS],
-    )
     @action(detail=False, pagination_class=None)
-    def statistics(self, *args: Any, **kwargs: Any) -> Response:
+    @operation(gives=TraceStatisticsSerializer, operation_id="traces_statistics")
+    def statistics(self) -> Any:
+        """How long your runs and their steps take."""
         days = self.parameters["days"]
         found = trace_statistics(
             context=context_of_view(self), days=days, pipeline=self.parameters.get("pipeline", "")
         )
-        return Response(TraceStatisticsSerializer({"days": days, "results": found}).data)
+        return {"days": days, "results": found}
 
     def _withheld(self, rows: Sequence[Trace]) -> dict[str, Any]:
         return {"withheld": services.withheld_traces(rows, context=context_of_view(self))}

@@ -18,6 +18,7 @@ from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
 from common.serializers import ResultSerializer
+from search.export import ExportedHit
 from search.results import (
     MODES,
     SORTS,
@@ -357,33 +358,10 @@ def search_answer(result: SearchResult, *, request: Request, explain: bool) -> d
     return answer
 
 
-class ExportedSerializer(serializers.Serializer[Any]):
+class ExportedSerializer(ResultSerializer):
     """A hit in an export."""
 
-    rank = serializers.IntegerField()
-    title = serializers.CharField()
-    headings = serializers.CharField(help_text="From the outermost on, with ` > ` between.")
-    page = serializers.IntegerField(allow_null=True)
-    text = serializers.CharField()
-    collection = serializers.CharField()
-    media_type = serializers.CharField()
-    language = serializers.CharField()
-    dated = serializers.CharField()
-    source = serializers.CharField()  # type: ignore[assignment]
-    source_url = serializers.CharField()
-    link = serializers.CharField(help_text="Its document's address in the API.")
-    relevance = serializers.FloatField()
-    similarity = serializers.FloatField(allow_null=True)
-    lexical = serializers.FloatField(allow_null=True)
-    fused = serializers.FloatField()
-    rerank = serializers.FloatField(allow_null=True)
-    document_id = serializers.IntegerField()
-    document_key = serializers.CharField()
-    chunk_id = serializers.IntegerField()
-    chunk_key = serializers.CharField()
-    summary = serializers.CharField()
-    token_count = serializers.IntegerField()
-    metadata = serializers.DictField()
+    result = ExportedHit
 
 
 class ExportSerializer(serializers.Serializer[Any]):

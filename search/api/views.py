@@ -278,10 +278,7 @@ class SavedSearchViewSet(ResourceViewSet):
     """Searches saved under a name. Only their owner sees them."""
 
     tag = "search"
-    summaries = {
-        "list": "List your saved searches, newest first",
-        "retrieve": "Read a saved search",
-    }
+    nouns = ("saved search", "saved searches")
     queryset = SavedSearch.objects.all()
     serializer_class = SavedSearchSerializer
 
@@ -366,7 +363,7 @@ class EvaluationDetailSerializer(EvaluationSerializer):
 class EvaluationViewSet(ListModelMixin, WorkspaceViewSet):
     """Evaluations of collections by their relevance judgements."""
 
-    summaries = {"list": "List evaluations, newest first"}
+    nouns = ("evaluation", "evaluations")
     queryset = Evaluation.objects.select_related("collection")
     serializer_class = EvaluationSerializer
     editors_only = True

@@ -8,7 +8,13 @@ from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
 from common.options import OptionField
-from common.serializers import ReadOnlyModelSerializer, ResultSerializer, StrictSerializer
+from common.serializers import (
+    ReadOnlyModelSerializer,
+    ResultSerializer,
+    StrictSerializer,
+    UsernameField,
+)
+from documents.api.serializers import AccessField
 from sources.connectors import kinds
 from sources.connectors.base import Connector, Item
 from sources.models import DataSource, DataSourceItem, DataSourceRun
@@ -21,10 +27,7 @@ class AccessRuleSerializer(StrictSerializer):
     """Who may see the files that a pattern matches."""
 
     glob = serializers.CharField(max_length=200, help_text="`*` never crosses a `/`.")
-    access = serializers.ListField(
-        child=serializers.CharField(max_length=80),
-        allow_null=True,
-        max_length=100,
+    access = AccessField(
         help_text="Members as `user:7`, groups as `group:3`, including you. Null: everybody.",
     )
 
@@ -130,9 +133,7 @@ class SourceRunSerializer(ReadOnlyModelSerializer[DataSourceRun]):
     source = serializers.PrimaryKeyRelatedField[DataSource](  # type: ignore[assignment]  # DRF's metaclass takes it out
         read_only=True
     )
-    user = serializers.CharField(
-        source="user.username", default=None, allow_null=True, help_text="Who started it."
-    )
+    user = UsernameField(help_text="Who started it.")
     is_finished = serializers.BooleanField(help_text="Whether the run has ended.")
 
     class Meta:
@@ -307,11 +308,8 @@ class SourceChangeSerializer(StrictSerializer):
         help_text="Percent of its documents that one run may delete without confirmation."
         " Default: 50.",
     )
-    access = serializers.ListField(
-        child=serializers.CharField(max_length=80),
+    access = AccessField(
         required=False,
-        allow_null=True,
-        max_length=100,
         help_text="Who may see its documents: members as `user:7`, groups as `group:3`,"
         " including you. Null: everybody in the workspace.",
     )

@@ -41,7 +41,7 @@ def errors_of_places() -> Iterator[None]:
 class SourceViewSet(ResourceViewSet):
     """Places outside that keep collections up to date: every member reads, editors change."""
 
-    summaries = {"list": "List sources, newest first", "retrieve": "Read a source"}
+    nouns = ("source", "sources")
     queryset = DataSource.objects.select_related("collection", "workspace")
     serializer_class = serializers.SourceSerializer
     editors_only = True
