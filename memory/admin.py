@@ -1,7 +1,7 @@
 """Admin of memory: contexts, facts with their history, the extraction queue, prunings."""
 
+from collections import defaultdict
 from collections.abc import Iterable
-from itertools import groupby
 from typing import Any
 
 from django.contrib import admin, messages
@@ -10,10 +10,8 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils.formats import localize
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
@@ -66,12 +64,8 @@ class UserRowAdmin(ReadOnlyAdmin):
     @display(description=gettext_lazy("user"))
     def user_link(self, row: Any) -> SafeString:
         whose = {"workspace__id__exact": row.workspace_id, "user_id__exact": row.user_id}
-        everything = self.params_for_all_rows | whose
-        link = link_to_list(
-            self.model,
-            gettext("all {rows}").format(rows=self.opts.verbose_name_plural),
-            **everything,
-        )
+        text = gettext("all {rows}").format(rows=self.opts.verbose_name_plural)
+        link = link_to_list(self.model, text, **self.params_for_all_rows, **whose)
         return format_html("<bdi>{}</bdi> · {}", row.user_id, link)
 
     #: Query parameters that show all rows of a list with a default filter.
@@ -89,39 +83,15 @@ class ContextAdmin(ServiceDeletion, UserRowAdmin):
     """Contexts: read only, may be deleted."""
 
     can_delete = True
-    list_display = [
-        "beginning",
-        "user",
-        "workspace",
-        "conversation_name",
-        "origin",
-        "created_at",
-        "has_vector",
-    ]
-    list_filter = [
-        ("workspace", AutocompleteSelectFilter),
-        "origin",
-        EmbeddedFilter,
-        "created_at",
-    ]
+    list_display = ["beginning", "user", "workspace", "conversation_name", "origin", "created_at"]
+    list_display += ["has_vector"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "origin", EmbeddedFilter, "created_at"]
     heavy_fields = ("embedding", "search_vector")
     list_heavy_fields = ("user_message", "assistant_response")
     sortable_by = ["beginning"]
-    fields = [
-        "user_link",
-        "workspace",
-        "conversation_name",
-        "user_message",
-        "assistant_response",
-        "created_at",
-        "origin",
-        "learnt",
-        "language",
-        "size_in_words",
-        "space",
-        "has_vector",
-        "embed_attempts",
-    ]
+    fields = ["user_link", "workspace", "conversation_name", "user_message", "assistant_response"]
+    fields += ["created_at", "origin", "learnt", "language", "size_in_words", "space", "has_vector"]
+    fields += ["embed_attempts"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Context]:
         embedded = ExpressionWrapper(Q(embedding__isnull=False), output_field=BooleanField())
@@ -129,12 +99,11 @@ class ContextAdmin(ServiceDeletion, UserRowAdmin):
         return rows.annotate(embedded=embedded, said=Left("user_message", EXCERPT_CHARACTERS))
 
     def delete_rows(self, rows: Iterable[Any]) -> None:
-        def whose(row: Any) -> tuple[int, str]:
-            return row.workspace_id, row.user_id
-
-        for _, group in groupby(sorted(rows, key=whose), key=whose):
-            theirs = list(group)
-            services.forget_contexts(scope=scope_of_row(theirs[0]), ids=[row.pk for row in theirs])
+        theirs: dict[UserScope, list[int]] = defaultdict(list)
+        for row in rows:
+            theirs[scope_of_row(row)].append(row.pk)
+        for scope, ids in theirs.items():
+            services.forget_contexts(scope=scope, ids=ids)
 
     @display(description=gettext_lazy("said"), ordering="id")
     def beginning(self, row: Any) -> SafeString | str:
@@ -157,11 +126,6 @@ class ContextAdmin(ServiceDeletion, UserRowAdmin):
     @display(description=gettext_lazy("vector"), boolean=True)
     def has_vector(self, row: Any) -> bool:
         return bool(row.embedded)
-
-
-#: Former values that a page names.
-MAX_LISTED_VALUES = 50
-MAX_VALUE_CHARACTERS = 2000
 
 
 class CurrentFilter(ConditionFilter):
@@ -187,20 +151,21 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
     actions = ["clear"]
     params_for_all_rows = {"held": "all"}
     has_end_permission = requires("memory.change_fact")
-    fields = [
-        "user_link",
-        "workspace",
-        "name",
-        "value",
-        "valid_from",
-        "valid_to",
-        "origin",
-        "source_link",
-        "superseded_by_link",
-        "former",
-        "language",
-        "space",
-        "embed_attempts",
+    fieldsets = [
+        (
+            None,
+            {
+                "description": gettext_lazy(
+                    "People correct their own facts on their page Memory. Here any fact can be"
+                    " ended or deleted."
+                ),
+                "fields": [
+                    *("user_link", "workspace", "name", "value", "valid_from", "valid_to"),
+                    *("all_values", "origin", "source_link", "superseded_by_link"),
+                    *("language", "space", "embed_attempts"),
+                ],
+            },
+        )
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fact]:
@@ -228,10 +193,8 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
         ]
         for row in ended:
             self.log_change(request, row, "Cleared.")
-        messages.success(
-            request,
-            gettext("{facts} ended. Their history stays.").format(facts=counted(Fact, len(ended))),
-        )
+        text = gettext("{facts} ended. Their history stays.")
+        messages.success(request, text.format(facts=counted(Fact, len(ended))))
 
     def delete_rows(self, rows: Iterable[Any]) -> None:
         """Delete the keys with their history: a remaining old value would reveal the same."""
@@ -260,18 +223,10 @@ class FactAdmin(ServiceDeletion, UserRowAdmin):
         return link_to(Fact.objects.only("pk").filter(supersedes=row).first())
 
     @display(description=gettext_lazy("all values"))
-    def former(self, row: Fact) -> str:
-        values = services.history(scope=scope_of_row(row), key=row.key)[:MAX_LISTED_VALUES]
-        lines = (
-            (_period(each), each.value[:MAX_VALUE_CHARACTERS], link_to(each)) for each in values
-        )
-        return format_html_join("", "<div>{}: <bdi>{}</bdi> · {}</div>", lines)
-
-
-def _period(row: Fact) -> str:
-    end = localize(localtime(row.valid_to)) if row.valid_to else gettext("now")
-    start = localize(localtime(row.valid_from))
-    return gettext("{start} to {end}").format(start=start, end=end)
+    def all_values(self, row: Fact) -> SafeString:
+        values = Fact.objects.of(scope_of_row(row)).filter(key=row.key).count()
+        whose = {"workspace__id__exact": row.workspace_id, "user_id__exact": row.user_id}
+        return link_to_list(Fact, counted(Fact, values), **whose, key__exact=row.key, held="all")
 
 
 _State = ExtractionItem.State
@@ -296,17 +251,8 @@ class StateFilter(ConditionFilter):
 class ExtractionItemAdmin(QueueAdmin, UserRowAdmin):
     """The extraction queue, read only. Dead items come first and can be retried."""
 
-    list_display = [
-        "name",
-        "user",
-        "workspace",
-        "state_label",
-        "attempts",
-        "outages",
-        "problem",
-        "due_at",
-        "last_message_at",
-    ]
+    list_display = ["name", "user", "workspace", "state_label", "attempts", "outages", "problem"]
+    list_display += ["due_at", "last_message_at"]
     list_filter = [StateFilter, ("workspace", AutocompleteSelectFilter)]
     list_heavy_fields = ("messages", "error")
     heavy_fields = ("taken",)
@@ -314,24 +260,9 @@ class ExtractionItemAdmin(QueueAdmin, UserRowAdmin):
     ordering = ["state", "due_at"]
     params_for_all_rows = {"state": "all"}
     state_label = choice_column("state", _STATE_COLOURS)
-    fields = [
-        "user_link",
-        "workspace",
-        "name",
-        "state",
-        "error",
-        "attempts",
-        "outages",
-        "due_at",
-        "leased_until",
-        "waiting",
-        "seen",
-        "last_message_at",
-        "extracted_at",
-        "extractor",
-        "facts",
-        "contexts",
-    ]
+    fields = ["user_link", "workspace", "name", "state", "error", "attempts", "outages", "due_at"]
+    fields += ["leased_until", "waiting", "seen", "last_message_at", "extracted_at", "extractor"]
+    fields += ["facts", "contexts"]
 
     def retry(self, ids: list[int]) -> int:
         return retry_extractions(item_ids=ids)

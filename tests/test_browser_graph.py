@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from django.db import connection
@@ -13,7 +13,7 @@ from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentF
 from graph.models import Edge, Node
 from graph.querysets import Origin
 from graph.tests.factories import make_edge, make_extracted, make_node
-from tests.browser import SIZES, Visit
+from tests.browser import SCHEMES, SIZES, Visit
 
 pytestmark = [
     pytest.mark.browser,
@@ -261,6 +261,41 @@ def test_where_nothing_can_be_drawn_it_says_so_and_tries_again(visit: Visit, har
     drawn(page, 3)
     expect(alert).to_be_hidden()
     visit.errors = [error for error in visit.errors if "503" not in error]
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_editors_work_by_keyboard_at_every_size(
+    visit: Visit, harbour: str, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    page = visit.page
+    page.set_viewport_size({"width": width, "height": SIZES[width]})
+    page.emulate_media(color_scheme=scheme)
+    edge = f"source={TOBIAS}&rel=KEEPS&target=ent:place:lighthouse"
+    for address in (
+        "/graph/nodes/new/",
+        f"/graph/node/?id={TOBIAS}",
+        f"/graph/node/delete/?id={TOBIAS}",
+        f"/graph/merge/?id={TOBIAS}&id=ent:person:mara",
+        f"/graph/edge/?{edge}",
+        f"/graph/edge/delete/?{edge}",
+        f"/graph/edges/new/?source={TOBIAS}",
+    ):
+        page.goto(address)
+        assert visit.serious_findings() == []
+        assert not visit.scrolls_sideways()
+
+    page.get_by_label("Relation").fill("MEETS")
+    target = page.get_by_role("combobox", name="To")
+    target.press_sequentially("lamp")
+    expect(page.get_by_role("option")).to_have_count(1)
+    target.press("ArrowDown")
+    target.press("Enter")
+    expect(target).to_have_value("lamp \"'/?#&<b>")
+    expect(page.get_by_role("option")).to_have_count(0)  # in a closed list
+    target.press("Enter")
+    expect(page.get_by_role("status").first).to_contain_text("The edge is added.")
+    expect(page.get_by_role("row", name="MEETS")).to_be_visible()
 
 
 def test_on_a_telephone_the_drawing_is_shown_when_asked_for(visit: Visit, harbour: str) -> None:

@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from django import forms
+from django.utils.functional import lazy
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -30,7 +31,7 @@ def form_field(option: OptionField, *, has_stored_value: bool = False) -> forms.
     a bool, a list its texts, a mapping a dict. With `has_stored_value` an empty secret keeps it.
     """
     label = _(option.title) if option.title else option.name
-    help_text = _(option.plain_description) if option.description else ""
+    help_text = lazy(_plain_help, str)(option.description) if option.description else ""
     if option.kind is bool:
         return forms.BooleanField(
             label=label, help_text=help_text, required=False, initial=option.default
@@ -44,6 +45,11 @@ def form_field(option: OptionField, *, has_stored_value: bool = False) -> forms.
         initial=option.default,
         widget=_widget(option),
     )
+
+
+def _plain_help(description: str) -> str:
+    """A translated description without its backticks."""
+    return gettext(description).replace("`", "")
 
 
 def _widget(option: OptionField) -> forms.Widget:
@@ -109,7 +115,8 @@ class ObjectField(WrittenField):
     """A JSON object, displayed with one entry a line; empty where there is none."""
 
     def __init__(self, **given: Any) -> None:
-        widget = forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "code"})
+        attributes = {"rows": 4, "spellcheck": "false", "class": "code"}
+        widget = forms.Textarea(attrs={**attributes, "placeholder": '{"born": 1815}'})
         super().__init__(widget=widget, **given)
 
     def parse(self, text: str) -> dict[str, Any]:

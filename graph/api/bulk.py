@@ -6,16 +6,15 @@ from typing import IO, Any, TypeVar
 
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema
 from rest_framework import parsers
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from accounts.api import idempotent
 from common import bounded_json
-from common.api import ErrorSerializer, StreamNegotiation
+from common.api import StreamNegotiation
 from common.errors import Conflict, InvalidInput
 from common.openapi import load_examples
+from common.operations import operation
 from common.parsers import BodyTooLarge, JSONParser
 from documents.models import Collection
 from documents.services import get_collection
@@ -71,26 +70,27 @@ BulkItemT = TypeVar("BulkItemT", NodeInput, EdgeInput)
 BULK_OPTIONS = ("strict", "replace_props")
 
 
-@extend_schema(tags=["graph"])
 class BulkView(GraphView):
     """Writes many nodes and edges at once."""
 
     parameters_class = inputs.BulkParameters
     parser_classes = [BulkJSONParser, JSONLinesParser]
 
-    @extend_schema(
-        operation_id="graph_bulk",
-        summary="Write many nodes and edges, all or none",
-        description=f"At most {MAX_ITEMS:,} and 32 MB at a time, nodes first. As one JSON object,"
-        ' or as JSON Lines of `{"node": {…}}` and `{"edge": {…}}`. What is left out of an item'
-        " stays as it is, and of two for one node or edge the last counts. A fault is told by its"
-        " place, `edges.3.weight`, or its line. The same again changes nothing.",
+    @idempotent
+    @operation(
+        "graph_bulk",
+        serializers.GraphBulkAnswerSerializer,
         request={"application/json": inputs.GraphBulkInputSerializer, JSON_LINES: str},
-        responses=serializers.GraphBulkAnswerSerializer,
         examples=[examples.BULK, examples.BULK_LINES, examples.BULK_ANSWER],
     )
-    @idempotent
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> dict[str, Any]:
+        """Write many nodes and edges, all or none
+
+        At most 50,000 and 32 MB at a time, nodes first. As one JSON object, or as JSON Lines of
+        `{"node": {…}}` and `{"edge": {…}}`. What is left out of an item stays as it is, and of two
+        for one node or edge the last counts. A fault is told by its place, `edges.3.weight`, or its
+        line. The same again changes nothing.
+        """
         scope = self.editable
         options = {name: self.parameters[name] for name in BULK_OPTIONS}
         lines = request.data if isinstance(request.data, JsonLines) else None
@@ -116,13 +116,12 @@ class BulkView(GraphView):
             if lines:
                 raise lines.by_line(error) from error
             raise
-        answer = {
+        return {
             "nodes": _counts(node_names, done.nodes_created, done.nodes_updated),
             "edges": _counts(edge_names, done.edges_created, done.edges_updated),
             "stubs": done.stubs,
             "taken": done.taken,
         }
-        return Response(serializers.GraphBulkAnswerSerializer(answer).data)
 
 
 def _noting(items: Iterator[BulkItemT], names: set[Any]) -> Iterator[BulkItemT]:
@@ -150,49 +149,40 @@ def _make_items(values: list[Any], kind: str, of: type[BulkItemT]) -> Iterator[B
             raise
 
 
-@extend_schema(tags=["graph"])
 class MergeView(GraphView):
     """Merges nodes that mean the same thing."""
 
-    @extend_schema(
-        operation_id="graph_merge",
-        summary="Merge nodes into one",
-        description="Edges, mentions and names of the others move to the node that stays,"
-        " each once; their ids and names refer to it from then on, also when"
-        " documents are read again. With `dry_run` nothing changes. 404 if one of"
-        " them does not exist.",
-        request=inputs.GraphMergeInputSerializer,
-        responses={200: serializers.GraphMergeAnswerSerializer},
+    @idempotent
+    @operation(
+        "graph_merge",
+        serializers.GraphMergeAnswerSerializer,
+        body=inputs.GraphMergeInputSerializer,
         examples=[examples.MERGE, examples.MERGE_ANSWER],
     )
-    @idempotent
-    def post(self, request: Request) -> Response:
-        body = self.validated(inputs.GraphMergeInputSerializer)
+    def post(self, request: Request, body: Any) -> dict[str, Any]:
+        """Merge nodes into one
+
+        Edges, mentions and names of the others move to the node that stays, each once; their ids
+        and names refer to it from then on, also when documents are read again. With `dry_run`
+        nothing changes. 404 if one of them does not exist.
+        """
         dry_run = body.pop("dry_run")
         act = services.merge_preview if dry_run else services.merge_nodes
         done = act(scope=self.editable, **body)
-        answer = {"dry_run": dry_run, "keep": body["keep"], **asdict(done)}
-        return Response(serializers.GraphMergeAnswerSerializer(answer).data)
+        return {"dry_run": dry_run, "keep": body["keep"], **asdict(done)}
 
 
-@extend_schema(tags=["graph"])
 class StatsView(GraphView):
     """Statistics of the user's graph."""
 
     for_limited_keys = True
 
-    @extend_schema(
-        operation_id="graph_stats",
-        summary="Read the size of the graph",
-        responses=serializers.GraphStatisticsSerializer,
-        examples=[examples.STATISTICS],
-    )
-    def get(self, request: Request) -> Response:
-        found = services.graph_statistics(scope=self.scope)
-        return Response(serializers.GraphStatisticsSerializer(found).data)
+    @operation("graph_stats", serializers.GraphStatisticsSerializer, examples=[examples.STATISTICS])
+    def get(self, request: Request) -> Any:
+        """Read the size of the graph"""
+        return services.graph_statistics(scope=self.scope)
 
 
-@extend_schema(tags=["graph"])
 class ExportView(GraphView):
     """Exports the whole graph as a file."""
 
@@ -200,51 +190,50 @@ class ExportView(GraphView):
     action_parameters = {"get": inputs.ExportParameters}
     content_negotiation_class = StreamNegotiation
 
-    @extend_schema(
-        operation_id="graph_export",
-        summary="Export the graph as GraphML or JSON Lines",
-        description="Everything that you may see: as GraphML nodes, documents, edges, and"
-        " what documents mention and refer to; as JSON Lines the nodes and edges"
-        " that were given.",
-        responses={(200, GRAPHML): str, (200, JSON_LINES): str},
+    @operation(
+        "graph_export",
+        {(200, GRAPHML): str, (200, JSON_LINES): str},
         examples=[examples.GRAPHML, examples.LINES],
     )
     def get(self, request: Request) -> StreamingHttpResponse:
+        """Export the graph as GraphML or JSON Lines
+
+        Everything that you may see: as GraphML nodes, documents, edges, and what documents mention
+        and refer to; as JSON Lines the nodes and edges that were given.
+        """
         if self.parameters["format"] == "graphml":
             return file_response(services.export_graphml(scope=self.scope))
         lines = export_lines(scope=self.scope, extracted=self.parameters.get("extracted", False))
         return file_response(lines, content_type=JSON_LINES, suffix="jsonl")
 
 
-@extend_schema(tags=["graph"])
 class ExtractionsView(GraphView):
     """Progress of extraction, and repeating it."""
 
     for_limited_keys = frozenset({"get"})
     action_parameters = {"get": inputs.ExtractionParameters}
 
-    @extend_schema(
-        operation_id="graph_extractions",
-        summary="Read the progress of a collection's extraction",
-        responses=serializers.GraphExtractionSerializer,
-        examples=[examples.EXTRACTION],
+    @operation(
+        "graph_extractions", serializers.GraphExtractionSerializer, examples=[examples.EXTRACTION]
     )
-    def get(self, request: Request) -> Response:
-        collection = self._collection(self.parameters["collection"])
-        return Response(serializers.GraphExtractionSerializer(_extraction_data(collection)).data)
+    def get(self, request: Request) -> dict[str, Any]:
+        """Read the progress of a collection's extraction"""
+        return _extraction_data(self._collection(self.parameters["collection"]))
 
-    @extend_schema(
-        operation_id="graph_reextract",
-        summary="Have a collection read for the graph again",
-        description="In the background; the current results stay until then. 409 if its"
-        " `graph` is `off`.",
-        request=inputs.GraphReextractionSerializer,
-        responses={202: serializers.GraphReextractionAnswerSerializer, 409: ErrorSerializer},
+    @idempotent
+    @operation(
+        "graph_reextract",
+        serializers.GraphReextractionAnswerSerializer,
+        body=inputs.GraphReextractionSerializer,
+        status=202,
+        errors=[409],
         examples=[examples.REEXTRACTION, examples.REEXTRACTION_ANSWER],
     )
-    @idempotent
-    def post(self, request: Request) -> Response:
-        body = self.validated(inputs.GraphReextractionSerializer)
+    def post(self, request: Request, body: Any) -> dict[str, Any]:
+        """Have a collection read for the graph again
+
+        In the background; the current results stay until then. 409 if its `graph` is `off`.
+        """
         collection = self._collection(body["collection"])
         self.require_editor(self.workspace)
         if collection.graph == Collection.Graph.OFF:
@@ -254,8 +243,7 @@ class ExtractionsView(GraphView):
                 ).format(slug=collection.slug)
             )
         queued = reextract_collection(collection=collection, only_stale=body["only_stale"])
-        answer = {"queued": queued, "state": _extraction_data(collection)}
-        return Response(serializers.GraphReextractionAnswerSerializer(answer).data, status=202)
+        return {"queued": queued, "state": _extraction_data(collection)}
 
     def _collection(self, slug: str) -> Collection:
         return get_collection(workspace=self.workspace, slug=slug)

@@ -220,6 +220,18 @@ class GraphSubgraphInputSerializer(OptionsSerializer):
         return attrs
 
 
+class TraversalParameters(GraphTraversalInputSerializer, WorkspaceParameters):
+    """Query string of a traversal."""
+
+
+class PathParameters(GraphPathInputSerializer, WorkspaceParameters):
+    """Query string of a path."""
+
+
+class SubgraphParameters(GraphSubgraphInputSerializer, WorkspaceParameters):
+    """Query string of a subgraph."""
+
+
 class BulkParameters(WorkspaceParameters):
     """Query string of a bulk write; a JSON body may override it."""
 

@@ -2,7 +2,7 @@
 Begin with `GraphView`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
@@ -14,19 +14,15 @@ from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext
-from drf_spectacular.utils import (
-    PolymorphicProxySerializer,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
 
-from accounts.api import READ_METHODS, WorkspaceParameters, WorkspaceView
+from accounts.api import READ_METHODS, WorkspaceView
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
 from common.openapi import load_examples
+from common.operations import operation
 from common.serializers import CursorPagination
 from graph import services
 from graph.api import inputs, serializers
@@ -37,8 +33,6 @@ from graph.scopes import AccessFilter, GraphScope, graph_scope
 from graph.services import MissingNode
 
 examples = load_examples("graph.api")
-
-InputClass = type[Serializer[Any]]
 
 
 class GraphView(WorkspaceView):
@@ -87,9 +81,13 @@ class GraphView(WorkspaceView):
         """The query parameters, without the workspace."""
         return {name: value for name, value in self.parameters.items() if name != "workspace"}
 
-    def serialized(self, serializer_class: InputClass, value: Any) -> Any:
+    def represent(self, serializer: Any, value: Any) -> Any:
         """The data of an answer; its cursor becomes the address of the next page."""
-        return serializer_class(value, context={"request": self.request}).data
+        return serializer(value, context={"request": self.request}).data
+
+    def changed(self, serializer: Any, change: Any) -> Response:
+        """The answer to a write: 201 for something new."""
+        return Response(self.represent(serializer, change), status=201 if change.created else 200)
 
 
 @contextmanager
@@ -111,7 +109,15 @@ def node_not_found() -> NotFound:
 DEFAULT_KINDS = ("node", "document")
 
 
-@extend_schema(tags=["graph"])
+NODES_ANSWER = PolymorphicProxySerializer(
+    component_name="GraphNodesAnswer",
+    serializers=[serializers.GraphNodePageSerializer, serializers.GraphNodeSerializer],
+    resource_type_field_name=None,
+)
+EDGE_NAMES = ("source", "rel", "target")
+GRAPHML = "application/graphml+xml"
+
+
 class NodesView(GraphView):
     """Lists, finds, reads, writes and deletes nodes."""
 
@@ -132,24 +138,15 @@ class NodesView(GraphView):
         is_row = found is not None and found.kind == "node"
         return Node.objects.filter(pk__in=[found.pk] if found and is_row else [])
 
-    @extend_schema(
-        operation_id="graph_nodes",
-        summary="List or find nodes, or read one",
-        description="With `id` the answer is that node, a document (`doc:…`), a passage"
-        " (`chunk:…`), or the node that it was merged into. With `q` it is a"
-        " single page of nodes with this or a similar name, best first. Otherwise"
-        " it is a page of all nodes by id; `/documents/` lists documents and"
-        " passages.",
-        responses={
-            200: PolymorphicProxySerializer(
-                component_name="GraphNodesAnswer",
-                serializers=[serializers.GraphNodePageSerializer, serializers.GraphNodeSerializer],
-                resource_type_field_name=None,
-            )
-        },
-        examples=[examples.NODE, examples.NODES],
-    )
+    @operation("graph_nodes", NODES_ANSWER, examples=[examples.NODE, examples.NODES])
     def get(self, request: Request) -> Response:
+        """List or find nodes, or read one
+
+        With `id` the answer is that node, a document (`doc:…`), a passage (`chunk:…`), or the node
+        that it was merged into. With `q` it is a single page of nodes with this or a similar name,
+        best first. Otherwise it is a page of all nodes by id; `/documents/` lists documents and
+        passages.
+        """
         if "id" in self.parameters:
             return Response(self.read_object())
         asked = self.parameters
@@ -175,57 +172,52 @@ class NodesView(GraphView):
         listed = [found[ref] for ref in refs if ref in found]
         return paginator.get_paginated_response(_node_data(listed))
 
-    @extend_schema(
-        operation_id="graph_node_upsert",
-        summary="Create or change a node",
-        description="201 for a new node, else 200. Fields that you leave out stay; properties"
-        " are added to the existing ones. Sending the same again changes nothing,"
-        " so requests can be repeated.",
-        request=inputs.GraphNodeInputSerializer,
-        responses={
-            200: serializers.GraphNodeChangeSerializer,
-            201: serializers.GraphNodeChangeSerializer,
-        },
+    @operation(
+        "graph_node_upsert",
+        dict.fromkeys((200, 201), serializers.GraphNodeChangeSerializer),
+        body=inputs.GraphNodeInputSerializer,
         examples=[examples.NODE_BODY, examples.NODE_CHANGE],
     )
-    def put(self, request: Request) -> Response:
-        body = self.validated(inputs.GraphNodeInputSerializer)
+    def put(self, request: Request, body: Any) -> Response:
+        """Create or change a node
+
+        201 for a new node, else 200. Fields that you leave out stay; properties are added to the
+        existing ones. Sending the same again changes nothing, so requests can be repeated.
+        """
         with naming_missing_node(body, "id"):
             change = services.upsert_node(scope=self.editable, **body)
-        shown = self.serialized(serializers.GraphNodeChangeSerializer, change)
-        return Response(shown, status=201 if change.created else 200)
+        return self.changed(serializers.GraphNodeChangeSerializer, change)
 
-    @extend_schema(
-        operation_id="graph_node_delete",
-        summary="Delete a node with its edges",
-        description="Nodes that documents mention come back when they are read again: merge"
-        " them instead, or change the `graph` of their collection. With `dry_run`"
-        " nothing is deleted.",
-        responses={200: serializers.GraphDeletionSerializer},
-        examples=[examples.DELETION],
+    @operation(
+        "graph_node_delete", serializers.GraphDeletionSerializer, examples=[examples.DELETION]
     )
-    def delete(self, request: Request) -> Response:
+    def delete(self, request: Request) -> dict[str, Any]:
+        """Delete a node with its edges
+
+        Nodes that documents mention come back when they are read again: merge them instead, or
+        change the `graph` of their collection. With `dry_run` nothing is deleted.
+        """
         gone = _delete(self, [self.parameters["id"]], dry_run=self.parameters["dry_run"])
         if not gone["nodes"]:
             raise node_not_found()
-        return Response(gone)
+        return gone
 
 
-@extend_schema(tags=["graph"])
 class NodesDeleteView(GraphView):
     """Deletes several nodes by id."""
 
-    @extend_schema(
-        operation_id="graph_nodes_delete",
-        summary="Delete nodes by id, with their edges",
-        description="Unknown ids are ignored. With `dry_run` nothing is deleted.",
-        request=inputs.GraphIdsSerializer,
-        responses={200: serializers.GraphDeletionSerializer},
+    @operation(
+        "graph_nodes_delete",
+        serializers.GraphDeletionSerializer,
+        body=inputs.GraphIdsSerializer,
         examples=[examples.IDS, examples.DELETION],
     )
-    def post(self, request: Request) -> Response:
-        body = self.validated(inputs.GraphIdsSerializer)
-        return Response(_delete(self, body["ids"], dry_run=body["dry_run"]))
+    def post(self, request: Request, body: Any) -> dict[str, Any]:
+        """Delete nodes by id, with their edges
+
+        Unknown ids are ignored. With `dry_run` nothing is deleted.
+        """
+        return _delete(self, body["ids"], dry_run=body["dry_run"])
 
 
 def _node_data(vertices: Any) -> Any:
@@ -234,14 +226,9 @@ def _node_data(vertices: Any) -> Any:
 
 def _delete(view: GraphView, ids: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
     act = services.deletion_preview if dry_run else services.delete_nodes
-    gone = act(scope=view.editable, ids=ids)
-    return dict(serializers.GraphDeletionSerializer({"dry_run": dry_run, **asdict(gone)}).data)
+    return {"dry_run": dry_run, **asdict(act(scope=view.editable, ids=ids))}
 
 
-EDGE_NAMES = ("source", "rel", "target")
-
-
-@extend_schema(tags=["graph"])
 class EdgesView(GraphView):
     """Lists, writes and deletes edges."""
 
@@ -254,7 +241,7 @@ class EdgesView(GraphView):
         page = self._page({name: self.named(name) for name in EDGE_NAMES})
         if not page["results"]:
             raise _edge_not_found()
-        return page
+        return self.represent(serializers.GraphEdgePageSerializer, page)
 
     def locked_rows(self) -> QuerySet[Edge]:
         ends = [
@@ -264,103 +251,83 @@ class EdgesView(GraphView):
         source, target = (each.pk if each and each.kind == "node" else None for each in ends)
         return Edge.objects.filter(source=source, rel=self.named("rel"), target=target)
 
-    @extend_schema(
-        operation_id="graph_edges",
-        summary="List edges, newest first",
-        description="Those that somebody gave or that passages tell of. Relations that documents"
-        " tell themselves (`HAS_CHUNK`, `MENTIONS`, `REFERS_TO`, `NEXT`, `VERSION_OF`) are read at"
-        " `/graph/neighbors/`.",
-        responses=serializers.GraphEdgePageSerializer,
-        examples=[examples.EDGES],
-    )
-    def get(self, request: Request) -> Response:
-        return Response(self._page({name: self.parameters.get(name) for name in EDGE_NAMES}))
+    @operation("graph_edges", serializers.GraphEdgePageSerializer, examples=[examples.EDGES])
+    def get(self, request: Request) -> dict[str, Any]:
+        """List edges, newest first
 
-    def _page(self, named: dict[str, str | None]) -> Any:
+        Those that somebody gave or that passages tell of. Relations that documents tell themselves
+        (`HAS_CHUNK`, `MENTIONS`, `REFERS_TO`, `NEXT`, `VERSION_OF`) are read at
+        `/graph/neighbors/`.
+        """
+        return self._page({name: self.parameters.get(name) for name in EDGE_NAMES})
+
+    def _page(self, named: dict[str, str | None]) -> dict[str, Any]:
         links, cursor = services.list_edges(
             scope=self.scope,
             **named,
             limit=self.parameters.get("page_size", 50),
             cursor=self.parameters.get("cursor", ""),
         )
-        return self.serialized(
-            serializers.GraphEdgePageSerializer, {"next": cursor, "results": links}
-        )
+        return {"next": cursor, "results": links}
 
-    @extend_schema(
-        operation_id="graph_edge_upsert",
-        summary="Create or change an edge",
-        description="201 for a new edge, else 200. Fields that you leave out stay. Sending"
-        " the same again changes nothing, so requests can be repeated.",
-        request=inputs.GraphEdgeInputSerializer,
-        responses={
-            200: serializers.GraphEdgeChangeSerializer,
-            201: serializers.GraphEdgeChangeSerializer,
-        },
+    @operation(
+        "graph_edge_upsert",
+        dict.fromkeys((200, 201), serializers.GraphEdgeChangeSerializer),
+        body=inputs.GraphEdgeInputSerializer,
         examples=[examples.EDGE_BODY, examples.EDGE_CHANGE],
     )
-    def put(self, request: Request) -> Response:
-        body = self.validated(inputs.GraphEdgeInputSerializer)
+    def put(self, request: Request, body: Any) -> Response:
+        """Create or change an edge
+
+        201 for a new edge, else 200. Fields that you leave out stay. Sending the same again changes
+        nothing, so requests can be repeated.
+        """
         with naming_missing_node(body, "source", "target"):
             change = services.upsert_edge(scope=self.editable, **body)
-        shown = self.serialized(serializers.GraphEdgeChangeSerializer, change)
-        return Response(shown, status=201 if change.created else 200)
+        return self.changed(serializers.GraphEdgeChangeSerializer, change)
 
-    @extend_schema(
-        operation_id="graph_edge_delete", summary="Delete an edge", responses={204: None}
-    )
-    def delete(self, request: Request) -> Response:
+    @operation("graph_edge_delete")
+    def delete(self, request: Request) -> None:
+        """Delete an edge"""
         name = {part: self.parameters[part] for part in EDGE_NAMES}
         if not services.delete_edge(scope=self.editable, **name):
             raise _edge_not_found()
-        return Response(status=204)
 
 
 def _edge_not_found() -> NotFound:
     return NotFound(gettext("This edge does not exist, or you may not see it."))
 
 
-GRAPHML = "application/graphml+xml"
-
-
-@extend_schema(tags=["graph"])
 class NeighborsView(GraphView):
     """Nodes that are one step away."""
 
     for_limited_keys = True
     action_parameters = {"get": inputs.NeighborParameters}
 
-    @extend_schema(
-        operation_id="graph_neighbors",
-        summary="List what is related to a node",
-        description="In natural order: `…:2` before `…:10`. Besides edges these are relations that"
-        " documents tell themselves: `HAS_CHUNK` (document → passage), `NEXT` (passage → passage),"
-        " `MENTIONS` (document or passage → node), `REFERS_TO` (document → document),"
-        " `VERSION_OF` (an old version → the current one).",
-        responses=serializers.GraphNeighborsSerializer,
-        examples=[examples.NEIGHBORS],
+    @operation(
+        "graph_neighbors", serializers.GraphNeighborsSerializer, examples=[examples.NEIGHBORS]
     )
-    def get(self, request: Request) -> Response:
-        found = services.neighbors(scope=self.scope, **self.arguments)
-        return Response(self.serialized(serializers.GraphNeighborsSerializer, found))
+    def get(self, request: Request) -> Any:
+        """List what is related to a node
+
+        In natural order: `…:2` before `…:10`. Besides edges these are relations that documents tell
+        themselves: `HAS_CHUNK` (document → passage), `NEXT` (passage → passage), `MENTIONS`
+        (document or passage → node), `REFERS_TO` (document → document), `VERSION_OF` (an old
+        version → the current one).
+        """
+        return services.neighbors(scope=self.scope, **self.arguments)
 
 
-@extend_schema(tags=["graph"])
 class MentionsView(GraphView):
     """Passages that mention a node."""
 
     for_limited_keys = True
     action_parameters = {"get": inputs.MentionParameters}
 
-    @extend_schema(
-        operation_id="graph_mentions",
-        summary="List the passages that mention a node",
-        responses=serializers.GraphMentionsSerializer,
-        examples=[examples.MENTIONS],
-    )
-    def get(self, request: Request) -> Response:
-        found = services.mentions_of(scope=self.scope, **self.arguments)
-        return Response(self.serialized(serializers.GraphMentionsSerializer, found))
+    @operation("graph_mentions", serializers.GraphMentionsSerializer, examples=[examples.MENTIONS])
+    def get(self, request: Request) -> Any:
+        """List the passages that mention a node"""
+        return services.mentions_of(scope=self.scope, **self.arguments)
 
 
 class QueryView(GraphView):
@@ -368,113 +335,103 @@ class QueryView(GraphView):
 
     for_limited_keys = True
     required_scope = "read"
-    body_class: ClassVar[InputClass]
-
-    def get(self, request: Request) -> HttpResponseBase:
-        return self.answer(self.arguments)
-
-    def post(self, request: Request) -> HttpResponseBase:
-        return self.answer(self.validated(self.body_class))
-
-    def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
-        """The answer to validated values."""
-        raise NotImplementedError
 
 
-def query_view(
-    name: str,
-    summaries: tuple[str, str],
-    *,
-    body: InputClass,
-    responses: Any,
-    shown: Sequence[Any],
-    description: str | None = None,
-) -> Callable[[type[QueryView]], type[QueryView]]:
-    """Sets the body of a view, and describes both ways to ask it. `summaries` are those of GET and
-    POST; the first of the examples `shown` is that of the body.
-    """
-    request, *answers = shown
-    schema = extend_schema_view(
-        get=extend_schema(
-            tags=["graph"],
-            operation_id=f"graph_{name}",
-            summary=summaries[0],
-            description=description,
-            responses=responses,
-            examples=answers,
-        ),
-        post=extend_schema(
-            tags=["graph"],
-            operation_id=f"graph_{name}_post",
-            summary=f"{summaries[1]}, asked with a JSON body",
-            description="For ids that are too long for an address, of which servers take about"
-            " 8,000 bytes.",
-            request=body,
-            responses=responses,
-            examples=[request, *answers],
-        ),
-    )
-
-    def describe(view: type[QueryView]) -> type[QueryView]:
-        view.body_class = body
-        parameters = type("Parameters", (body, WorkspaceParameters), {"__doc__": body.__doc__})
-        view.action_parameters = {"get": parameters}
-        described: type[QueryView] = schema(view)
-        return described
-
-    return describe
-
-
-@query_view(
-    "traverse",
-    ("Walk from a node, the nearest first", "Walk from a node"),
-    body=inputs.GraphTraversalInputSerializer,
-    responses=serializers.GraphTraversalSerializer,
-    shown=[examples.TRAVERSAL_BODY, examples.TRAVERSAL],
-)
 class TraverseView(QueryView):
     """Nodes within reach of a node."""
 
-    def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
-        found = services.traverse(scope=self.scope, rels=asked.pop("rel", ()), **asked)
-        return Response(self.serialized(serializers.GraphTraversalSerializer, found))
+    action_parameters = {"get": inputs.TraversalParameters}
+
+    @operation(
+        "graph_traverse", serializers.GraphTraversalSerializer, examples=[examples.TRAVERSAL]
+    )
+    def get(self, request: Request) -> Any:
+        """Walk from a node, the nearest first"""
+        return self._reached(self.arguments)
+
+    @operation(
+        "graph_traverse_post",
+        serializers.GraphTraversalSerializer,
+        body=inputs.GraphTraversalInputSerializer,
+        examples=[examples.TRAVERSAL_BODY, examples.TRAVERSAL],
+    )
+    def post(self, request: Request, body: Any) -> Any:
+        """Walk from a node, asked with a JSON body
+
+        For ids that are too long for an address, of which servers take about 8,000 bytes.
+        """
+        return self._reached(body)
+
+    def _reached(self, asked: dict[str, Any]) -> Any:
+        return services.traverse(scope=self.scope, rels=asked.pop("rel", ()), **asked)
 
 
-@query_view(
-    "paths",
-    ("Find a shortest way between two nodes", "Find a shortest way"),
-    description="That there is none is an answer: `found` is false then. 404 where one of the"
-    " two is not there.",
-    body=inputs.GraphPathInputSerializer,
-    responses=serializers.GraphPathSerializer,
-    shown=[examples.PATH_BODY, examples.PATH],
-)
 class PathsView(QueryView):
     """Shortest path between two nodes."""
 
-    def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
-        path = services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
-        return Response(self.serialized(serializers.GraphPathSerializer, path))
+    action_parameters = {"get": inputs.PathParameters}
+
+    @operation("graph_paths", serializers.GraphPathSerializer, examples=[examples.PATH])
+    def get(self, request: Request) -> Any:
+        """Find a shortest way between two nodes
+
+        That there is none is an answer: `found` is false then. 404 where one of the two is not
+        there.
+        """
+        return self._path(self.arguments)
+
+    @operation(
+        "graph_paths_post",
+        serializers.GraphPathSerializer,
+        body=inputs.GraphPathInputSerializer,
+        examples=[examples.PATH_BODY, examples.PATH],
+    )
+    def post(self, request: Request, body: Any) -> Any:
+        """Find a shortest way, asked with a JSON body
+
+        For ids that are too long for an address, of which servers take about 8,000 bytes.
+        """
+        return self._path(body)
+
+    def _path(self, asked: dict[str, Any]) -> Any:
+        return services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
 
 
-@query_view(
-    "subgraph",
-    (
-        "Take what is around some nodes, with all relations among it",
-        "Take what is around some nodes",
-    ),
-    description="As cytoscape.js reads it, or as a file of GraphML. Those of the ids that are"
-    " not there are named in `missing`; 404 where none is.",
-    body=inputs.GraphSubgraphInputSerializer,
-    responses={(200, "application/json"): serializers.GraphSubgraphSerializer, (200, GRAPHML): str},
-    shown=[examples.SUBGRAPH_BODY, examples.SUBGRAPH, examples.GRAPHML],
-)
+SUBGRAPH_ANSWER = {
+    (200, "application/json"): serializers.GraphSubgraphSerializer,
+    (200, GRAPHML): str,
+}
+
+
 class SubgraphView(QueryView):
     """The subgraph around some nodes."""
 
+    action_parameters = {"get": inputs.SubgraphParameters}
     content_negotiation_class = StreamNegotiation
 
-    def answer(self, asked: dict[str, Any]) -> HttpResponseBase:
+    @operation("graph_subgraph", SUBGRAPH_ANSWER, examples=[examples.SUBGRAPH, examples.GRAPHML])
+    def get(self, request: Request) -> HttpResponseBase:
+        """Take what is around some nodes, with all relations among it
+
+        As cytoscape.js reads it, or as a file of GraphML. Those of the ids that are not there are
+        named in `missing`; 404 where none is.
+        """
+        return self._subgraph(self.arguments)
+
+    @operation(
+        "graph_subgraph_post",
+        SUBGRAPH_ANSWER,
+        body=inputs.GraphSubgraphInputSerializer,
+        examples=[examples.SUBGRAPH_BODY, examples.SUBGRAPH, examples.GRAPHML],
+    )
+    def post(self, request: Request, body: Any) -> HttpResponseBase:
+        """Take what is around some nodes, asked with a JSON body
+
+        For ids that are too long for an address, of which servers take about 8,000 bytes.
+        """
+        return self._subgraph(body)
+
+    def _subgraph(self, asked: dict[str, Any]) -> HttpResponseBase:
         around: dict[str, Any] = {
             "ids": asked["id"],
             "hops": asked["hops"],

@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -56,6 +57,11 @@ def node_url(node: Vertex) -> str:
     return reverse("graph_node" if node.kind == "node" else "graph", query={"id": node.id})
 
 
+def _form_page(request: HttpRequest, name: str, form: Form, **context: Any) -> HttpResponse:
+    status = 400 if form.errors else 200
+    return render(request, f"graph/{name}.html", {"form": form, **context}, status=status)
+
+
 def _named_node(request: HttpRequest, scope: GraphScope) -> Vertex:
     """The node `?id=`. Raises NotFound, also for documents and passages."""
     vertex = services.get_node(scope=scope, id=request.GET.get("id", ""))
@@ -82,8 +88,7 @@ def add_node(request: HttpRequest, scope: GraphScope) -> HttpResponse:
             messages.success(request, gettext("“{name}” is added.").format(name=name))
             _say_whether_name_is_taken(request, taken)
             return redirect(reverse("graph_node", query={"id": id}))
-    status = 400 if form.errors else 200
-    return render(request, "graph/node_new.html", {"form": form}, status=status)
+    return _form_page(request, "node_new", form)
 
 
 @editor_page
@@ -100,7 +105,6 @@ def change_node(request: HttpRequest, scope: GraphScope) -> HttpResponse:
             messages.success(request, gettext("“{name}” is changed.").format(name=name))
             return redirect(reverse("graph", query={"id": vertex.id}))
     context = {
-        "form": form,
         "vertex": vertex,
         "node": node_view(vertex, GraphState()),
         "edge_lists": [
@@ -111,8 +115,7 @@ def change_node(request: HttpRequest, scope: GraphScope) -> HttpResponse:
             )
         ],
     }
-    status = 400 if form.errors else 200
-    return render(request, "graph/node_change.html", context, status=status)
+    return _form_page(request, "node_change", form, **context)
 
 
 def _edge_list(
@@ -185,7 +188,6 @@ def merge(request: HttpRequest, scope: GraphScope) -> HttpResponse:
         if each.id not in nodes
     }
     context = {
-        "form": form,
         "keep": node_view(nodes[keep], GraphState()),
         "nodes": [node_view(each, GraphState()) for each in nodes.values()],
         "similar": [node_view(each, GraphState()) for each in similar.values()][:MAX_SIMILAR],
@@ -193,8 +195,7 @@ def merge(request: HttpRequest, scope: GraphScope) -> HttpResponse:
         "all_extracted": not given,
         "merge_url": reverse("graph_merge", query={"id": list(nodes), "keep": keep}),
     }
-    status = 400 if form.errors else 200
-    return render(request, "graph/merge.html", context, status=status)
+    return _form_page(request, "merge", form, **context)
 
 
 def edge_url(edge: Link, page: str = "graph_edge") -> str:
@@ -245,9 +246,8 @@ def add_edge(request: HttpRequest, scope: GraphScope) -> HttpResponse:
             messages.success(request, gettext("The edge is added."))
             return redirect(node_url(source))
     near = services.get_node(scope=scope, id=ends["source"] or ends["target"])
-    context = {"form": form, "back": node_url(near) if near else reverse("graph")}
-    status = 400 if form.errors else 200
-    return render(request, "graph/edge_new.html", context, status=status)
+    back = node_url(near) if near else reverse("graph")
+    return _form_page(request, "edge_new", form, back=back)
 
 
 @editor_page
@@ -263,9 +263,7 @@ def change_edge(request: HttpRequest, scope: GraphScope) -> HttpResponse:
                 services.upsert_edge(scope=scope, **named, **given, replace_props=True)
             messages.success(request, gettext("The edge is changed."))
             return redirect(context["node_url"])
-    context["form"] = form
-    status = 400 if form.errors else 200
-    return render(request, "graph/edge_change.html", context, status=status)
+    return _form_page(request, "edge_change", form, **context)
 
 
 @editor_page

@@ -274,16 +274,8 @@ class MemoryContextSerializer(ReadOnlyModelSerializer[Context]):
 
     class Meta:
         model = Context
-        fields = [
-            "id",
-            "conversation",
-            "user_message",
-            "assistant_response",
-            "origin",
-            "created_at",
-            "outdated_at",
-            "embedded",
-        ]
+        fields = ["id", "conversation", "user_message", "assistant_response", "origin"]
+        fields += ["created_at", "outdated_at", "embedded"]
         extra_kwargs = {
             "conversation": {"help_text": "Your name for where it was said, or empty."},
             "created_at": {"help_text": "When it was said last."},
@@ -354,17 +346,8 @@ class MemoryFactSerializer(ReadOnlyModelSerializer[Fact]):
 
     class Meta:
         model = Fact
-        fields = [
-            "key",
-            "value",
-            "valid_from",
-            "valid_to",
-            "confirmed_at",
-            "is_current",
-            "state",
-            "origin",
-            "source",
-        ]
+        fields = ["key", "value", "valid_from", "valid_to", "confirmed_at", "is_current", "state"]
+        fields += ["origin", "source"]
         extra_kwargs = {
             "key": {"help_text": "In snake_case."},
             "valid_to": {"help_text": "Null while it holds."},
@@ -450,21 +433,8 @@ class MemoryConversationSerializer(ReadOnlyModelSerializer[ExtractionItem]):
 
     class Meta:
         model = ExtractionItem
-        fields = [
-            "id",
-            "conversation",
-            "state",
-            "seen",
-            "waiting",
-            "attempts",
-            "error",
-            "due_at",
-            "last_message_at",
-            "extracted_at",
-            "extractor",
-            "facts",
-            "contexts",
-        ]
+        fields = ["id", "conversation", "state", "seen", "waiting", "attempts", "error", "due_at"]
+        fields += ["last_message_at", "extracted_at", "extractor", "facts", "contexts"]
         extra_kwargs = {
             "attempts": {"help_text": "To read what waits."},
             "error": {"help_text": "Why the last attempt failed, or empty."},

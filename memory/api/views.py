@@ -1,5 +1,6 @@
 """Views of the memory API. Begin with `MemoryView`, which finds whose memory a request works on."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -9,18 +10,17 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import WorkspaceView
-from common.api import ErrorSerializer, StreamNegotiation
+from common.api import StreamNegotiation
 from common.errors import Conflict, InvalidInput, NotFound
 from common.openapi import load_examples
+from common.operations import operation
 from common.serializers import CursorPagination
 from memory import services
-from memory.api import serializers as api_serializers
-from memory.api.serializers import USER_ID_HELP, MemoryParameters
+from memory.api import serializers
 from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact, FactQuerySet
 from memory.options import MemoryQuery
@@ -51,19 +51,20 @@ class MemoryPagination(CursorPagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         described = super().get_paginated_response_schema(schema)
-        user_id = {"type": "string", "nullable": True, "description": USER_ID_HELP}
+        user_id = {
+            "type": "string",
+            "nullable": True,
+            "description": serializers.USER_ID_HELP,
+        }
         described["properties"] = {"user_id": user_id, **described["properties"]}
         described["required"] = ["user_id", *described["required"]]
         return described
 
 
-Serializer = type[serializers.BaseSerializer[Any]]
-
-
 class MemoryView(WorkspaceView):
     """A view that works on the memory of one user."""
 
-    parameters_class = MemoryParameters
+    parameters_class = serializers.MemoryParameters
     required_scope = "memory"
     pagination_class: ClassVar[type[MemoryPagination] | None] = None
 
@@ -81,15 +82,14 @@ class MemoryView(WorkspaceView):
         """The user id of the scope, or None."""
         return self.scope.user_id if self.scope else None
 
-    def answer(
-        self, serializer: Serializer, result: Any = None, *, status: int = 200, **values: Any
-    ) -> Response:
-        """A response with the fields of `result`, a dataclass, `values` and the user id."""
-        given = {each.name: getattr(result, each.name) for each in fields(result)} if result else {}
-        shown = {"user_id": self.user_id, **given, **values}
-        return Response(serializer(shown).data, status=status)
+    def represent(self, serializer: Any, result: Any) -> Any:
+        """The data of an answer with the fields of `result`, a mapping or a dataclass, and the
+        user id."""
+        if not isinstance(result, Mapping):
+            result = {each.name: getattr(result, each.name) for each in fields(result)}
+        return serializer({"user_id": self.user_id, **result}).data
 
-    def page(self, rows: QuerySet[Any], serializer: Serializer) -> Response:
+    def page(self, rows: QuerySet[Any], serializer: Any) -> Response:
         """The requested page of `rows`."""
         assert self.pagination_class is not None
         paginator = self.pagination_class()
@@ -103,91 +103,78 @@ class MemoryView(WorkspaceView):
         return answer
 
 
-@extend_schema(
-    tags=["memory"],
-    responses={200: api_serializers.MemorySearchAnswerSerializer, 503: ErrorSerializer},
-)
 class SearchView(MemoryView):
     """Search for relevant contexts, best first."""
 
-    action_parameters = {"get": api_serializers.SearchParameters}
+    action_parameters = {"get": serializers.SearchParameters}
 
-    @extend_schema(
-        operation_id="memory_search",
-        summary="Search a user's memory",
+    @operation(
+        "memory_search",
+        serializers.MemorySearchAnswerSerializer,
+        errors=[503],
         examples=[examples.SEARCH_ANSWER],
     )
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> dict[str, Any]:
+        """Search a user's memory"""
         return self._found(self.parameters)
 
-    @extend_schema(
-        operation_id="memory_search_post",
-        summary="Search a user's memory with a JSON body",
-        description="For questions that should not appear in a log of addresses.",
-        request=api_serializers.MemorySearchSerializer,
+    @operation(
+        "memory_search_post",
+        serializers.MemorySearchAnswerSerializer,
+        body=serializers.MemorySearchSerializer,
+        errors=[503],
         examples=[examples.SEARCH, examples.SEARCH_ANSWER],
     )
-    def post(self, request: Request) -> Response:
-        return self._found(self.validated(api_serializers.MemorySearchSerializer))
+    def post(self, request: Request, body: Any) -> dict[str, Any]:
+        """Search a user's memory with a JSON body
 
-    def _found(self, given: dict[str, Any]) -> Response:
+        For questions that should not appear in a log of addresses.
+        """
+        return self._found(body)
+
+    def _found(self, given: dict[str, Any]) -> dict[str, Any]:
         asked = {name: given[name] for name in MemoryQuery.model_fields if name in given}
         query = asked.pop("q")
         result = services.search_memory(scope=self.scope, query=query, **asked)
-        return self.answer(
-            api_serializers.MemorySearchAnswerSerializer,
-            result,
-            query=query,
-            mode=asked["mode"],
-        )
+        found = {each.name: getattr(result, each.name) for each in fields(result)}
+        return {**found, "query": query, "mode": asked["mode"]}
 
 
-@extend_schema(tags=["memory"])
 class ContextsView(MemoryView):
     """Contexts of a user: turns of conversations."""
 
-    action_parameters = {"get": api_serializers.ContextFilter}
+    action_parameters = {"get": serializers.ContextFilter}
     pagination_class = MemoryPagination
     ordering = ("-created_at", "-id")
 
-    @extend_schema(
-        operation_id="memory_contexts",
-        summary="List a user's contexts, newest first",
-        responses=api_serializers.MemoryContextSerializer(many=True),
-    )
+    @operation("memory_contexts", serializers.MemoryContextSerializer(many=True))
     def get(self, request: Request) -> Response:
+        """List a user's contexts, newest first"""
         rows = context_rows(self.scope)
         if (conversation := self.parameters.get("conversation")) is not None:
             rows = rows.filter(conversation=conversation)
-        return self.page(rows, api_serializers.MemoryContextSerializer)
+        return self.page(rows, serializers.MemoryContextSerializer)
 
-    @extend_schema(
-        operation_id="memory_archive",
-        summary="Archive a turn of a conversation",
-        description="201 for a new turn. 200 for an existing turn, which only gets the later time,"
-        " so requests can be repeated. Without a user id: 200 with nulls, and nothing is stored.",
-        request=api_serializers.MemoryTurnSerializer,
-        responses={
-            200: api_serializers.MemoryArchivedSerializer,
-            201: api_serializers.MemoryArchivedSerializer,
-        },
+    @operation(
+        "memory_archive",
+        dict.fromkeys((200, 201), serializers.MemoryArchivedSerializer),
+        body=serializers.MemoryTurnSerializer,
         examples=[examples.TURN, examples.ARCHIVED],
     )
-    def post(self, request: Request) -> Response:
-        archived = services.archive_turn(
-            scope=self.scope, **self.validated(api_serializers.MemoryTurnSerializer)
-        )
-        is_new = archived is not None and archived.is_new
+    def post(self, request: Request, body: Any) -> Response:
+        """Archive a turn of a conversation
+
+        201 for a new turn. 200 for an existing turn, which only gets the later time, so requests
+        can be repeated. Without a user id: 200 with nulls, and nothing is stored.
+        """
+        archived = services.archive_turn(scope=self.scope, **body)
         row = context_rows(self.scope).filter(pk=archived.id).first() if archived else None
-        return self.answer(
-            api_serializers.MemoryArchivedSerializer,
-            status=201 if is_new else 200,
-            context=row,
-            is_new=is_new,
-        )
+        is_new = archived is not None and archived.is_new
+        shown = {"context": row, "is_new": is_new}
+        data = self.represent(serializers.MemoryArchivedSerializer, shown)
+        return Response(data, status=201 if is_new else 200)
 
 
-@extend_schema(tags=["memory"])
 class ContextView(MemoryView):
     """Read or delete one context."""
 
@@ -196,24 +183,19 @@ class ContextView(MemoryView):
     def locked_rows(self) -> QuerySet[Context]:
         return Context.objects.of(self.scope).filter(pk=self.kwargs["context_id"])
 
-    @extend_schema(
-        operation_id="memory_context",
-        summary="Read a context",
-        responses=api_serializers.MemoryContextAnswerSerializer,
-    )
-    def get(self, request: Request, context_id: int) -> Response:
+    @operation("memory_context", serializers.MemoryContextAnswerSerializer)
+    def get(self, request: Request, context_id: int) -> dict[str, Any]:
+        """Read a context"""
         row = context_rows(self.scope).filter(pk=context_id).first()
         if row is None:
             raise _no_context(context_id)
-        return self.answer(api_serializers.MemoryContextAnswerSerializer, context=row)
+        return {"context": row}
 
-    @extend_schema(
-        operation_id="memory_context_forget", summary="Forget a context", responses={204: None}
-    )
-    def delete(self, request: Request, context_id: int) -> Response:
+    @operation("memory_context_forget")
+    def delete(self, request: Request, context_id: int) -> None:
+        """Forget a context"""
         if not services.forget_contexts(scope=self.scope, ids=[context_id]):
             raise _no_context(context_id)
-        return Response(status=204)
 
 
 def _no_context(context_id: int) -> NotFound:
@@ -222,189 +204,167 @@ def _no_context(context_id: int) -> NotFound:
     )
 
 
-@extend_schema(tags=["memory"])
 class ContextsClearView(MemoryView):
     """Delete all contexts with a given question."""
 
-    @extend_schema(
-        operation_id="memory_clear",
-        summary="Forget every context of a question",
-        description="All whose user message is this one, whatever was answered.",
-        request=api_serializers.MemoryQuestionSerializer,
-        responses=api_serializers.MemoryRemovedSerializer,
+    @operation(
+        "memory_clear",
+        serializers.MemoryRemovedSerializer,
+        body=serializers.MemoryQuestionSerializer,
         examples=[examples.QUESTION],
     )
-    def post(self, request: Request) -> Response:
-        question = self.validated(api_serializers.MemoryQuestionSerializer)["question"]
-        removed = services.clear_memory(scope=self.scope, question=question)
-        return self.answer(api_serializers.MemoryRemovedSerializer, removed=removed)
+    def post(self, request: Request, body: Any) -> dict[str, Any]:
+        """Forget every context of a question
+
+        All whose user message is this one, whatever was answered.
+        """
+        return {"removed": services.clear_memory(scope=self.scope, question=body["question"])}
 
 
-KEY_PARAMETER = OpenApiParameter(
-    "key",
-    str,
-    OpenApiParameter.PATH,
-    description="What the fact is about. Many ways to write it are one key: `favouriteColor` is"
-    " `favourite_color`, and a slash stands for `_`.",
+in_path = extend_schema(
+    parameters=[
+        OpenApiParameter(
+            "key",
+            str,
+            OpenApiParameter.PATH,
+            description="What the fact is about. Many ways to write it are one key:"
+            " `favouriteColor` is `favourite_color`, and a slash stands for `_`.",
+        )
+    ]
 )
 
 
-@extend_schema(tags=["memory"])
 class FactsView(MemoryView):
     """All facts of a user."""
 
-    action_parameters = {"get": api_serializers.FactFilter}
+    action_parameters = {"get": serializers.FactFilter}
     pagination_class = MemoryPagination
     ordering = "key"
 
-    @extend_schema(
-        operation_id="memory_facts",
-        summary="List a user's facts, by key",
-        responses=api_serializers.MemoryFactSerializer(many=True),
-    )
+    @operation("memory_facts", serializers.MemoryFactSerializer(many=True))
     def get(self, request: Request) -> Response:
+        """List a user's facts, by key"""
         rows, as_of = fact_rows(self.scope), self.parameters.get("as_of")
         rows = rows.current() if as_of is None else rows.as_of(as_of)
-        return self.page(rows, api_serializers.MemoryFactSerializer)
+        return self.page(rows, serializers.MemoryFactSerializer)
 
 
-@extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
+@in_path
 class FactView(MemoryView):
     """Read, set or delete one fact."""
 
-    action_parameters = {"get": api_serializers.FactReading}
+    action_parameters = {"get": serializers.FactReading}
     is_detail = True
 
     def locked_rows(self) -> QuerySet[Fact]:
         return Fact.objects.of(self.scope).filter(key=fact_key(self.kwargs["key"]))
 
-    @extend_schema(
-        operation_id="memory_fact",
-        summary="Read a fact",
-        responses=api_serializers.MemoryFactAnswerSerializer,
-    )
-    def get(self, request: Request, key: str) -> Response:
+    @operation("memory_fact", serializers.MemoryFactAnswerSerializer)
+    def get(self, request: Request, key: str) -> dict[str, Any]:
+        """Read a fact"""
         fact = services.get_fact(scope=self.scope, key=key, as_of=self.parameters.get("as_of"))
         if fact is None:
             raise NotFound(gettext("Fact not found: {key}").format(key=fact_key(key)))
-        return self.answer(api_serializers.MemoryFactAnswerSerializer, fact=fact)
+        return {"fact": fact}
 
-    @extend_schema(
-        operation_id="memory_fact_set",
-        summary="Set a fact",
-        description="The previous value stays in the history. The same value changes nothing, so"
-        " requests can be repeated. Without a user id: nulls, and nothing is stored."
-        " 409 when the user's quota of facts is used up.",
-        request=api_serializers.MemoryFactValueSerializer,
-        responses={200: api_serializers.MemoryFactChangeSerializer, 409: ErrorSerializer},
+    @operation(
+        "memory_fact_set",
+        serializers.MemoryFactChangeSerializer,
+        body=serializers.MemoryFactValueSerializer,
+        errors=[409],
         examples=[examples.FACT, examples.FACT_CHANGE],
     )
-    def put(self, request: Request, key: str) -> Response:
-        change = services.set_fact(
-            scope=self.scope, key=key, **self.validated(api_serializers.MemoryFactValueSerializer)
-        )
-        nothing: dict[str, Any] = {"fact": None, "changed": False, "superseded": None}
-        values = {} if change else nothing
-        return self.answer(api_serializers.MemoryFactChangeSerializer, change, **values)
+    def put(self, request: Request, key: str, body: Any) -> Any:
+        """Set a fact
 
-    @extend_schema(
-        operation_id="memory_fact_forget",
-        summary="Forget a fact with its history",
-        responses={200: api_serializers.MemoryRemovedSerializer},
-    )
-    def delete(self, request: Request, key: str) -> Response:
-        removed = services.forget_fact(scope=self.scope, key=key)
-        return self.answer(api_serializers.MemoryRemovedSerializer, removed=removed)
+        The previous value stays in the history. The same value changes nothing, so requests can be
+        repeated. Without a user id: nulls, and nothing is stored. 409 when the user's quota of
+        facts is used up.
+        """
+        change = services.set_fact(scope=self.scope, key=key, **body)
+        return change or {"fact": None, "changed": False, "superseded": None}
+
+    @operation("memory_fact_forget", serializers.MemoryRemovedSerializer)
+    def delete(self, request: Request, key: str) -> dict[str, Any]:
+        """Forget a fact with its history"""
+        return {"removed": services.forget_fact(scope=self.scope, key=key)}
 
 
-@extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
+@in_path
 class FactClearView(MemoryView):
     """End a fact and keep its history."""
 
-    @extend_schema(
-        operation_id="memory_fact_clear",
-        summary="End a fact",
-        description="It is no longer true. Its value stays in the history.",
-        request=None,
-        responses=api_serializers.MemoryFactClearedSerializer,
-    )
-    def post(self, request: Request, key: str) -> Response:
-        cleared = services.clear_fact(scope=self.scope, key=key)
-        return self.answer(api_serializers.MemoryFactClearedSerializer, cleared=cleared)
+    @operation("memory_fact_clear", serializers.MemoryFactClearedSerializer)
+    def post(self, request: Request, key: str) -> dict[str, Any]:
+        """End a fact
+
+        It is no longer true. Its value stays in the history.
+        """
+        return {"cleared": services.clear_fact(scope=self.scope, key=key)}
 
 
-@extend_schema(tags=["memory"], parameters=[KEY_PARAMETER])
+@in_path
 class FactHistoryView(MemoryView):
     """All values that a fact ever had."""
 
-    action_parameters = {"get": api_serializers.HistoryFilter}
+    action_parameters = {"get": serializers.HistoryFilter}
     pagination_class = MemoryPagination
     ordering = ("-valid_from", "-id")
 
-    @extend_schema(
-        operation_id="memory_fact_history",
-        summary="List the values of a fact, latest first",
-        responses=api_serializers.MemoryFactSerializer(many=True),
-    )
+    @operation("memory_fact_history", serializers.MemoryFactSerializer(many=True))
     def get(self, request: Request, key: str) -> Response:
+        """List the values of a fact, latest first"""
         rows = fact_rows(self.scope).filter(key=fact_key(key))
-        return self.page(rows, api_serializers.MemoryFactSerializer)
+        return self.page(rows, serializers.MemoryFactSerializer)
 
 
-@extend_schema(tags=["memory"])
 class ConversationsView(MemoryView):
     """The extraction queue: list conversations, enqueue messages."""
 
-    action_parameters = {"get": api_serializers.ConversationFilter}
+    action_parameters = {"get": serializers.ConversationFilter}
     pagination_class = MemoryPagination
     ordering = ("-last_message_at", "-id")
 
-    @extend_schema(
-        operation_id="memory_conversations",
-        summary="List the conversations that facts are learned from, newest first",
-        responses=api_serializers.MemoryConversationSerializer(many=True),
-    )
+    @operation("memory_conversations", serializers.MemoryConversationSerializer(many=True))
     def get(self, request: Request) -> Response:
+        """List the conversations that facts are learned from, newest first"""
         rows = conversation_rows(self.scope)
         if state := self.parameters.get("state"):
             rows = rows.filter(state=state)
-        return self.page(rows, api_serializers.MemoryConversationSerializer)
+        return self.page(rows, serializers.MemoryConversationSerializer)
 
-    @extend_schema(
-        operation_id="memory_learn",
-        summary="Learn facts from a conversation",
-        description="It is queued, and read after a pause in the conversation. Send the whole"
-        " conversation each time: known messages are not processed again, so"
-        " requests can be repeated. Only the user's messages are stored, and only"
-        " until they have been read. 429 if too much is waiting.",
-        request=api_serializers.MemoryConversationInputSerializer,
-        responses={200: api_serializers.MemoryRecordedSerializer, 429: ErrorSerializer},
+    @operation(
+        "memory_learn",
+        serializers.MemoryRecordedSerializer,
+        body=serializers.MemoryConversationInputSerializer,
+        errors=[429],
         examples=[examples.CONVERSATION, examples.RECORDED],
     )
-    def post(self, request: Request) -> Response:
-        recorded = record_messages(
-            scope=self.scope, **self.validated(api_serializers.MemoryConversationInputSerializer)
-        )
-        row = conversation_rows(self.scope).filter(pk=recorded.item_id) if recorded else None
-        return self.answer(
-            api_serializers.MemoryRecordedSerializer,
-            conversation=row.first() if row is not None else None,
-            new=recorded.new if recorded else 0,
-        )
+    def post(self, request: Request, body: Any) -> dict[str, Any]:
+        """Learn facts from a conversation
+
+        It is queued, and read after a pause in the conversation. Send the whole conversation each
+        time: known messages are not processed again, so requests can be repeated. Only the user's
+        messages are stored, and only until they have been read. 429 if too much is waiting.
+        """
+        recorded = record_messages(scope=self.scope, **body)
+        if recorded is None:
+            return {"conversation": None, "new": 0}
+        rows = conversation_rows(self.scope).filter(pk=recorded.item_id)
+        return {"conversation": rows.first(), "new": recorded.new}
 
 
-@extend_schema(tags=["memory"])
 class ConversationRetryView(MemoryView):
     """Retry a conversation whose extraction failed for good."""
 
-    @extend_schema(
-        operation_id="memory_conversation_retry",
-        summary="Retry a failed conversation",
-        description="All attempts are available again. 409 if it has not failed.",
-        request=None,
-        responses={200: api_serializers.MemoryConversationAnswerSerializer, 409: ErrorSerializer},
+    @operation(
+        "memory_conversation_retry", serializers.MemoryConversationAnswerSerializer, errors=[409]
     )
-    def post(self, request: Request, conversation_id: int) -> Response:
+    def post(self, request: Request, conversation_id: int) -> dict[str, Any]:
+        """Retry a failed conversation
+
+        All attempts are available again. 409 if it has not failed.
+        """
         mine = conversation_rows(self.scope).filter(pk=conversation_id)
         if not mine.exists():
             raise NotFound(
@@ -416,55 +376,46 @@ class ConversationRetryView(MemoryView):
             raise Conflict(
                 gettext("This conversation has not failed for good. The workers retry it.")
             )
-        return self.answer(
-            api_serializers.MemoryConversationAnswerSerializer, conversation=mine.first()
-        )
+        return {"conversation": mine.first()}
 
 
-@extend_schema(tags=["memory"])
 class InjectView(MemoryView):
     """Messages for a chat model, with relevant memory added to the last question."""
 
-    @extend_schema(
-        operation_id="memory_inject",
-        summary="Add memory to a chat model's messages",
-        description="Only the last user message changes: relevant memory is added after a"
-        " blank line, fenced as data. All others come back as they were sent, and"
-        " so does this one if nothing is relevant. `facts` and `context` are the"
-        " same as lists.",
-        request=api_serializers.MemoryInjectionSerializer,
-        responses={200: api_serializers.MemoryInjectedSerializer},
+    @operation(
+        "memory_inject",
+        serializers.MemoryInjectedSerializer,
+        body=serializers.MemoryInjectionSerializer,
         examples=[examples.INJECT, examples.INJECTED],
     )
-    def post(self, request: Request) -> Response:
-        done = inject(
-            scope=self.scope,
-            enabled=True,
-            **self.validated(api_serializers.MemoryInjectionSerializer),
-        )
-        facts = [{"key": key, "value": value} for key, value in done.facts]
-        return self.answer(api_serializers.MemoryInjectedSerializer, done, facts=facts)
+    def post(self, request: Request, body: Any) -> Any:
+        """Add memory to a chat model's messages
+
+        Only the last user message changes: relevant memory is added after a blank line, fenced as
+        data. All others come back as they were sent, and so does this one if nothing is relevant.
+        `facts` and `context` are the same as lists.
+        """
+        done = inject(scope=self.scope, enabled=True, **body)
+        added = {each.name: getattr(done, each.name) for each in fields(done)}
+        return {**added, "facts": [{"key": key, "value": value} for key, value in done.facts]}
 
 
 JSON_LINES = "application/x-ndjson"
 
 
-@extend_schema(tags=["memory"])
 class EraseView(MemoryView):
     """Erase everything of a user."""
 
-    action_parameters = {"delete": api_serializers.Erasure}
+    action_parameters = {"delete": serializers.Erasure}
 
-    @extend_schema(
-        operation_id="memory_erase",
-        summary="Erase a user's whole memory",
-        description="Contexts, facts with their history, waiting conversations, and their"
-        " entries in logs: afterwards no table contains any of it. To prevent"
-        " accidents, `confirm` must repeat the user id.",
-        responses={200: api_serializers.MemoryErasedSerializer},
-        examples=[examples.ERASED],
-    )
-    def delete(self, request: Request) -> Response:
+    @operation("memory_erase", serializers.MemoryErasedSerializer, examples=[examples.ERASED])
+    def delete(self, request: Request) -> Any:
+        """Erase a user's whole memory
+
+        Contexts, facts with their history, waiting conversations, and their entries in logs:
+        afterwards no table contains any of it. To prevent accidents, `confirm` must repeat the user
+        id.
+        """
         if self.user_id not in (None, self.parameters.get("confirm")):
             raise InvalidInput(
                 gettext(
@@ -473,40 +424,30 @@ class EraseView(MemoryView):
                 ).format(user_id=self.user_id),
                 field="confirm",
             )
-        erased = services.erase_memory(scope=self.scope)
-        return self.answer(api_serializers.MemoryErasedSerializer, erased)
+        return services.erase_memory(scope=self.scope)
 
 
-@extend_schema(tags=["memory"])
 class UsageView(MemoryView):
     """Usage and quotas of a user."""
 
-    @extend_schema(
-        operation_id="memory_usage",
-        summary="Read a user's storage and quotas",
-        responses=api_serializers.MemoryUsageSerializer,
-        examples=[examples.USAGE],
-    )
-    def get(self, request: Request) -> Response:
-        return self.answer(api_serializers.MemoryUsageSerializer, services.usage(scope=self.scope))
+    @operation("memory_usage", serializers.MemoryUsageSerializer, examples=[examples.USAGE])
+    def get(self, request: Request) -> Any:
+        """Read a user's storage and quotas"""
+        return services.usage(scope=self.scope)
 
 
-@extend_schema(tags=["memory"])
 class ExportView(MemoryView):
     """Export of everything as JSON Lines."""
 
     content_negotiation_class = StreamNegotiation
 
-    @extend_schema(
-        operation_id="memory_export",
-        summary="Export a user's memory as JSON Lines",
-        description="A header, every fact with its history, every context, every waiting"
-        " conversation, and what a quota removed: each a line with its `kind`."
-        " Without a user there are no lines.",
-        responses={(200, JSON_LINES): str},
-        examples=[examples.EXPORT],
-    )
+    @operation("memory_export", {(200, JSON_LINES): str}, examples=[examples.EXPORT])
     def get(self, request: Request) -> StreamingHttpResponse:
+        """Export a user's memory as JSON Lines
+
+        A header, every fact with its history, every context, every waiting conversation, and what a
+        quota removed: each a line with its `kind`. Without a user there are no lines.
+        """
         name = f"memory-{timezone.now():%Y-%m-%d}.jsonl"
         return StreamingHttpResponse(
             services.export_memory(scope=self.scope),

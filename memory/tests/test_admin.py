@@ -47,14 +47,18 @@ def test_a_fact_shows_its_history_and_leads_to_its_page(user_id: str, leads: boo
     source = Context.objects.get(pk=remember(scope, "I live in Paris"))
     set_fact(scope=scope, key="city", value="Paris", at=NOW, source=source)
     set_fact(scope=scope, key="city", value="Berlin")
-    then, now = Fact.objects.order_by("valid_from")
+    set_fact(scope=scope, key="pet", value="Rex")
+    then, now = Fact.objects.filter(key="city").order_by("valid_from")
     client = logged_in(member)
 
     former, shown = (client.get(page_of(row, "change")).content.decode() for row in (then, now))
 
     assert page_of(now, "change") in former
     assert page_of(source, "change") in former
-    assert "<bdi>Paris</bdi>" in shown
+    assert "People correct their own facts on their page Memory" in shown
+    address = next(part for part in shown.split('"') if "key__exact" in part)
+    listed = client.get(html.unescape(address)).context["cl"].result_list
+    assert {row.beginning for row in listed} == {"Paris", "Berlin"}
     page = reverse("memory_fact", args=["city"], query={"user_id": user_id})
     assert (html.escape(page) in shown) is leads
     assert client.post(page_of(now, "change"), {"value": "Rome"}).status_code == 403

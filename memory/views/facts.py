@@ -8,21 +8,20 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import Count, Exists, OuterRef, Q, Window
 from django.db.models.functions import RowNumber
-from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.formats import number_format
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from common.errors import NotFound, RagsiteError
+from common.errors import NotFound
 from common.text import parse_integer
+from common.web import errors_in_form
 from memory import services
 from memory.fact_keys import fact_key
-from memory.forms import CorrectionForm, FactForm, FactListForm, end_of
+from memory.forms import CorrectionForm, FactChangeForm, FactForm, FactListForm, end_of
 from memory.models import LATEST_FIRST_ORDER, Fact, FactQuerySet
 from memory.scopes import UserScope
-from memory.services import FactChange
 from memory.templatetags.memory import label, plain
 from memory.views.owner import MemoryOwner, memory_page, memory_response
 
@@ -100,10 +99,8 @@ def fact_list(request: HttpRequest, owner: MemoryOwner) -> HttpResponse:
     posted = request.method == "POST"
     form = FactForm(request.POST if posted else None)
     if form.is_valid():
-        key, value = form.cleaned_data["key"], form.cleaned_data["value"]
-        change = _set(owner, form, key=key, value=value, at=form.moment())
-        if change is not None:
-            messages.success(request, _change_message(change))
+        with errors_in_form(form):
+            messages.success(request, _set(owner, form, key=form.cleaned_data["key"]))
             return redirect(owner.url("memory"))
     context = _fact_page(request, owner) | {"form": form}
     status = 400 if form.errors or context["shown"].errors else 200
@@ -153,9 +150,8 @@ def fact_detail(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpRespo
     last = rows[0]
     form = CorrectionForm(request.POST if request.method == "POST" else None, last=last)
     if form.is_valid():
-        change = _set(owner, form, key=key, value=form.cleaned_data["value"], at=form.moment())
-        if change is not None:
-            messages.success(request, _change_message(change))
+        with errors_in_form(form):
+            messages.success(request, _set(owner, form, key=key))
             return redirect(owner.url("memory_fact", last.key))
     context = {
         "form": form,
@@ -172,15 +168,10 @@ def fact_detail(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpRespo
 @memory_page
 def end_fact(request: HttpRequest, owner: MemoryOwner, key: str) -> HttpResponse:
     """End the fact and keep its history."""
+    text = gettext("“{key}” was already ended.")
     if services.clear_fact(scope=owner.scope, key=key):
-        told = gettext("“{key}” is no longer true. Its last value stays in the history.").format(
-            key=label(fact_key(key))
-        )
-        messages.success(request, told)
-    else:
-        messages.success(
-            request, gettext("“{key}” was already ended.").format(key=label(fact_key(key)))
-        )
+        text = gettext("“{key}” is no longer true. Its last value stays in the history.")
+    messages.success(request, text.format(key=label(fact_key(key))))
     return redirect(owner.url("memory"))
 
 
@@ -217,19 +208,13 @@ def _history(owner: MemoryOwner, key: str) -> list[Fact]:
     return rows
 
 
-def _set(
-    owner: MemoryOwner, form: Form, *, key: str, value: str, at: datetime | None
-) -> FactChange | None:
-    """The change; None where it is refused, with the error added to the field."""
-    try:
-        return services.set_fact(scope=owner.scope, key=key, value=value, at=at, corrects=True)
-    except RagsiteError as error:
-        field = getattr(error, "field", "")
-        form.add_error(field if field in form.fields else None, str(error))
-        return None
-
-
-def _change_message(change: FactChange) -> str:
+def _set(owner: MemoryOwner, form: FactChangeForm, *, key: str) -> str:
+    """Set the fact to the form's value; what has changed. Raises RagsiteError."""
+    value = form.cleaned_data["value"]
+    change = services.set_fact(
+        scope=owner.scope, key=key, value=value, at=form.moment(), corrects=True
+    )
+    assert change is not None  # which it is of nobody's memory only
     fact, before = change.fact, change.superseded
     name, value = label(fact.key), _shorten(fact.value)
     if not change.changed:
