@@ -3,14 +3,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
 from typing import Any
 
 from django.db import DatabaseError, connection
-from django.db.models import Count, Sum
+from django.db.models import Count, F, Q, Sum
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
@@ -22,8 +22,9 @@ State = IngestionItem.State
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Progress of a run at one moment. Per second: `rate` settled files, `chunk_rate` passages,
-    `token_rate` tokens; `remaining` in seconds. Each is None until it can be estimated."""
+    """Progress of a run at one moment; `share` counts what is embedded of long files, too. Per
+    second: `rate` settled files, `chunk_rate` passages, `token_rate` tokens; `remaining` in
+    seconds. Each is None until it can be estimated."""
 
     share: float
     seconds: float
@@ -73,16 +74,57 @@ def stage_times(run: IngestionRun) -> list[StageTime]:
     ]
 
 
-def run_progress(run: IngestionRun, states: Mapping[str, int]) -> RunProgress:
-    """Progress of `run`, whose open items are counted in `states` (state → number)."""
+@dataclass(frozen=True, slots=True)
+class _OpenWork:
+    """A run's open files: how many in each state, pages that OCR has read of them and has to read,
+    chunks of long ones that were embedded and all of these, and how much of the long ones is
+    embedded, in files."""
+
+    states: dict[str, int]
+    pages_read: int
+    pages_to_read: int
+    chunks_embedded: int
+    chunks_to_embed: int
+    begun: float
+
+
+def _open_work(run: IngestionRun) -> _OpenWork:
+    items = run.items.filter(state__in=IngestionItem.ACTIVE).order_by()
+    is_embedding = Q(state=State.EMBEDDING, chunks_to_embed__gt=0)
+    rows = list(
+        items.values("state").annotate(
+            count=Count("pk"),
+            read=Sum("pages_read"),
+            pages=Sum("pages_to_read"),
+            embedded=Sum("chunks_embedded"),
+            chunks=Sum("chunks_to_embed"),
+            begun=Sum(1.0 * F("chunks_embedded") / F("chunks_to_embed"), filter=is_embedding),
+        )
+    )
+    return _OpenWork(
+        states={row["state"]: row["count"] for row in rows},
+        pages_read=sum(row["read"] for row in rows),
+        pages_to_read=sum(row["pages"] for row in rows),
+        chunks_embedded=sum(row["embedded"] for row in rows),
+        chunks_to_embed=sum(row["chunks"] for row in rows),
+        begun=sum(row["begun"] or 0.0 for row in rows),
+    )
+
+
+def run_progress(run: IngestionRun) -> RunProgress:
+    """Progress of `run` by its settled files and by what is done of its open ones."""
+    return _progress(run, _open_work(run))
+
+
+def _progress(run: IngestionRun, work: _OpenWork) -> RunProgress:
     end = run.finished_at or timezone.now()
     seconds = max((end - run.started_at).total_seconds(), 0.0)
-    rate = _rate(run.settled, seconds)
-    left = max(run.total - run.settled, 0)
+    done = run.settled + work.begun
+    left = max(run.total - done, 0.0)
     # The latest stage that some file of the run is in. A command creates no item before a file is
     # parsed.
     stages = (State.EMBEDDING, State.PARSING, State.WAITING)
-    stage = next((str(state) for state in stages if states.get(state)), "")
+    stage = next((str(state) for state in stages if work.states.get(state)), "")
     if run.is_finished:
         stage = "ended"
     elif run.cancel_requested_at is not None:
@@ -90,16 +132,16 @@ def run_progress(run: IngestionRun, states: Mapping[str, int]) -> RunProgress:
     elif not stage:
         stage = str(State.PARSING if left else State.WAITING)
     return RunProgress(
-        share=1.0 if run.is_finished else (run.settled / run.total if run.total else 0.0),
+        share=1.0 if run.is_finished else (min(done / run.total, 1.0) if run.total else 0.0),
         seconds=seconds,
-        waiting=states.get(State.WAITING, 0),
-        parsing=states.get(State.PARSING, 0),
-        embedding=states.get(State.EMBEDDING, 0),
+        waiting=work.states.get(State.WAITING, 0),
+        parsing=work.states.get(State.PARSING, 0),
+        embedding=work.states.get(State.EMBEDDING, 0),
         stage=stage,
-        rate=rate,
-        chunk_rate=_rate(run.chunks, seconds),
+        rate=_rate(run.settled, seconds),
+        chunk_rate=_rate(max(run.chunks, run.embedded), seconds),
         token_rate=_rate(run.tokens, seconds),
-        remaining=left / rate if rate and left and not run.is_finished else None,
+        remaining=seconds * left / done if done and left and not run.is_finished else None,
     )
 
 
@@ -135,35 +177,21 @@ COUNTERS = (
 ProgressEvent = tuple[str, dict[str, Any]]
 
 
-def open_states(run: IngestionRun) -> dict[str, int]:
-    """Number of the run's files in each open state."""
-    return {state: count for state, count, *_ in _open_sums(run)}
-
-
-def _open_sums(run: IngestionRun) -> list[tuple[str, int, int, int]]:
-    """Open states: files, pages that OCR has read of them, and pages that it has to read."""
-    items = run.items.filter(state__in=IngestionItem.ACTIVE).order_by()
-    return list(
-        items.values_list("state").annotate(
-            count=Count("pk"), read=Sum("pages_read"), pages=Sum("pages_to_read")
-        )
-    )
-
-
 def progress_event(run: IngestionRun) -> ProgressEvent:
     """The run's figures for its page and for programs."""
-    sums = _open_sums(run)
-    states = {state: count for state, count, *_ in sums}
-    progress = run_progress(run, states)
+    work = _open_work(run)
+    progress = _progress(run, work)
     counted = {
         "run": run.pk,
         "state": run.state,
         "is_finished": run.is_finished,
         "stage": progress.stage,
         **{name: getattr(run, name) for name in COUNTERS},
-        **{str(state): states.get(state, 0) for state in IngestionItem.ACTIVE},
-        "pages_read": sum(read for _, _, read, _ in sums),
-        "pages_to_read": sum(pages for _, _, _, pages in sums),
+        **{str(state): work.states.get(state, 0) for state in IngestionItem.ACTIVE},
+        "pages_read": work.pages_read,
+        "pages_to_read": work.pages_to_read,
+        "chunks_embedded": work.chunks_embedded,
+        "chunks_to_embed": work.chunks_to_embed,
         "timings": run.timings,
     }
     timed = {

@@ -74,21 +74,23 @@ def ingest_documents(self: Any, document_ids: list[int]) -> None:
         app.send_task(UNPACK_TASK, args=(document_id,), queue="ingest")
         document_ids.remove(document_id)
     with _retry_while_model_unavailable(self, document_ids):
-        staged = pipeline.parse_documents(document_ids, defer=_continue_later)
+        staged = pipeline.parse_documents(
+            document_ids, defer=partial(_continue_later, ingest_documents)
+        )
         if staged:
             embed_documents.delay(staged)
 
 
-def _continue_later(document_id: int) -> None:
-    """Have pages of this document read by OCR when nothing else waits."""
-    send_or_wait(ingest_documents, [document_id], priority=jobs.LOWEST_PRIORITY)
+def _continue_later(task: Any, document_id: int) -> None:
+    """Have the task go on with this document when nothing else waits."""
+    send_or_wait(task, [document_id], priority=jobs.LOWEST_PRIORITY)
 
 
 @app.task(bind=True, max_retries=None)
 def embed_documents(self: Any, document_ids: list[int]) -> None:
     """Embed staged documents and load them into the chunk table."""
     with _retry_while_model_unavailable(self, document_ids):
-        pipeline.embed_documents(document_ids)
+        pipeline.embed_documents(document_ids, defer=partial(_continue_later, embed_documents))
     enqueue_encoding()
 
 

@@ -117,6 +117,11 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("Re-embeddings", "swap_horiz", "documents.Reembedding"),
             (gettext_noop("Search index segments"), "segment", "documents.LexicalSegment"),
             (gettext_noop("Waiting for vectors"), "hourglass", "documents.StagedDocument"),
+            (
+                gettext_noop("Vectors of unfinished documents"),
+                "hourglass_top",
+                "documents.StagedVectors",
+            ),
             (gettext_noop("Pages read by OCR"), "document_scanner", "documents.ScannedPage"),
             (gettext_noop("Idempotency records"), "inventory", "accounts.IdempotencyRecord"),
             (gettext_noop("Questions measured"), "quiz", "search.EvaluatedQuestion"),

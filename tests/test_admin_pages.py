@@ -47,6 +47,7 @@ TOLD: dict[str, list[str]] = {
     "collection": [f"Notes {SHARED}", "minilm-384"],
     "document": [f"Of {LISTED}", "Failed", "Remove the password"],
     "stageddocument": [f"Of {LISTED}", "1\xa0byte"],
+    "stagedvectors": [f"Of {LISTED}", "minilm-384"],
     "scannedpage": [f"Of {LISTED}", "PP-OCRv6"],
     "chunkedit": [f"Of {LISTED}", "Applied", "owner"],
     "chunk": [f"The warden keeps the keys of {LISTED}.", f"Of {LISTED}"],

@@ -33,6 +33,7 @@ from documents.models import (
     IngestionItem,
     ScannedPage,
     StagedDocument,
+    StagedVectors,
 )
 
 STATUS_COLOURS = {
@@ -217,6 +218,17 @@ class StagedDocumentAdmin(ReadOnlyAdmin):
     @display(description=gettext_lazy("payload"), ordering="octets")
     def payload_size(self, staged: Any) -> str:
         return str(filesizeformat(staged.octets))
+
+
+@admin.register(StagedVectors)
+class StagedVectorsAdmin(ReadOnlyAdmin):
+    """Vectors of long documents that are not loaded yet, a slice a row."""
+
+    list_display = ["id", "document_link", "space", "created_at"]
+    heavy_fields = ("digests", "vectors")
+    document_link = link_column("document")
+    fields = ["document_link", "space", "created_at"]
+    search_fields = ["document__key", "document__title"]
 
 
 @admin.register(ScannedPage)

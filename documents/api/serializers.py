@@ -196,6 +196,7 @@ class ItemSerializer(ReadOnlyModelSerializer[IngestionItem]):
         fields = [
             *("id", "name", "size", "state", "error", "document"),
             *("pages_read", "pages_to_read"),
+            *("chunks_embedded", "chunks_to_embed"),
         ]
 
 

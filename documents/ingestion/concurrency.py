@@ -3,7 +3,7 @@ which runs a pipeline stage in a thread."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from time import perf_counter
@@ -64,6 +64,8 @@ class Stopwatch:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+#: Seconds between two calls of `while_waiting`.
+WAIT_SECONDS = 1.0
 
 
 def prefetch(
@@ -73,14 +75,17 @@ def prefetch(
     room: int,
     size: Callable[[Item], int] = lambda item: 1,
     at_end: Callable[[], object] = lambda: None,
+    while_waiting: Callable[[Item], object] | None = None,
 ) -> Iterator[tuple[Item, Result]]:
     """Each item with `work(item)`, in order, computed in a thread while the caller is busy.
 
     `items` is iterated in the calling thread, so it may use the caller's database connection, and
     so may the caller between two results; `work` opens its own and closes it in `at_end`, which
-    runs in its thread at the end. At most `room`, in units of `size`, is in progress at once, or a
-    single larger item. An exception of `work` is raised where its result would have come; then, and
-    when the caller stops early, pending items are dropped and running ones awaited.
+    runs in its thread at the end. `while_waiting` is called in the calling thread with the item
+    whose result it waits for, every WAIT_SECONDS. At most `room`, in units of `size`, is in
+    progress at once, or a single larger item. An exception of `work` is raised where its result
+    would have come; then, and when the caller stops early, pending items are dropped and running
+    ones awaited.
     """
     pending: deque[tuple[Item, Future[Result]]] = deque()
     used = 0
@@ -103,6 +108,8 @@ def prefetch(
                 elif pending:
                     item, future = pending.popleft()
                     used -= size(item)
+                    while while_waiting and not wait([future], WAIT_SECONDS).done:
+                        while_waiting(item)
                     yield item, future.result()
                 else:
                     return

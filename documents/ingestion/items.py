@@ -23,14 +23,12 @@ from common.translation import format_number, gettext
 from documents.embedders import embedder_for
 from documents.ingestion import jobs, preparation, versions
 from documents.ingestion.duplicates import lock_with_duplicates, set_access
+from documents.ingestion.embedding import Vectors, embed_texts, texts_to_embed
 from documents.ingestion.loader import (
     LoadJob,
     StaleVectors,
-    Vectors,
-    embed_texts,
     load_documents,
     load_new_documents,
-    texts_to_embed,
 )
 from documents.ingestion.preparation import (
     MAX_CHUNK_CHARACTERS,

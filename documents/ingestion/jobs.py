@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 
@@ -26,7 +26,13 @@ from documents.ingestion.concurrency import Stopwatch, heartbeat
 from documents.ingestion.sources import Entry
 from documents.ingestion.stored_files import delete_files, has_file_of_text
 from documents.lexical_index import index_pending
-from documents.models import Document, IngestionItem, IngestionRun, StagedDocument
+from documents.models import (
+    Document,
+    IngestionItem,
+    IngestionRun,
+    StagedDocument,
+    StagedVectors,
+)
 from inference.interfaces import InferenceError
 
 # The other documents with these bytes may be of a run that ends at the same time: whoever comes
@@ -54,8 +60,9 @@ _MARK_DUPLICATES = """
 """
 
 
-#: Of messages for documents whose pages are read by OCR, and for passages that are encoded when
-#: nothing else is to do. Redis and Valkey take the lowest number first, which is 0 for all others.
+#: Of messages for documents whose pages are read by OCR, for long ones that are embedded slice by
+#: slice, and for passages that are encoded when nothing else is to do. Redis and Valkey take the
+#: lowest number first, which is 0 for all others.
 LOWEST_PRIORITY = 9
 
 
@@ -153,13 +160,16 @@ def touch_run(run_id: int) -> None:
 
 def count_loaded(loaded: Mapping[int | None, Mapping[str, int]]) -> None:
     """Add the counts of loaded documents, by id, to the runs that wait for them, under the names of
-    the run's counters. Call it before settling."""
+    the run's counters. Chunks that were counted when they were embedded are not counted again. Call
+    it before settling."""
     waiting = IngestionItem.objects.filter(
         document_id__in=list(loaded), state__in=IngestionItem.ACTIVE
     )
     sums: dict[int, Counter[str]] = defaultdict(Counter)
-    for run_id, document_id in waiting.order_by().values_list("run_id", "document_id").distinct():
+    pairs = waiting.order_by().values_list("run_id", "document_id")
+    for run_id, document_id, counted in pairs.annotate(counted=Max("chunks_embedded")):
         sums[run_id].update(loaded[document_id])
+        sums[run_id]["embedded"] -= counted
     for run_id, counts in sorted(sums.items()):
         count_on_run(run_id, **counts)
 
@@ -445,6 +455,7 @@ def _undo_documents(run: IngestionRun, documents: Sequence[Document]) -> None:
     parsed = list(staged.values_list("document_id", flat=True))
     Document.objects.filter(id__in=parsed).update(source_sha256="")
     staged.delete()
+    StagedVectors.objects.filter(document__in=ids).delete()
     if run.retry_of_id is not None:
         _restore_documents(
             ids,

@@ -1,29 +1,32 @@
 """Embed prepared documents and load them into the chunk table, group after group. Begin with
 `load_groups`; `load_documents` is the transaction."""
 
+import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from time import perf_counter
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 from django.db import connection, transaction
 from django.utils import timezone
-from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from common.leases import retry_on_deadlock
 from common.sql import copy_rows
 from documents import lexical_index
-from documents.embedders import embedder_for
 from documents.ingestion import duplicates, edits, listeners, versions
 from documents.ingestion import jobs as ingestion_jobs
 from documents.ingestion.concurrency import Stopwatch, prefetch, share_collection_locks
+from documents.ingestion.embedding import (
+    LONG_DOCUMENT_CHUNKS,
+    EmbeddingGroup,
+    Vectors,
+    embed_groups,
+    make_group,
+)
 from documents.ingestion.preparation import (
     PreparedChunk,
     PreparedDocument,
@@ -33,69 +36,14 @@ from documents.ingestion.preparation import (
 from documents.ingestion.scanned_pages import delete_old_pages
 from documents.ingestion.space_choice import fit_space
 from documents.languages import configuration, configuration_oids
-from documents.models import Chunk, Collection, Document, IngestionItem, StagedDocument
-from inference.interfaces import Embedder, InvalidVector
-from inference.vectors import check_vectors
-
-Vectors = dict[str, NDArray[np.float32]]
-
-#: Texts that one of several threads asks the model for at a time.
-TEXTS_PER_CALL = 64
-
-
-# A version on its way takes those of the current one over.
-_KNOWN_HASHES = """
-    WITH source (document_id, chunks_of) AS (
-        SELECT id, id FROM unnest(%(ids)s::bigint[]) AS id
-        UNION ALL
-        SELECT waiting.id, current.id FROM documents_document AS waiting
-        JOIN documents_document AS current USING (collection_id, key)
-        WHERE waiting.id = ANY(%(ids)s) AND NOT waiting.is_current AND current.is_current
-    )
-    SELECT source.document_id, chunk.content_sha256
-    FROM source JOIN documents_chunk AS chunk ON chunk.document_id = source.chunks_of
-    WHERE chunk.embedding IS NOT NULL
-"""
-
-
-def known_hashes(document_ids: Sequence[int]) -> set[tuple[int, str]]:
-    """(document, content hash) of the chunks that already have a vector.
-
-    In any space: chunks outside their collection's space are being re-embedded.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(_KNOWN_HASHES, {"ids": list(document_ids)})
-        return set(cursor.fetchall())
-
-
-def texts_to_embed(documents: Sequence[tuple[int, PreparedDocument]]) -> dict[str, str]:
-    """Texts to embed, by content hash: those of chunks that are new to their document."""
-    known = known_hashes([document_id for document_id, _ in documents])
-    return {
-        chunk.content_sha256: chunk.embedding_text
-        for document_id, document in documents
-        for chunk in document.chunks
-        if (document_id, chunk.content_sha256) not in known
-    }
-
-
-def embed_texts(texts: dict[str, str], *, embedder: Embedder, concurrency: int = 1) -> Vectors:
-    """Vectors under the keys of `texts`, embedded in batches across documents, `concurrency` at a
-    time. Uses no database. Raises inference.interfaces.InferenceError."""
-    if not texts:
-        return {}
-    ordered = list(texts.values())
-    slices = [
-        ordered[start : start + TEXTS_PER_CALL] for start in range(0, len(texts), TEXTS_PER_CALL)
-    ]
-    if concurrency == 1 or len(slices) == 1:
-        array = embedder.embed_documents(ordered)
-    else:
-        with ThreadPoolExecutor(min(concurrency, len(slices))) as threads:
-            array = np.concatenate(list(threads.map(embedder.embed_documents, slices)))
-    checked = check_vectors(array, dimensions=embedder.dimensions)
-    return dict(zip(texts, checked, strict=True))
-
+from documents.models import (
+    Chunk,
+    Collection,
+    Document,
+    IngestionItem,
+    StagedDocument,
+    StagedVectors,
+)
 
 CHUNK_COLUMNS = (
     ("workspace_id", "int8"),
@@ -199,7 +147,8 @@ def load_documents(jobs: Sequence[LoadJob], vectors: Vectors, *, token: UUID) ->
     parameters: list[Any] = [Jsonb(list(finished.values()))]
     with connection.cursor() as cursor:
         cursor.execute(_FINISH_DOCUMENTS, parameters)
-    StagedDocument.objects.filter(document_id__in=held.ids).delete()
+    for staged in (StagedDocument, StagedVectors):
+        staged.objects.filter(document_id__in=held.ids).delete()
     delete_old_pages(sorted(held.ids))
     embedded = Counter(job.document.id for job, _ in new)
     counts: dict[int | None, dict[str, int]] = {
@@ -419,12 +368,10 @@ def _loaded_values(job: LoadJob) -> dict[str, Any]:
 
 #: Documents are loaded in groups of about this many chunks, so that progress shows.
 GROUP_CHUNKS = 512
-#: Chunks that the model may be ahead of the loading, unless one document has more.
-PREFETCHED_CHUNKS = 2 * GROUP_CHUNKS
 
 
 def group_jobs(jobs: Iterable[LoadJob]) -> Iterator[list[LoadJob]]:
-    """Neighbours of one space, about GROUP_CHUNKS chunks a group."""
+    """Neighbours of one space, about GROUP_CHUNKS chunks a group; a long document alone."""
 
     def space_id(job: LoadJob) -> int:
         return job.document.collection.space_id
@@ -433,51 +380,63 @@ def group_jobs(jobs: Iterable[LoadJob]) -> Iterator[list[LoadJob]]:
         group: list[LoadJob] = []
         size = 0
         for job in of_space:
-            if size >= GROUP_CHUNKS:
+            chunks = len(job.prepared.chunks)
+            if group and (size >= GROUP_CHUNKS or chunks > LONG_DOCUMENT_CHUNKS):
                 yield group
                 group, size = [], 0
             group.append(job)
-            size += len(job.prepared.chunks)
+            size += GROUP_CHUNKS if chunks > LONG_DOCUMENT_CHUNKS else chunks
         yield group
 
 
-#: Documents of one space, and the texts of theirs that have no vector yet.
-_Group = tuple[Sequence[LoadJob], dict[str, str]]
-#: The vectors of a group's texts, and the seconds they took.
-_Embedded = tuple[Vectors | InvalidVector, float]
+#: Documents of one space, with the vectors of their texts.
+_Embedded = tuple[Sequence[LoadJob], EmbeddingGroup]
 
 
-def load_groups(groups: Iterable[Sequence[LoadJob]], *, token: UUID) -> Iterator[Sequence[LoadJob]]:
+def load_groups(
+    groups: Iterable[Sequence[LoadJob]], *, token: UUID, seconds: float = math.inf
+) -> Iterator[Sequence[LoadJob]]:
     """Embed and load group after group; yields each when it is done. Before that, the languages of
     a group may give its collection another space.
 
     The model works on the next group while one is loaded, and the caller prepares more meanwhile:
     loading has its own thread and connection, unless the caller is inside a transaction. An
-    unusable vector fails the document that it is for, not its neighbours. Raises InferenceError if
-    the model does not work at all.
+    unusable vector fails the document that it is for, not its neighbours. Raises TextsLeft after
+    `seconds` in a long document, and InferenceError if the model does not work at all.
     """
     fitting = (group for jobs in groups for group in group_jobs(_choose_spaces(jobs)))
-    embedded = prefetch(
-        _embed_group,
-        map(_make_group, fitting),
-        room=PREFETCHED_CHUNKS,
-        size=lambda group: max(GROUP_CHUNKS, len(group[1])),
-    )
+    embedded = _embed(fitting, token=token, seconds=seconds)
     if connection.in_atomic_block:
-        for (jobs, _), vectors in embedded:
+        for jobs, vectors in embedded:
             _load_group(jobs, vectors, token=token)
             yield jobs
         return
 
-    def load_apart(pair: tuple[_Group, _Embedded]) -> None:
-        (jobs, _), vectors = pair
+    def load_apart(pair: _Embedded) -> None:
+        jobs, vectors = pair
         _load_group(jobs, vectors, token=token)
 
     def close_connection() -> None:
         connection.close()  # that of the thread which calls this
 
-    for ((jobs, _), _), _ in prefetch(load_apart, embedded, room=2, at_end=close_connection):
+    for (jobs, _), _ in prefetch(load_apart, embedded, room=2, at_end=close_connection):
         yield jobs
+
+
+def _embed(
+    groups: Iterable[Sequence[LoadJob]], *, token: UUID, seconds: float = math.inf
+) -> Iterator[_Embedded]:
+    """The texts include people's edits; loading applies them again, as they are then."""
+    waiting: deque[Sequence[LoadJob]] = deque()
+
+    def embedding_groups() -> Iterator[EmbeddingGroup]:
+        for jobs in groups:
+            waiting.append(jobs)
+            revised, _ = _apply_edits(jobs, edits.load_pending_edits(job.document for job in jobs))
+            yield make_group([job.document for job in revised], [job.prepared for job in revised])
+
+    for group in embed_groups(embedding_groups(), token=token, seconds=seconds):
+        yield waiting.popleft(), group
 
 
 def _choose_spaces(jobs: Sequence[LoadJob]) -> Sequence[LoadJob]:
@@ -509,47 +468,31 @@ def _in_current_spaces(jobs: Sequence[LoadJob]) -> list[LoadJob]:
     ]
 
 
-def _embed_and_load(jobs: Sequence[LoadJob], *, token: UUID) -> None:
-    _load_group(jobs, _embed_group(_make_group(jobs)), token=token)
+def _embed_and_load(groups: Iterable[Sequence[LoadJob]], *, token: UUID) -> None:
+    for jobs, embedded in _embed(groups, token=token):
+        _load_group(jobs, embedded, token=token)
 
 
-def _make_group(jobs: Sequence[LoadJob]) -> _Group:
-    """The texts include people's edits; loading applies them again, as they are then."""
-    revised, _ = _apply_edits(jobs, edits.load_pending_edits(job.document for job in jobs))
-    return jobs, texts_to_embed([(job.document.id, job.prepared) for job in revised])
-
-
-def _embed_group(group: _Group) -> _Embedded:
-    """Runs beside the caller's transaction, so it uses no database."""
-    started = perf_counter()
-    jobs, texts = group
-    embedder = embedder_for(jobs[0].document.collection.space)
-    vectors: Vectors | InvalidVector
-    try:
-        vectors = embed_texts(texts, embedder=embedder)
-    except InvalidVector as error:
-        vectors = error
-    return vectors, perf_counter() - started
-
-
-def _load_group(jobs: Sequence[LoadJob], embedded: _Embedded, *, token: UUID) -> None:
-    vectors, seconds = embedded
-    if isinstance(vectors, InvalidVector):
+def _load_group(jobs: Sequence[LoadJob], embedded: EmbeddingGroup, *, token: UUID) -> None:
+    if embedded.is_unwanted.is_set():
+        return
+    if embedded.error is not None:
         if len(jobs) == 1:
             ingestion_jobs.fail_documents(
-                [jobs[0].document.id], code="invalid_vector", message=str(vectors), token=token
+                [jobs[0].document.id],
+                code="invalid_vector",
+                message=str(embedded.error),
+                token=token,
             )
-            return
-        for job in jobs:
-            _embed_and_load([job], token=token)
+        else:
+            _embed_and_load([[job] for job in jobs], token=token)
         return
-    watch = Stopwatch({"embed": seconds})
+    watch = Stopwatch({"embed": embedded.seconds})
     run_ids = ingestion_jobs.open_runs([job.document.id for job in jobs])
     try:
         with watch("load"):
-            retry_on_deadlock(partial(load_documents, jobs, vectors, token=token))
+            retry_on_deadlock(partial(load_documents, jobs, embedded.vectors, token=token))
     except StaleVectors:
-        for again in group_jobs(_in_current_spaces(jobs)):
-            _embed_and_load(again, token=token)
+        _embed_and_load(group_jobs(_in_current_spaces(jobs)), token=token)
         return
     ingestion_jobs.add_timings(run_ids, watch.seconds)

@@ -17,6 +17,7 @@ from django.db import transaction
 from common.leases import retry_on_deadlock
 from documents.ingestion import duplicates, jobs, listeners, loader, versions
 from documents.ingestion.concurrency import Stopwatch, prefetch
+from documents.ingestion.embedding import LONG_DOCUMENT_CHUNKS, TextsLeft
 from documents.ingestion.loader import LoadJob, group_jobs, load_groups
 from documents.ingestion.preparation import (
     PagesUnread,
@@ -121,27 +122,51 @@ def _parse_document(
     return True
 
 
-def embed_documents(document_ids: Sequence[int]) -> None:
-    """Embed and load staged documents, in groups across documents."""
+#: A long document that takes the model longer lets others go before, and is continued afterwards.
+EMBEDDING_TURN_SECONDS = 10.0
+
+
+def embed_documents(
+    document_ids: Sequence[int], *, defer: Callable[[int], object] | None = None
+) -> None:
+    """Embed and load staged documents, in groups across documents.
+
+    With `defer` none waits long for another: of several documents the long ones are left to it, and
+    a single one after EMBEDDING_TURN_SECONDS.
+    """
     # Only what is staged: a document that was replaced belongs to the `ingest` queue again.
     waiting = StagedDocument.objects.filter(document_id__in=document_ids)
     token, documents = jobs.claim(waiting.values_list("document_id", flat=True))
+    is_alone = len(documents) == 1
+    deferred: list[int] = []
 
     def staged_jobs() -> Iterator[LoadJob]:
         """One at a time, because all of a message's documents may not fit into memory."""
         for document in sorted(documents, key=lambda document: document.collection.space_id):
             staged = StagedDocument.objects.filter(document=document).first()
-            if staged is not None and not jobs.fail_after_max_attempts(document, token):
-                yield LoadJob(
-                    document=document,
-                    prepared=unpack_document(bytes(staged.payload)),
-                    digest=recipe_for(document.collection).digest(document.declared),
-                    source_sha256=document.source_sha256,
-                )
+            if staged is None or jobs.fail_after_max_attempts(document, token):
+                continue
+            prepared = unpack_document(bytes(staged.payload))
+            if defer and not is_alone and len(prepared.chunks) > LONG_DOCUMENT_CHUNKS:
+                deferred.append(document.id)
+                continue
+            yield LoadJob(
+                document=document,
+                prepared=prepared,
+                digest=recipe_for(document.collection).digest(document.declared),
+                source_sha256=document.source_sha256,
+            )
 
+    seconds = math.inf if defer is None else EMBEDDING_TURN_SECONDS
     with jobs.lease_renewal(token):
-        for _ in load_groups(group_jobs(staged_jobs()), token=token):
-            pass
+        try:
+            for _ in load_groups(group_jobs(staged_jobs()), token=token, seconds=seconds):
+                pass
+        except TextsLeft:
+            deferred += [document.id for document in documents]
+        for document_id in deferred:
+            if defer and jobs.put_back(document_id, token=token):
+                defer(document_id)
     jobs.finish_runs(document_ids)
 
 

@@ -12,7 +12,7 @@ from documents.models.chunk import (
     RemovedChunk,
 )
 from documents.models.collection import Collection, EmbeddingSpace
-from documents.models.document import Document, ScannedPage, StagedDocument
+from documents.models.document import Document, ScannedPage, StagedDocument, StagedVectors
 from documents.models.run import IngestionItem, IngestionRun, Reembedding
 
 __all__ = [
@@ -33,4 +33,5 @@ __all__ = [
     "RemovedChunk",
     "ScannedPage",
     "StagedDocument",
+    "StagedVectors",
 ]

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
-from documents.models.collection import Collection
+from documents.models.collection import Collection, EmbeddingSpace
 from documents.querysets import DocumentQuerySet
 
 
@@ -183,6 +183,35 @@ class StagedDocument(models.Model):
 
     def __str__(self) -> str:
         return f"staged: {self.document_id}"
+
+
+class StagedVectors(models.Model):
+    """Vectors of some chunks of a long document that is not loaded yet.
+
+    Kept slice by slice, so that nothing is embedded twice, whatever happens to the worker. They go
+    when the document is loaded, cancelled or deleted.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    document = models.ForeignKey(Document, models.CASCADE, related_name="staged_vectors")
+    space = models.ForeignKey(EmbeddingSpace, models.CASCADE, related_name="+")
+    digests = ArrayField(
+        models.CharField(max_length=64), help_text=gettext_lazy("Content hashes of the chunks.")
+    )
+    vectors = models.BinaryField(
+        help_text=gettext_lazy("float32 (chunks, dimensions), in the order of the hashes.")
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = WorkspaceOwnedQuerySet["StagedVectors"].as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = "staged vectors"
+        verbose_name_plural = "staged vectors"
+
+    def __str__(self) -> str:
+        return f"staged vectors: {self.document_id}"
 
 
 class ScannedPage(models.Model):

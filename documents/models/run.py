@@ -119,6 +119,16 @@ class IngestionItem(models.Model):
     pages_to_read = models.PositiveIntegerField(
         default=0, db_default=0, help_text=gettext_lazy("Pages for OCR, all in all.")
     )
+    chunks_embedded = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        help_text=gettext_lazy("Chunks of a long document that have their vectors by now."),
+    )
+    chunks_to_embed = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        help_text=gettext_lazy("Chunks of a long document to embed, all in all."),
+    )
 
     objects = ItemQuerySet["IngestionItem"].as_manager()
 
@@ -133,6 +143,11 @@ class IngestionItem(models.Model):
         """The page that OCR is at, counted among those that it must read; 0 when there is none."""
         is_reading = self.state == self.State.PARSING and self.pages_read < self.pages_to_read
         return self.pages_read + 1 if is_reading else 0
+
+    @property
+    def is_embedding_slices(self) -> bool:
+        """Whether it is a long document on its way through the model."""
+        return self.state == self.State.EMBEDDING and self.chunks_to_embed > 0
 
 
 class Reembedding(TimestampedModel):

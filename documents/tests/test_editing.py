@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from accounts.models import Change
 from common.errors import Conflict, InvalidInput
 from documents import lexical_index, services
-from documents.ingestion import jobs, loader
+from documents.ingestion import embedding, jobs, loader
 from documents.ingestion.concurrency import Stopwatch
 from documents.ingestion.items import Item
 from documents.ingestion.preparation import prepare_for, recipe_for
@@ -312,9 +312,9 @@ def test_a_change_while_the_text_is_embedded_anew_is_kept(collection: Collection
         collection, source.read(), name="guide", declared=source.declared, watch=Stopwatch()
     )
     job = loader.LoadJob(held, prepared, recipe_for(collection).digest(source.declared), "0" * 64)
-    made = loader.texts_to_embed([(held.pk, prepared)])
+    made = embedding.texts_to_embed([(held.pk, prepared)])
     changed_about(document, "topic5", "zeppelin")
-    vectors = loader.embed_texts(made, embedder=HashingEmbedder())
+    vectors = embedding.embed_texts(made, embedder=HashingEmbedder())
     loader.load_documents([job], vectors, token=token)
     assert "zeppelin" in document_text(document).text
     assert "news1" in document_text(document).text

@@ -252,7 +252,6 @@ def test_what_a_command_has_loaded_stays(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loader, "GROUP_CHUNKS", 32)
-    monkeypatch.setattr(loader, "PREFETCHED_CHUNKS", 64)
 
     def stop(run: IngestionRun) -> None:
         if run.ready:

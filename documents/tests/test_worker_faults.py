@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from django.core.files.base import ContentFile
 from django.db import connection
 
 from documents import lexical_differences, lexical_index, tasks
+from documents.ingestion.embedding import LONG_DOCUMENT_CHUNKS
 from documents.models import (
     Chunk,
     Collection,
@@ -22,12 +24,14 @@ from documents.models import (
     PendingChunk,
     RemovedChunk,
     StagedDocument,
+    StagedVectors,
 )
 from documents.services import Upload, ingest_uploads
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from documents.tests.words import scores
 from documents.validation import validate
 from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
+from tests.schedules.embedder import calls_file
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,6 +81,37 @@ def test_every_document_is_ready_exactly_once_after_a_worker_was_killed(
     worker.start()
     wait_until(lambda: has_ended(run), what="the run is finished", seconds=180)
     assert_each_once(run)
+
+
+def test_a_long_document_goes_on_from_its_last_slice_after_a_worker_was_killed(
+    unstarted_worker_process: WorkerProcess, embedder: Path
+) -> None:
+    worker, calls = unstarted_worker_process, calls_file(embedder)
+    calls.touch()
+    embedder.write_text("slow")
+    book = "\n\n".join(f"Part {number} tells of subject{number}. " * 60 for number in range(400))
+    upload = Upload(name="book.txt", file=ContentFile(book.encode()))
+    run = ingest_uploads(collection=CollectionFactory(), uploads=[upload])
+    for staged in (2, 4):
+        worker.start()
+        wait_until(
+            lambda: StagedVectors.objects.count() >= staged,  # noqa: B023 (within the loop)
+            what=f"{staged} slices are kept",
+        )
+        worker.kill()
+        assert not Chunk.objects.exists()
+    embedder.unlink()
+    worker.start()
+    wait_until(lambda: has_ended(run), what="the run is finished", seconds=180)
+    assert (run.state, run.ready, run.embedded) == ("succeeded", 1, run.chunks)
+    assert run.chunks == Chunk.objects.count() > LONG_DOCUMENT_CHUNKS
+    assert not StagedVectors.objects.exists()
+    assert validate().findings == ()
+    slices = [json.loads(line) for line in calls.read_text().splitlines()]
+    made = Counter(text for each in slices for text in each if text != "warm up")
+    assert set(made) == {f"{chunk.context}\n{chunk.text}" for chunk in Chunk.objects.all()}
+    assert max(made.values()) <= 2  # only what was under way
+    assert sum(count - 1 for count in made.values()) <= 2 * max(map(len, slices[:-1]))
 
 
 #: Where a worker is when it waits for a lock on the table: about to hand over what it parsed, in

@@ -17,15 +17,9 @@ from common.text import pluralized
 from documents.embedders import embedder_for
 from documents.ingestion import duplicates, jobs, versions
 from documents.ingestion.concurrency import Stopwatch, share_collection_locks
+from documents.ingestion.embedding import Vectors, embed_texts, known_hashes
 from documents.ingestion.items import check_vector
-from documents.ingestion.loader import (
-    LoadJob,
-    StaleVectors,
-    Vectors,
-    embed_texts,
-    known_hashes,
-    load_documents,
-)
+from documents.ingestion.loader import LoadJob, StaleVectors, load_documents
 from documents.ingestion.preparation import (
     MAX_CHUNK_CHARACTERS,
     RECIPE_VERSION,

@@ -18,7 +18,7 @@ from common.text import parse_integer
 from common.web import login_required_page
 from documents import services
 from documents.models import IngestionItem, IngestionRun
-from documents.run_progress import open_states, run_progress, stage_times, stream_progress
+from documents.run_progress import run_progress, stage_times, stream_progress
 
 ITEMS_PER_PAGE = 100
 State = IngestionItem.State
@@ -57,7 +57,7 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     )
     context = {
         "run": run,
-        "pace": run_progress(run, open_states(run)),
+        "pace": run_progress(run),
         "stages": stage_times(run),
         "retryable": services.retryable(run).count() if run.failed else 0,
         "notes": services.run_notes(run, request.user),

@@ -42,6 +42,7 @@ MODELS: dict[str, Rights] = {
     "documents.collection": Rights(delete=True, actions=AGAIN),
     "documents.document": Rights(delete=True, actions=(*AGAIN, ("prune_versions", "delete"))),
     "documents.stageddocument": NOTHING,
+    "documents.stagedvectors": NOTHING,
     "documents.scannedpage": NOTHING,
     "documents.chunkedit": Rights(actions=(("undo", "change"), ("dismiss", "change"))),
     "documents.ingestionrun": Rights(actions=(("cancel", "change"), ("retry", "change"))),

@@ -23,6 +23,7 @@ from documents.models import (
     LexicalSegment,
     ScannedPage,
     StagedDocument,
+    StagedVectors,
 )
 from documents.tests.factories import (
     ChunkFactory,
@@ -108,6 +109,13 @@ def _document(
     staged = StagedDocument.objects.create(
         workspace=owner.workspace, document=document, payload=b"x"
     )
+    vectors = StagedVectors.objects.create(
+        workspace=owner.workspace,
+        document=document,
+        space=collection.space,
+        digests=["0" * 64],
+        vectors=b"x",
+    )
     scanned = ScannedPage.objects.create(
         workspace=owner.workspace,
         document=document,
@@ -130,6 +138,7 @@ def _document(
         "edit": edit.pk,
         "documents.chunkedit": edit.pk,
         "documents.stageddocument": staged.pk,
+        "documents.stagedvectors": vectors.pk,
         "documents.scannedpage": scanned.pk,
         "rag.summary": summary.pk,
     }
