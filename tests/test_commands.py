@@ -40,6 +40,7 @@ MISTAKES = {
     "spaces": ["drop", "nowhere"],
     "stats": ["--collection", "nowhere"],
     "sync": ["nowhere", "--collection", "c"],
+    "users": ["role", "nobody", "viewer"],
     "validate": ["--collection", "nowhere"],
 }
 #: That only look.
@@ -53,6 +54,7 @@ LOOKS = {
     "spaces": ["list"],
     "stats": [],
     "upgrade": ["--check"],
+    "users": ["list"],
     "validate": [],
 }
 
