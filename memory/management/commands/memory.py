@@ -32,7 +32,8 @@ class Command(ServiceCommand):
             "--user",
             default=None,
             help="whose memory: a member's user name, or the id under which a program keeps it,"
-            f" behind id: to the letter (default: the workspace's first owner, or else {LOCAL_USER})",
+            " behind id: to the letter (default: the workspace's first owner, or else"
+            f" {LOCAL_USER})",
         )
         add = self.add_actions(parser, whose)
         _add_search(
