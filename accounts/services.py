@@ -114,6 +114,16 @@ def require_editor(*, user: Any, workspace: Workspace) -> None:
 
 
 @transaction.atomic
+def default_owner(workspace: Workspace) -> User | None:
+    """For whom commands act in a workspace where no user is named: the owner who came first among
+    those who can log in, however many members there are."""
+    owners = Membership.objects.filter(
+        workspace=workspace, role=Role.OWNER, user__is_active=True
+    ).select_related("user")
+    first = owners.order_by("pk").first()
+    return first.user if first else None
+
+
 def ensure_login(*, username: str, workspace: Workspace) -> tuple[User, str | None]:
     """An owner of `workspace` who may use the admin.
 

@@ -9,8 +9,8 @@ from django.utils.formats import number_format
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext
 
-from accounts.models import Workspace
-from accounts.services import can_edit
+from accounts.models import User, Workspace
+from accounts.services import can_edit, default_owner
 from common.errors import Forbidden, InvalidInput
 from common.text import parse_integer
 
@@ -18,6 +18,8 @@ from common.text import parse_integer
 LOCAL_USER = "local"
 #: Sent by programs that do not know their user; such memories must not be mixed, so none are kept.
 UNKNOWN_USER = "unknown"
+#: In commands, before a user id that is meant to the letter, though a member has that name.
+EXACT_PREFIX = "id:"
 #: Prefix of the site's own accounts. Nobody can reach another's memory by naming it.
 ACCOUNT_PREFIX = "user:"
 MAX_USER_ID_CHARACTERS = 255
@@ -60,14 +62,24 @@ def user_scope(*, workspace: Workspace, user_id: str | None = LOCAL_USER) -> Use
     return UserScope(workspace.pk, user_id)
 
 
-def default_command_user(workspace: Workspace) -> str:
-    """The default user of commands: the account of the only person who can log in to the workspace,
-    so that pages and commands agree, or else LOCAL_USER.
+def command_user(workspace: Workspace, name: str | None = None) -> str:
+    """The id of the user that a command means by `name`: the account of a member with that user
+    name, else the id as it stands, as behind `id:`. Without a name the workspace's `default_owner`,
+    or LOCAL_USER where it has none.
     """
-    people = workspace.memberships.filter(user__is_active=True).values_list("user_id", flat=True)[
-        :2
-    ]
-    return f"{ACCOUNT_PREFIX}{people[0]}" if len(people) == 1 else LOCAL_USER
+    if name is None:
+        owner = default_owner(workspace)
+        return account_id(owner) if owner else LOCAL_USER
+    if name.startswith(EXACT_PREFIX):
+        return name.removeprefix(EXACT_PREFIX)
+    member = workspace.memberships.filter(user__username=name.replace("\0", "")).first()
+    return f"{ACCOUNT_PREFIX}{member.user_id}" if member else name
+
+
+def user_label(scope: UserScope) -> str:
+    """Whose memory it is, for people: `demo (user:2)`, or the id."""
+    user = User.objects.filter(pk=account_pk(scope)).first()
+    return f"{user.username} ({scope.user_id})" if user else f"“{scope.user_id}”"
 
 
 def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> UserScope | None:

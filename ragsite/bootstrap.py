@@ -19,8 +19,14 @@ from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command, get_commands
-from django.db import DatabaseError, ProgrammingError, connection, transaction
-from psycopg.errors import UniqueViolation
+from django.db import (
+    DatabaseError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+    transaction,
+)
+from psycopg.errors import LockNotAvailable, QueryCanceled, UniqueViolation
 
 from common.postgresql.base import StatementTimeout
 from common.rls import limit_statements
@@ -130,7 +136,8 @@ def check_server(*, to_migrate: bool, migrates: bool, say: Callable[[str], None]
 def pending_migrations() -> int:
     """Number of unapplied migrations.
 
-    Names are compared first, since each command checks and nearly always finds all applied.
+    Names are compared first, since each command checks and nearly always finds all applied. Raises
+    UnusableDatabaseError where the table is locked.
     """
     try:
         with connection.cursor() as cursor:
@@ -139,6 +146,14 @@ def pending_migrations() -> int:
                 return 0
     except ProgrammingError:
         pass  # no table yet: none is applied
+    except OperationalError as error:
+        if not isinstance(error.__cause__, QueryCanceled | LockNotAvailable):
+            raise
+        raise UnusableDatabaseError(
+            "Table django_migrations is locked by another session, such as a migration or a"
+            " backup, for longer than a statement may take. Try again when that is done; SELECT"
+            " pid, query FROM pg_stat_activity shows it."
+        ) from error
     from django.db.migrations.executor import MigrationExecutor  # noqa: PLC0415 (imports them all)
 
     executor = MigrationExecutor(connection)

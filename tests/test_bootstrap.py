@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from django.db import connection, transaction
 
 from ragsite import bootstrap, embedded
-from ragsite.bootstrap import UnusableDatabaseError, check_url
+from ragsite.bootstrap import UnusableDatabaseError, check_url, pending_migrations
 from tests.instances import instance_dir
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -337,3 +338,21 @@ def test_a_command_ends_silently_when_the_reader_of_its_output_has_gone(
             bootstrap.run(output.writelines, ["a line that nobody reads"])
     assert ended.value.code == 141, "as a shell says that SIGPIPE ended it"
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("limit", ["lock_timeout", "statement_timeout"])
+def test_a_locked_table_of_migrations_is_said_with_the_cure(limit: str) -> None:
+    names = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD"}
+    address = {name: connection.settings_dict[key] or None for name, key in names.items()}
+    database = connection.settings_dict["NAME"]
+    with (
+        psycopg.connect(**address, dbname=database) as other,
+        connection.cursor() as cursor,
+    ):
+        other.execute("LOCK TABLE django_migrations IN ACCESS EXCLUSIVE MODE")
+        cursor.execute(f"SET LOCAL {limit} = '50ms'")
+        with pytest.raises(UnusableDatabaseError, match="locked by another session"):
+            pending_migrations()
+        other.rollback()
+    transaction.set_rollback(True)

@@ -41,6 +41,7 @@ MISTAKES = {
     "spaces": ["drop", "nowhere"],
     "stats": ["--collection", "nowhere"],
     "sync": ["nowhere", "--collection", "c"],
+    "users": ["role", "nobody", "viewer"],
     "validate": ["--collection", "nowhere"],
 }
 #: That only look.
@@ -54,6 +55,7 @@ LOOKS = {
     "spaces": ["list"],
     "stats": [],
     "upgrade": ["--check"],
+    "users": ["list"],
     "validate": [],
 }
 

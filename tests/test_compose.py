@@ -51,24 +51,83 @@ def test_no_service_of_ours_has_rights_that_it_does_not_need(name: str) -> None:
     assert "no-new-privileges:true" in SERVICES[name]["security_opt"]
 
 
-@pytest.mark.parametrize(
-    "variable",
-    [
-        *("RAGSITE_LOGIN_RATE", "RAGSITE_LOGIN_ADDRESS_RATE", "RAGSITE_API_RATE"),
-        *("RAGSITE_API_MODEL_RATE", "RAGSITE_METRICS_TOKEN", "LOG_FORMAT", "LOG_LEVEL"),
-        *("RAGSITE_HTTPS", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS"),
-    ],
-)
-def test_what_operators_set_reaches_the_site(variable: str) -> None:
-    assert all(variable in SERVICES[name]["environment"] for name in APP)
-    described = (ROOT / "docs" / "reference" / "settings.md").read_text()
-    assert f"`{variable}`" in described
+#: What the containers have values of their own for: paths and ports inside of them.
+OWN = {"BIND", "HF_HOME", "MEDIA_ROOT", "PORT", "RAGSITE_VAR_DIR", "STATIC_ROOT"}
+SETTINGS = (ROOT / "docs" / "reference" / "settings.md").read_text()
+
+
+def documented() -> set[str]:
+    """The settings of the reference and of .env.example."""
+    example = (ROOT / ".env.example").read_text()
+    return {
+        *re.findall(r"^#?([A-Z][A-Z0-9_]+)=", example, re.M),
+        *re.findall(r"^\| `([A-Z][A-Z0-9_]+)` \|", SETTINGS, re.M),
+    }
+
+
+@pytest.mark.parametrize("name", APP)
+def test_every_setting_of_env_reaches_the_site(name: str) -> None:
+    service = SERVICES[name]
+    assert service["env_file"] == [{"path": ".env", "required": False}]
+    # What stands under `environment` goes before the file: it must hand on what is set there.
+    fixed = {
+        variable
+        for variable, value in service["environment"].items()
+        if not str(value).startswith(f"${{{variable}:")
+    }
+    assert len(documented()) > 100
+    assert fixed & documented() <= OWN
+    assert fixed <= OWN
+
+
+@pytest.mark.parametrize("file", ["docker-compose.embed-on-host.yml", "docker-compose.shards.yml"])
+def test_further_files_fix_only_what_they_are_for(file: str) -> None:
+    services = yaml.safe_load((ROOT / file).read_text())["services"]
+    fixed = {
+        variable
+        for name, service in services.items()
+        for variable in (service.get("environment") or {})
+        if name in APP
+    }
+    own = {"DATABASE_SHARD_URLS", "RAGSITE_SHARED_MODELS"}
+    assert all(each in own or each.startswith("EMBEDDER") for each in fixed)
 
 
 def test_every_variable_of_the_file_is_one_that_somebody_reads() -> None:
-    known = (ROOT / "docs" / "reference" / "settings.md").read_text()
-    unknown = [name for name in SERVICES["web"]["environment"] if f"`{name}`" not in known]
-    assert unknown == []
+    names = set(SERVICES["web"]["environment"]) - {"HF_HOME"}
+    assert [name for name in names if f"`{name}`" not in SETTINGS] == []
+
+
+def test_images_are_pinned_to_a_version() -> None:
+    images = [service["image"] for service in SERVICES.values() if service["image"] != "ragsite"]
+    recipe = (ROOT / "Dockerfile").read_text()
+    images += re.findall(r"^FROM (\S+)", recipe, re.M)
+    assert len(images) == 4
+    assert [image for image in images if not re.search(r":\d+\.\d+\.\d+(-[\w.-]+)?$", image)] == []
+
+
+def test_weights_of_models_are_in_a_volume_that_all_containers_share() -> None:
+    recipe = (ROOT / "Dockerfile").read_text()
+    (home,) = re.findall(r"\bHF_HOME=(\S+)", recipe)
+    assert "models" in SITE["volumes"]
+    for name in APP:
+        assert SERVICES[name]["environment"]["HF_HOME"] == home
+        assert f"models:{home}" in SERVICES[name]["volumes"]
+    assert re.search(rf"install -d .*{home}\b", recipe)
+
+
+def test_the_images_recipe_takes_only_what_is_there() -> None:
+    recipe = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    requirements = set(re.findall(r"requirements[\w-]*\.txt", recipe))
+    assert {name for name in requirements if not (ROOT / name).exists()} == set()
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert not {name for name in requirements if name in ignored}
+    assert {".env", ".git", "var"} <= set(ignored)
+    stages = re.findall(r"^FROM \S+(?: AS (\w+))?", recipe, re.M)
+    assert set(re.findall(r"--from=(\w+)", recipe)) <= set(stages)
+    assert recipe.rindex("USER ragsite") < recipe.rindex("CMD [")
+    programs = re.findall(r'^CMD \["(\w+)", "([\w.]+):', recipe, re.M)
+    assert programs == [("gunicorn", "ragsite.wsgi")]
 
 
 def test_no_secret_has_a_default() -> None:
@@ -113,4 +172,4 @@ def test_containers_of_the_site_write_only_to_volumes_and_tmp() -> None:
         assert service["tmpfs"] == ["/tmp"]
         assert {volume.rpartition(":")[2] for volume in service["volumes"]} == volumes
     own = dict(re.findall(r"\b([A-Z_]+)=(/\w+)(?= |$)", image, re.MULTILINE))
-    assert {own["RAGSITE_VAR_DIR"], own["MEDIA_ROOT"]} == volumes
+    assert {own["RAGSITE_VAR_DIR"], own["MEDIA_ROOT"], own["HF_HOME"]} == volumes

@@ -12,11 +12,14 @@ from django.core.management import get_commands
 
 import inference.backends
 from common.options import option_fields
+from documents.demo_corpus import docs_sources, firm_pages, firm_sources
+from documents.ingestion.containers import with_parts
 from ragsite.bootstrap import OWN_APPS
 from ragsite.environment import SIGN_IN
 from reading.chunkers import CHUNKERS
 from reading.chunkers.options import ChunkerOptions
 from reading.parsers import ParseError
+from sources.connectors import kinds
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -107,3 +110,15 @@ def test_every_model_backend_is_described_with_its_options(backend: type) -> Non
     described = own + "".join(text for text in sections if text.splitlines()[0].lower() in others)
     options = inspect.signature(backend).parameters
     assert {name for name in options if f"`{name}`" not in described} == set()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_pages_say_as_many_documents_of_the_demo_as_there_are(page: str) -> None:
+    entries = list(with_parts([*firm_sources(), *firm_pages(), *docs_sources()]))
+    said = re.findall(r"reads (\d+) documents of the demo", (ROOT / page).read_text())
+    assert said == [str(len(entries))]
+
+
+def test_every_kind_of_source_is_named_by_its_command() -> None:
+    (row,) = re.findall(r"^\| `kinds` \|(.*)$", (REFERENCE / "commands.md").read_text(), flags=re.M)
+    assert sorted(re.findall(r"`(\w+)`", row)) == sorted(kinds())

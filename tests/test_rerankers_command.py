@@ -95,3 +95,17 @@ def test_what_is_no_reranker_changes_nothing(env_file: Path, tmp_path: Path) -> 
     with pytest.raises(CommandError, match="BertModel, which is no reranker"):
         call_command("rerankers", "set", str(folder))
     assert env_file.read_text() == before
+
+
+def test_one_set_by_hand_that_cannot_be_loaded_ends_with_1_and_the_cure(
+    settings: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backend = "inference.backends.rerank_cross_encoder.CrossEncoderReranker"
+    broken = {"BACKEND": backend, "OPTIONS": {"model": str(tmp_path / "nowhere")}}
+    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": broken}}
+    settings.SHARED_MODELS = False
+    with pytest.raises(SystemExit, match="1"):
+        call_command("rerankers", "list")
+    said = capsys.readouterr().out
+    assert "CrossEncoderReranker" in said
+    assert "nowhere" in said

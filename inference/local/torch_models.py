@@ -98,8 +98,8 @@ def default_batch_tokens(device: str) -> int:
 
 def batch_rows(memory_bytes: int) -> int:
     """Texts of ordinary length that fit into this much memory."""
-    gigabytes = memory_bytes / 1e9
-    return next((rows for below, rows in ((16, 8), (32, 16), (64, 32)) if gigabytes < below), 64)
+    gib = memory_bytes / 2**30
+    return next((rows for below, rows in ((16, 8), (32, 16), (64, 32)) if gib < below), 64)
 
 
 def is_out_of_memory(error: Exception) -> bool:

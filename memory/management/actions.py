@@ -16,7 +16,7 @@ from memory.embedding import embed_waiting
 from memory.fact_keys import fact_key
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.options import MemoryQuery
-from memory.scopes import UserScope, default_command_user, user_scope
+from memory.scopes import UserScope, command_user, user_label, user_scope
 
 
 def fact_data(row: Fact) -> dict[str, Any]:
@@ -41,9 +41,7 @@ def format_bytes(size: int) -> str:
 def scope_from(options: Options) -> UserScope:
     """The scope of the named user. Raises NotFound and InvalidInput."""
     workspace = get_workspace_by_slug(options["workspace"])
-    user_id = options["user"]
-    if user_id is None:
-        user_id = default_command_user(workspace)
+    user_id = command_user(workspace, options["user"])
     scope = user_scope(workspace=workspace, user_id=user_id)
     if scope is None:
         raise InvalidInput(
@@ -59,7 +57,8 @@ def scope_from(options: Options) -> UserScope:
 def search_contexts(options: Options) -> CommandOutput:
     """Search a user's contexts; prints scores with each hit."""
     asked = {name: options[name] for name in MemoryQuery.model_fields}
-    result = services.search_memory(scope=scope_from(options), query=asked.pop("q"), **asked)
+    scope = scope_from(options)
+    result = services.search_memory(scope=scope, query=asked.pop("q"), **asked)
     names = ("user_message", "assistant_response", "conversation", "created_at", "origin")
     hits = [
         {**asdict(hit.ranked), **{name: getattr(hit.context, name) for name in names}}
@@ -67,7 +66,10 @@ def search_contexts(options: Options) -> CommandOutput:
     ]
     columns = ("score", "relevance", "created_at", "user_message", "assistant_response")
     rows = [[str(hit["id"]), *(hit[name] for name in columns)] for hit in hits]
-    told = [f"{len(hits)} found, {result.below} below the threshold, of {result.searched:,}"]
+    told = [
+        f"{len(hits)} found, {result.below} below the threshold, of {result.searched:,}"
+        f" of {_whose(scope)}"
+    ]
     told += [f"out of order: {name}" for name in result.degraded]
     return CommandOutput(
         {
@@ -86,18 +88,21 @@ def search_contexts(options: Options) -> CommandOutput:
 
 def list_facts(options: Options) -> CommandOutput:
     """Facts that hold now, or held at a time."""
-    rows = services.get_all_facts(scope=scope_from(options), as_of=options["as_of"])
-    return _fact_table(rows, pluralized(len(rows), "fact"))
+    scope = scope_from(options)
+    rows = services.get_all_facts(scope=scope, as_of=options["as_of"])
+    return _fact_table(rows, f"{pluralized(len(rows), 'fact')} of {_whose(scope)}")
 
 
 def set_fact(options: Options) -> CommandOutput:
     """Set a fact, from now or from a given time."""
+    scope = scope_from(options)
     change = services.set_fact(
-        scope=scope_from(options), key=options["key"], value=options["value"], at=options["at"]
+        scope=scope, key=options["key"], value=options["value"], at=options["at"]
     )
     assert change is not None  # of somebody
     before = fact_data(change.superseded) if change.superseded else None
     done = f"{change.fact.key} is set" if change.changed else f"{change.fact.key} was known already"
+    done += f", of {_whose(scope)}"
     if change.superseded:
         done += f"; before: {terminal_safe(change.superseded.value)}"
     data = {"changed": change.changed, "fact": fact_data(change.fact), "superseded": before}
@@ -140,7 +145,7 @@ def erase_user(options: Options) -> CommandOutput:
     if not options["yes"]:
         used = services.usage(scope=scope)
         raise InvalidInput(
-            f"Nothing is erased. {pluralized(used.rows, 'context')} and"
+            f"Nothing is erased of {_whose(scope)}. {pluralized(used.rows, 'context')} and"
             f" {pluralized(used.facts, 'fact')} would be, with"
             " what waits to be read: say --yes."
         )
@@ -151,9 +156,11 @@ def erase_user(options: Options) -> CommandOutput:
 
 def show_usage(options: Options) -> CommandOutput:
     """Usage of the quotas, and the latest prunings."""
-    used = services.usage(scope=scope_from(options))
+    scope = scope_from(options)
+    used = services.usage(scope=scope)
     prunings = [pruning_data(row) for row in used.prunings]
     lines = (
+        f"memory of {_whose(scope)}",
         f"contexts  {_used_of(used.rows, used.max_rows, str)}",
         f"bytes     {_used_of(used.bytes, used.max_bytes, format_bytes)}",
         f"facts     {_used_of(used.facts, used.max_facts, str)}",
@@ -173,6 +180,10 @@ def _fact_table(rows: list[Fact], summary: str) -> CommandOutput:
     cells = [(row.key, row.value, row.valid_from, row.valid_to, row.origin) for row in rows]
     heads = ("key", "value", "from", "to", "origin")
     return CommandOutput([fact_data(row) for row in rows], (summary,), heads, cells)
+
+
+def _whose(scope: UserScope) -> str:
+    return terminal_safe(user_label(scope))
 
 
 def _not_found(options: Options) -> str:

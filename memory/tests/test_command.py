@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from accounts.models import Workspace
+from accounts.models import Role, Workspace
 from common.console import format_cell
-from documents.tests.factories import WorkspaceFactory
+from documents.tests.factories import MembershipFactory, WorkspaceFactory
 from memory.models import Context, ExtractionItem, Fact, Pruning
 from memory.scopes import UserScope
 from memory.services import set_fact
@@ -106,6 +106,22 @@ def test_a_users_memory_is_named_by_workspace_and_id(workspace: Workspace, capsy
     assert (row.workspace_id, row.user_id) == (elsewhere.pk, "bob")
     assert len(data(capsys, "facts", *where)) == 1
     assert data(capsys, "facts", "--user", "bob") == []
+
+
+def test_a_member_is_named_by_the_user_name_and_the_answer_says_whose_memory_it_is(
+    workspace: Workspace, capsys: Any
+) -> None:
+    demo = MembershipFactory(workspace=workspace, role=Role.OWNER, user__username="demo").user
+    bob = MembershipFactory(workspace=workspace, user__username="bob").user
+    assert "city is set, of demo" in told(capsys, "set", "city", "Basel", "--user", "demo")
+    assert Fact.objects.get().user_id == f"user:{demo.pk}"
+    assert f"1 fact of demo (user:{demo.pk})" in told(capsys, "facts", "--user", "demo")
+    # the first owner is whom commands mean, though there is another account
+    assert f"1 fact of demo (user:{demo.pk})" in told(capsys, "facts")
+    assert f"0 facts of bob (user:{bob.pk})" in told(capsys, "facts", "--user", "bob")
+    told(capsys, "set", "city", "Kiel", "--user", "id:bob")
+    assert Fact.objects.get(value="Kiel").user_id == "bob"
+    assert "0 facts of “guest”" in told(capsys, "facts", "--user", "guest")
 
 
 @pytest.mark.parametrize("name", ["memory.jsonl", "memory.jsonl.gz"])

@@ -300,7 +300,11 @@ class SearchAnswer(Answer):
     total: int = Field(
         description="Length of the ranked list: passages, or documents with `group`. It does not"
         " count what fits the question: of each arm only the best are listed, 64 or 200 and more"
-        " for later pages."
+        " for later pages. See `is_cut`."
+    )
+    is_cut: bool = Field(
+        description="Whether an arm listed as many as it may, so that `total` is the least that"
+        " there are, and a later page may say more."
     )
     offset: int
     k: int

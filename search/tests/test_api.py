@@ -9,7 +9,9 @@ from rest_framework.request import Request
 from rest_framework.test import APIClient, APIRequestFactory
 
 from accounts.models import Membership
-from documents.models import Chunk, Document
+from documents.ingestion.sources import text_source
+from documents.models import Chunk, Collection, Document
+from documents.services import ingest_inline
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from search.api.serializers import SearchAnswerSerializer, search_answer
 from search.query_options import scope_for
@@ -21,6 +23,23 @@ URL = "/api/v1/search/"
 
 def texts(answer: Any) -> list[str]:
     return [hit["text"] for hit in answer.json()["hits"]]
+
+
+def test_a_total_that_may_be_more_says_so(api: APIClient, leaflets: Collection) -> None:
+    text = "The circular about bicycle parking is valid until further notice."
+    sources = [text_source(f"circular-{number:03}", text) for number in range(120)]
+    ingest_inline(collection=leaflets, sources=sources)
+
+    pages = [
+        api.get(URL, {"q": "bicycle parking", "k": 20, "offset": offset}).json()
+        for offset in range(0, 120, 20)
+    ]
+
+    for page in pages:
+        assert page["total"] == 120 or (page["is_cut"] and page["total"] < 120)
+    assert (pages[-1]["total"], pages[-1]["is_cut"]) == (120, False)
+    shown = [hit["chunk_id"] for page in pages for hit in page["hits"]]
+    assert len(shown) == len({*shown}) == 120
 
 
 def test_the_best_passage_comes_first_with_every_score_apart(

@@ -108,7 +108,7 @@ def test_a_batch_on_the_cpu_has_some_thousand_tokens():
 
 
 @pytest.mark.parametrize(
-    ("gigabytes", "rows"), [(8, 8), (15.9, 8), (16, 16), (32, 32), (63, 32), (64, 64), (192, 64)]
+    ("gib", "rows"), [(8, 8), (15.5, 8), (16, 16), (32, 32), (63, 32), (64, 64), (192, 64)]
 )
-def test_more_memory_takes_larger_batches(gigabytes, rows):
-    assert batch_rows(int(gigabytes * 1e9)) == rows
+def test_more_memory_takes_larger_batches(gib, rows):
+    assert batch_rows(int(gib * 2**30)) == rows

@@ -31,7 +31,9 @@ class Command(ServiceCommand):
         whose.add_argument(
             "--user",
             default=None,
-            help=f"whose memory (default: that of the only account, or else {LOCAL_USER})",
+            help="whose memory: a member's user name, or the id under which a program keeps it,"
+            " behind id: to the letter (default: the workspace's first owner, or else"
+            f" {LOCAL_USER})",
         )
         add = self.add_actions(parser, whose)
         _add_search(

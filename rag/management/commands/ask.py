@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from accounts.services import DEFAULT_WORKSPACE, get_or_create_workspace
 from common.console import FATAL, Options, ServiceCommand, add_json_option
 from common.options.commandline import add_options
-from memory.scopes import default_command_user
+from memory.scopes import command_user
 from rag.context import RagContext
 from rag.events import (
     Citation,
@@ -54,7 +54,7 @@ class Command(ServiceCommand):
         context = RagContext(
             user=None,
             workspace=workspace,
-            memory_user=default_command_user(workspace),
+            memory_user=command_user(workspace),
             collections=tuple(options["collection"]),
             filter=options["filter"],
         )

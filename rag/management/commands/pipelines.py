@@ -6,8 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from accounts.models import Membership, Role
-from accounts.services import DEFAULT_WORKSPACE, get_workspace_by_slug
+from accounts.services import DEFAULT_WORKSPACE, default_owner, get_workspace_by_slug
 from common.console import PARTIAL, CommandOutput, Options, ServiceCommand, terminal_safe
 from common.errors import InvalidInput, NotFound
 from common.text import pluralized
@@ -35,17 +34,15 @@ MAX_FILE_BYTES = 10 * 1024 * 1024
 def command_context(options: Options) -> RagContext:
     """The context of the named member of the workspace, or of its first owner. Raises NotFound."""
     workspace = get_workspace_by_slug(options["workspace"])
-    members = Membership.objects.filter(workspace=workspace, user__is_active=True)
     name = options["user"]
-    member = (
-        members.filter(user__username=name) if name else members.filter(role=Role.OWNER)
-    ).order_by("pk")
-    found = member.select_related("user").first()
-    if found is None:
+    member = workspace.memberships.filter(user__is_active=True, user__username=name)
+    found = member.select_related("user").first() if name else None
+    user = found.user if found else None if name else default_owner(workspace)
+    if user is None:
         who = f"user “{name}”" if name else "owner"
         raise NotFound(f"The workspace “{workspace.slug}” has no {who}. Name a member by --user.")
     return RagContext(
-        user=found.user, workspace=workspace, collections=tuple(options.get("collection") or ())
+        user=user, workspace=workspace, collections=tuple(options.get("collection") or ())
     )
 
 

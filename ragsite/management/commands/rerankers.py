@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.signals import setting_changed
 
 from accounts.services import DEFAULT_WORKSPACE
-from common.console import CommandOutput, Options, ServiceCommand
+from common.console import PARTIAL, CommandOutput, Options, ServiceCommand
 from common.errors import Conflict, NotFound
 from common.text import pluralized
 from inference.interfaces import BackendUnavailable, InferenceError
@@ -45,7 +45,7 @@ class Command(ServiceCommand):
     help = (
         "The model that reads the best passages of a search again. `set` fetches it, tries it,"
         " writes it into the file .env for the site and its workers, and says what it gains on"
-        " what was judged. Exit code: 0 done, 2 not."
+        " what was judged. Exit code: 0 done, 1 `list` found one that does not work, 2 not."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -161,6 +161,7 @@ class Command(ServiceCommand):
 def list_rerankers(options: Options) -> CommandOutput:
     """Each reranker with its state, which is tried."""
     rows = []
+    code = 0
     for alias, entry in settings.INFERENCE["reranker"].items():
         if entry["BACKEND"] == NO_RERANKER:
             continue
@@ -170,10 +171,11 @@ def list_rerankers(options: Options) -> CommandOutput:
             row["state"] = f"works, {_milliseconds(alias):.0f} ms for {PASSAGES} passages"
         except InferenceError as error:
             row["state"] = str(error)
+            code = PARTIAL
         rows.append(row)
     lines = ["  ".join(part for part in row.values() if part) for row in rows]
     return CommandOutput(
-        rows, lines or ["There is none. `manage.py rerankers set MODEL` sets one."]
+        rows, lines or ["There is none. `manage.py rerankers set MODEL` sets one."], code=code
     )
 
 
