@@ -40,7 +40,7 @@ from reading.sandbox.limits import ParserLimits
 from reading.sandbox.protocol import ParseRequest
 
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
-RECIPE_VERSION = 5
+RECIPE_VERSION = 6
 
 #: By which a compound file is known.
 HEAD_BYTES = 8

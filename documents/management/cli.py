@@ -6,11 +6,12 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Thread, current_thread, main_thread
+from threading import Event, Thread, current_thread, main_thread
+from time import monotonic
 from types import FrameType
 from typing import Any, Self
 
-from django.db import connection
+from django.db import DatabaseError, connection
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -19,7 +20,7 @@ from common.console import Options, add_json_option
 from common.errors import NotFound, RagsiteError
 from common.text import pluralized
 from documents import services
-from documents.models import Collection, IngestionRun
+from documents.models import Collection, IngestionItem, IngestionRun
 
 
 def add_collection_options(
@@ -77,6 +78,68 @@ class ProgressBar(Progress):
         """Draw the progress of an ingestion run."""
         detail = f"{pluralized(run.embedded, 'chunk')} embedded, {run.failed} failed"
         self.show(run.settled, run.total, detail)
+
+
+#: Between two lines about a run that goes on.
+LINE_SECONDS = 5.0
+_NAMES_SHOWN = 3
+
+
+class ProgressLines:
+    """Context manager: a line about the run that `show_run` gets, every LINE_SECONDS until the end.
+
+    For output that is no terminal, and `--json`, which would be silent while a large file is read.
+    """
+
+    def __init__(self, say: Callable[[str], Any]) -> None:
+        self._say = say
+        self._ended = Event()
+        self._thread: Thread | None = None
+        self._started = monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def show_run(self, run: IngestionRun) -> None:
+        """Begin to write about the run."""
+        if self._thread is None:
+            self._thread = Thread(target=self._write, args=[run.pk], daemon=True)
+            self._thread.start()
+
+    def _write(self, run_id: int) -> None:
+        while not self._ended.wait(LINE_SECONDS):
+            try:
+                run = IngestionRun.objects.filter(pk=run_id).first()
+                if run is not None:
+                    self._say(f"{monotonic() - self._started:.0f} s: {progress_line(run)}")
+            except DatabaseError as error:
+                self._say(str(error).strip())
+            finally:
+                connection.close()
+
+
+def progress_line(run: IngestionRun) -> str:
+    """How far a run is, and the names of files that are worked on."""
+    active = run.items.filter(
+        state__in=[IngestionItem.State.PARSING, IngestionItem.State.EMBEDDING]
+    )
+    names = list(active.order_by("pk").values_list("name", flat=True)[: _NAMES_SHOWN + 1])
+    more = ", …" if len(names) > _NAMES_SHOWN else ""
+    at = f"; at {', '.join(names[:_NAMES_SHOWN])}{more}" if names else ""
+    return (
+        f"{run.settled:,} of {pluralized(run.total, 'document')} done,"
+        f" {pluralized(run.embedded, 'chunk')} embedded, {run.failed:,} failed{at}"
+    )
+
+
+def run_display(say: Callable[[str], Any], *, json: bool) -> ProgressBar | ProgressLines:
+    """The bar on a terminal, lines elsewhere and beside JSON."""
+    return ProgressBar("files") if sys.stderr.isatty() and not json else ProgressLines(say)
 
 
 class CancelOnInterrupt:

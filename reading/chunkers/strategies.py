@@ -1,5 +1,6 @@
 """The chunking strategies but for `split_document`; `registry` names them and their options."""
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -169,11 +170,31 @@ split_markdown = partial(split_document, find_blocks=atomic_blocks)
 split_code = partial(split_document, find_blocks=code_extents, weigh=code_worths)
 
 
+_SAMPLE_CHARACTERS = 64 * 1024
+_MIN_LINES = 20
+#: Shares in a sample: of lines that end like a sentence, and of digits and signs among characters.
+_MAX_SENTENCES, _MIN_SIGNS = 0.1, 0.2
+_SENTENCE_LINE = re.compile(r"(?<=.{40})[.!?…][\"”»)]?$", re.M)
+_SIGN = re.compile(r"[^\w\s]|\d")
+
+
+def is_machine_text(text: str) -> bool:
+    """Whether a program wrote it line by line, such as a log or a list of values, and not prose."""
+    sample = text[:_SAMPLE_CHARACTERS]
+    lines = sum(not line.isspace() for line in sample.splitlines() if line)
+    if lines < _MIN_LINES:
+        return False
+    signs = len(_SIGN.findall(sample)) / max(1, len("".join(sample.split())))
+    return signs >= _MIN_SIGNS and len(_SENTENCE_LINE.findall(sample)) <= _MAX_SENTENCES * lines
+
+
 def split_by_type(chunker: Chunker, document: ParsedDocument) -> list[Span]:
-    """Chooses by the text: Markdown as Markdown, source code as code, everything else as plain
-    text."""
+    """Chooses by the text: Markdown as Markdown, source code as code, logs and values between their
+    lines, everything else as plain text."""
     if document.media_type in _LANGUAGE_BY_MEDIA_TYPE:
         return split_code(chunker, document)
+    if document.rendering == "plain" and is_machine_text(document.text):
+        return split_document(chunker, document, weigh=code_worths)
     split = split_markdown if document.rendering == "markdown" else split_document
     return split(chunker, document)
 

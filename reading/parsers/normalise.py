@@ -38,7 +38,7 @@ def decode_text(data: bytes) -> str:
         if data.startswith(mark):
             lines = _normalise_line_ends(data) if mark == codecs.BOM_UTF8 else data
             try:
-                return without_invisible(normalise_text(lines.decode(encoding)))
+                return _cleaned(lines.decode(encoding))
             except UnicodeDecodeError as error:
                 name = encoding.removesuffix("-sig").upper()
                 raise ParseError(
@@ -51,7 +51,11 @@ def decode_text(data: bytes) -> str:
         if wide is None:
             raise ParseError("binary", f"The file does not look like text. {_SAVE_AS_UTF8}")
         text = wide
-    return without_invisible(normalise_text(text))
+    return _cleaned(text)
+
+
+def _cleaned(text: str) -> str:
+    return without_blobs(without_invisible(normalise_text(text)))
 
 
 #: Python's own, of names and of programs: no text is in them, and some take quadratic time.
@@ -67,7 +71,7 @@ def decode_as(data: bytes, label: str) -> str:
     with suppress(LookupError, UnicodeError, ValueError):
         encoding = charsets.encoding_name(label)
         if encoding not in _REFUSED_ENCODINGS:
-            return without_invisible(normalise_text(data.decode(encoding)))
+            return _cleaned(data.decode(encoding))
     return decode_text(data)
 
 
@@ -97,6 +101,27 @@ def without_invisible(text: str) -> str:
     """Without soft hyphens, zero-width spaces and word joiners, which would hide words from the
     search. Zero-width spaces between letters of Thai, Lao, Burmese and Khmer part words."""
     return text if text.isascii() else _INVISIBLE.sub("", text)
+
+
+_BLOB_SHOWN = 64
+#: So long a run without a break is no word: base64, keys, data.
+_BLOB = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{2000,}+")
+#: The same in lines of equal length, as in mails and certificates.
+_BLOB_LINES = re.compile(r"^[A-Za-z0-9+/]{60,80}\n(?:[A-Za-z0-9+/]{60,80}\n){30,}+", re.M)
+_BASE64 = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"))
+
+
+def without_blobs(text: str) -> str:
+    """With the beginning alone of base64 and other runs of thousands of letters and digits, which
+    nobody reads, and which would be hundreds of passages."""
+    text = _BLOB.sub(lambda run: f"{run[0][:_BLOB_SHOWN]}…", text)
+
+    def first_line(block: re.Match[str]) -> str:
+        # Sequences of genes have letters of one case.
+        is_base64 = all(kind.search(block[0]) for kind in _BASE64)
+        return f"{block[0][:_BLOB_SHOWN].strip()}…\n" if is_base64 else block[0]
+
+    return _BLOB_LINES.sub(first_line, text)
 
 
 def content_sha256(text: str) -> str:

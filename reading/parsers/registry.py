@@ -281,6 +281,11 @@ FORMATS: tuple[FileFormat, ...] = (
     FileFormat(
         "html.parse_html", ("text/html", "application/xhtml+xml"), (".html", ".htm", ".xhtml")
     ),
+    FileFormat(
+        "xml_text.parse_xml",
+        ("application/xml", "text/xml"),
+        (".xml", ".rss", ".atom", ".kml", ".gpx", ".opml"),
+    ),
     FileFormat("csv.parse_csv", ("text/csv",), (".csv", ".tsv", ".tab")),
     FileFormat("subtitles.parse_vtt", ("text/vtt",), (".vtt",)),
     FileFormat("subtitles.parse_srt", ("application/x-subrip",), (".srt",)),
@@ -339,7 +344,7 @@ _BY_MEDIA_TYPE = {media_type: entry for entry in FORMATS for media_type in entry
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _SUPPORTED_FORMATS = (
     "Supported formats: Office files (Word, PowerPoint, Excel, OpenDocument), RTF, PDF, pictures, "
-    "EPUB, HTML, Markdown, reStructuredText, CSV, JSON, mail, subtitles, ZIP archives, "
+    "EPUB, HTML, XML, Markdown, reStructuredText, CSV, JSON, mail, subtitles, ZIP archives, "
     "source code, SQL and plain text."
 )
 
@@ -482,6 +487,8 @@ def _detect_kind(data: bytes, name: str) -> FileKind:
         media_type = language.media_type
     elif named and not named.binary:
         media_type = named.media_types[0]
+    elif named is None and data.removeprefix(b"\xef\xbb\xbf").startswith(b"<?xml "):
+        media_type = "application/xml"
     return FileKind(media_type, "a text file")
 
 

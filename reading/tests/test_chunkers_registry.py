@@ -10,6 +10,7 @@ from common.errors import InvalidInput
 from reading.chunkers import CHUNKERS, check_options, get_chunker
 from reading.chunkers.atoms import TokenMeasure, measure_for
 from reading.chunkers.base import ChunkerError, Span
+from reading.chunkers.strategies import is_machine_text
 from reading.parsers import Heading
 from reading.tests.factories_chunkers import (
     CharacterCounter,
@@ -144,3 +145,17 @@ def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         words = [f"w{number}" for number in range(start, start + 7)] * 2
         assert measure.count_words(words) == measure.count_all(words)
     assert len(measure._known) <= 14
+
+
+def test_logs_are_cut_between_their_lines() -> None:
+    lines = [
+        f"2026-03-01 08:00:{at:03} INFO worker[{at}]: job {at * 37} done. Took 0.{at} s"
+        for at in range(300)
+    ]
+    text = "\n".join(lines)
+    spans = get_chunker("auto", counter=minilm(), max_tokens=100, overlap=0).split(plain(text))
+    assert len(spans) > 10
+    assert {text[span.start : span.end].split("\n")[0] for span in spans} <= set(lines)
+    prose = "The pump runs at 3.5 bar. It stops at 9.\n" * 30
+    assert is_machine_text(text)
+    assert not is_machine_text(prose)

@@ -15,7 +15,7 @@ from reading.chunkers import get_chunker
 from reading.parsers import Limits, ParsedDocument, ParseError, parse
 from reading.parsers.csv import parse_csv
 from reading.parsers.json_text import parse_json
-from reading.parsers.normalise import without_invisible
+from reading.parsers.normalise import decode_text, without_invisible
 from reading.parsers.office_content import format_general, format_number
 from reading.parsers.table_writer import BLOCK_CHARACTERS, table_blocks
 from reading.parsers.xlsx import parse_xlsx
@@ -288,3 +288,18 @@ def test_old_macs_count_days_from_1904() -> None:
 
 def test_infinite_numbers_are_shown() -> None:
     assert (format_general(float("inf")), format_number(float("nan"), "0.00")) == ("inf", "nan")
+
+
+def test_of_base64_and_endless_words_the_beginning_stays() -> None:
+    base64 = "iVBORw0KGgo" * 1_000
+    text = f"Before.\n\n![logo](data:image/png;base64,{base64})\n\nAfter."
+    assert decode_text(text.encode()) == text.replace(base64, base64[:64] + "…")
+    lines = f"{'Qm9pbGVyMTIz' * 6}\n" * 40
+    assert decode_text(f"Key:\n{lines}End.".encode()) == f"Key:\n{lines[:64]}…\nEnd."
+
+
+@pytest.mark.parametrize(
+    "text", ["ACGTTGCAAC" * 7 + "\n", "a-b_c=1&d=2;" * 100 + " ", "word " * 900]
+)
+def test_what_people_may_read_is_not_shortened(text: str) -> None:
+    assert decode_text((text * 40).encode()) == text * 40

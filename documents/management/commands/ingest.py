@@ -1,6 +1,7 @@
 """`manage.py ingest PATH… --collection C`: files, directories and pages into a collection."""
 
 from argparse import ArgumentParser
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
@@ -15,9 +16,9 @@ from documents.ingestion.sources import NothingFoundError, SourceError, discover
 from documents.ingestion.web_pages import web_sources
 from documents.management.cli import (
     CancelOnInterrupt,
-    ProgressBar,
     add_collection_options,
     get_or_create_collection,
+    run_display,
 )
 from documents.models import IngestionItem, IngestionRun
 
@@ -74,7 +75,7 @@ class Command(ServiceCommand):
         started = perf_counter()
         interrupt = CancelOnInterrupt(self.stderr.write)
         try:
-            run = ingest_paths(options, interrupt)
+            run = ingest_paths(options, interrupt, say=self.stderr.write)
         except NothingFoundError as error:
             raise CommandError(str(error), returncode=PARTIAL) from error
         report = run_report(run, seconds=perf_counter() - started)
@@ -97,7 +98,9 @@ class Command(ServiceCommand):
         )
 
 
-def ingest_paths(options: Options, interrupt: CancelOnInterrupt) -> IngestionRun:
+def ingest_paths(
+    options: Options, interrupt: CancelOnInterrupt, *, say: Callable[[str], Any]
+) -> IngestionRun:
     """The run that reads the named files and pages, finished unless it is queued."""
     urls = [path for path in options["paths"] if "://" in path]
     paths = [Path(path) for path in options["paths"] if path not in urls]
@@ -123,10 +126,10 @@ def ingest_paths(options: Options, interrupt: CancelOnInterrupt) -> IngestionRun
     }
     if options["queue"]:
         return services.ingest_sources(**arguments)
-    with interrupt, ProgressBar("files", quiet=options["json"]) as bar:
+    with interrupt, run_display(say, json=options["json"]) as display:
         run = services.ingest_inline(
             **arguments,
-            on_progress=interrupt.wrap_progress(bar.show_run),
+            on_progress=interrupt.wrap_progress(display.show_run),
             suspend_index=options["suspend_index"],
         )
     run.refresh_from_db()

@@ -11,10 +11,10 @@ from common.console import FATAL, INTERRUPTED, PARTIAL, CommandOutput, Options, 
 from documents import services
 from documents.management.cli import (
     CancelOnInterrupt,
-    ProgressBar,
     add_collection_options,
     existing_collection,
     get_or_create_collection,
+    run_display,
 )
 from documents.management.commands.ingest import run_report, warning_lines
 from documents.models import Collection
@@ -89,9 +89,8 @@ class Command(ServiceCommand):
     def _sync(
         self, collection: Collection, options: Options, interrupt: CancelOnInterrupt
     ) -> SyncResult:
-        quiet = options["json"] or options["dry_run"]
         try:
-            with interrupt, ProgressBar("files", quiet=quiet) as bar:
+            with interrupt, run_display(self.stderr.write, json=options["json"]) as display:
                 return services.sync_directory(
                     collection=collection,
                     directory=options["directory"],
@@ -101,7 +100,7 @@ class Command(ServiceCommand):
                     queue=options["queue"],
                     allow_empty=options["allow_empty"],
                     allow_deletions=options["allow_deletions"] or options["force"],
-                    on_progress=interrupt.wrap_progress(bar.show_run),
+                    on_progress=interrupt.wrap_progress(display.show_run),
                 )
         except SyncRefused as error:
             raise CommandError(
