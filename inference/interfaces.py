@@ -228,6 +228,9 @@ class ChatModel(Protocol):
     @property
     def model_name(self) -> str: ...
 
+    # `context_tokens` may be there too: tokens of conversation and answer that fit, None where they
+    # are unknown.
+
     def complete(
         self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> ChatMessage:

@@ -8,7 +8,6 @@ from typing import Any
 #: Braces and brackets that are tried as the beginning of a value.
 MAX_JSON_STARTS = 200
 
-_END_OF_REASONING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 # One of 5,000 digits would raise.
 _decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) < 20 else None)
 
@@ -22,11 +21,6 @@ class UnreadableReply(Exception):
             " that follows instructions better."
         )
         self.problem = problem
-
-
-def strip_reasoning(reply: str) -> str:
-    """The reply after a reasoning model's thinking section."""
-    return _END_OF_REASONING.split(reply)[-1].strip()
 
 
 def json_values(text: str, *, starts: str = "{[") -> list[Any]:

@@ -205,6 +205,43 @@ def test_tokens_come_one_by_one_without_a_jump(visit: Visit, model: StubServer) 
     expect(turn.locator(".said li")).to_have_count(2)
 
 
+@pytest.mark.parametrize("is_marked", [True, False], ids=["fields", "unopened"])
+def test_what_a_model_thinks_stays_folded_and_can_be_opened(
+    visit: Visit, model: StubServer, is_marked: bool
+) -> None:
+    """Of an unopened beginning the page takes back what it showed as the answer."""
+    page = visit.page
+    goes_on = threading.Event()
+    thought = "The move is [1] in March. " * 30
+    before = [delta(reasoning_content=thought)] if is_marked else [delta(thought)]
+    marks = [] if is_marked else [delta("\n</think>\n\n")]
+    after = [*marks, delta("On **14 March** [1]."), delta(finish="stop"), "[DONE]"]
+    model.first(Stream(*map(event, before), goes_on, *map(event, after)))
+    page.goto("/chat/")
+    turn = asked(page, MOVE)
+    folded = turn.locator("[data-thought]")
+    if is_marked:
+        expect(folded.locator("summary")).to_have_text("Thinking …")
+        expect(turn.locator(".said")).to_be_empty()
+        folded.locator("summary").click()
+        expect(folded).to_contain_text("The move is [1]")
+    else:
+        expect(turn.locator(".said")).to_contain_text("The move is")
+    goes_on.set()
+    complete(turn)
+    expect(turn.locator(".said")).to_have_text("On 14 March 1.")
+    expect(folded.locator("summary")).to_contain_text("Thought for")
+    expect(turn.locator(".cite")).to_have_count(1)
+    if not is_marked:
+        expect(folded).not_to_have_attribute("open", "")
+        folded.locator("summary").click()
+    expect(folded.locator("[data-text]")).to_be_visible()
+    expect(folded.locator("[data-text]")).to_contain_text("The move is [1] in March.")
+    assert visit.serious_findings() == []
+    page.reload()
+    expect(page.locator("[data-thought] [data-text]")).to_be_hidden()
+
+
 def test_an_answer_is_stopped_and_asked_for_again(
     visit: Visit, model: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from common.text import strip_markdown
 from graph.extraction.code import identifiers
 from graph.extraction.names import capitalized_runs, dates, names, title_names
 from graph.extraction.normalized_names import candidate_names, normalize_name
-from inference.replies import strip_reasoning
+from inference.reasoning import ReasoningSplitter
 from memory.extraction.chat_model import parse_reply
 from memory.extraction.rules import split_sentences as said_sentences
 from memory.fact_keys import fact_key
@@ -53,7 +53,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "small talk": small_talk,
     "follow-up": is_context_dependent,
     "completed": lambda text: rewrite_by_rules(text, []),
-    "thoughts": strip_reasoning,
+    "thoughts": lambda text: ReasoningSplitter().feed(text),
     "route": lambda text: pick_route(text, ["one", "two"]),
     "score": parse_score,
     "tasks": lambda text: parse_tasks(text, most=5),

@@ -12,7 +12,7 @@ from common.text import has_unspaced_script
 from graph.extraction.mentions import Extraction, Mention, Relation, Source, SourcePassage
 from graph.extraction.normalized_names import normalize_name
 from inference.interfaces import ChatMessage
-from inference.replies import UnreadableReply, json_values, last_object, strip_reasoning
+from inference.replies import UnreadableReply, json_values, last_object
 
 #: Most characters of a passage; the rest is ignored.
 MAX_PASSAGE_CHARACTERS = 8_000
@@ -118,8 +118,7 @@ def read_reply(reply: str, *, text: str, passage: int = 0) -> Extraction:
     """
     if len(reply) > MAX_REPLY_CHARACTERS:
         raise UnreadableReply(f"is longer than {MAX_REPLY_CHARACTERS:,} characters")
-    said = strip_reasoning(reply)
-    answer = last_object(said, {"entities": list, "relations": list}) or _truncated_answer(said)
+    answer = last_object(reply, {"entities": list, "relations": list}) or _truncated_answer(reply)
     words = WordIndex(text)
     mentions: dict[str, Mention] = {}
     relations: dict[tuple[str, str, str], Relation] = {}

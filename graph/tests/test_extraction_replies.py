@@ -54,7 +54,6 @@ def answer(*entities: Any, relations: Any = ()) -> str:
         ANSWER,
         f"```json\n{ANSWER}\n```",
         f"Here is what I found:\n\n{ANSWER}\n\nAnything else?",
-        f"<think>Perhaps {ANSWER.replace('London', 'Paris')}?</think>{ANSWER}",
         f'A draft: {{"entities": [], "relations": []}}. Better: {ANSWER}',
         f"I used {{curly}} braces {{{{ }}}} before. {ANSWER}",
         ANSWER[:-1],

@@ -134,6 +134,7 @@ class AnthropicChat(RemoteChat):
         extra: Mapping[str, object] | None = None,
         timeout: float = chat.TIMEOUT,
         attempts: int = chat.ATTEMPTS,
+        context_tokens: int | None = None,
     ) -> None:
         """`api_key`: None takes ANTHROPIC_API_KEY from the environment, "" sends none.
 
@@ -156,6 +157,7 @@ class AnthropicChat(RemoteChat):
             send_temperature=send_temperature,
             timeout=timeout,
             attempts=attempts,
+            context_tokens=context_tokens,
         )
         self._extra = dict(extra or {})
 

@@ -12,6 +12,7 @@ from inference.remote.chat import Fields, PartialAnswer, RemoteChat, text_field
 from inference.remote.client import JsonClient
 
 OLLAMA_URL = "http://localhost:11434"
+DEFAULT_CONTEXT = 4096  # Ollama's own with less than 24 GiB of GPU memory
 
 
 def request_messages(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
@@ -88,6 +89,7 @@ class OllamaChat(RemoteChat):
             send_temperature=send_temperature,
             timeout=timeout,
             attempts=attempts,
+            context_tokens=num_ctx or DEFAULT_CONTEXT,
         )
         self._options = {**(options or {}), **chat.without_empty(num_ctx=num_ctx)}
         self._fields = chat.without_empty(think=think, keep_alive=keep_alive)

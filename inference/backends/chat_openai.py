@@ -78,6 +78,7 @@ class OpenAIChat(RemoteChat):
         extra: Mapping[str, object] | None = None,
         timeout: float = chat.TIMEOUT,
         attempts: int = chat.ATTEMPTS,
+        context_tokens: int | None = None,
     ) -> None:
         """`api_key`: None takes OPENAI_API_KEY from the environment, "" sends none.
 
@@ -86,8 +87,9 @@ class OpenAIChat(RemoteChat):
         where a call wishes them; a model that takes none is sent none after its first refusal.
         `max_tokens_field` is what the request calls them, `max_completion_tokens` for OpenAI itself
         and else `max_tokens`. `extra` are further fields of every request, such as
-        {"reasoning_effort": "low"}. `timeout` is in seconds and for everything, of which there are
-        `attempts`. Raises BackendUnavailable.
+        {"reasoning_effort": "low"}. `context_tokens` is how many of conversation and answer fit;
+        None until a refusal of the server names it. `timeout` is in seconds and for everything, of
+        which there are `attempts`. Raises BackendUnavailable.
         """
         super().__init__(
             JsonClient(
@@ -102,6 +104,7 @@ class OpenAIChat(RemoteChat):
             send_temperature=send_temperature,
             timeout=timeout,
             attempts=attempts,
+            context_tokens=context_tokens,
         )
         self._max_tokens_field = max_tokens_field or (
             "max_completion_tokens" if "//api.openai.com" in base_url else "max_tokens"

@@ -210,6 +210,9 @@ UNSUPPORTED_SAMPLING = re.compile(
     r"(temperature|top_p).*(support|deprecated|cannot both)|unsupported.*(temperature|top_p)",
     re.IGNORECASE,
 )
+# OpenAI, vLLM: "This model's maximum context length is 4096 tokens"; llama.cpp: "exceeds the
+# available context size (4096 tokens)"; LM Studio: "with context length of only 4096 tokens".
+CONTEXT_LENGTH = re.compile(r"context (?:length|size|window)\D{0,60}?(\d{3,8})\b", re.IGNORECASE)
 RETRYABLE_ERRORS = ("overloaded_error", "rate_limit_error", "api_error", "timeout_error")
 BAD_REQUEST_CURE = (
     "Check the model's name and the OPTIONS. A conversation too long for it must be shortened."
@@ -236,14 +239,17 @@ class RemoteChat(ABC):
         send_temperature: bool,
         timeout: float,
         attempts: int,
+        context_tokens: int | None = None,
     ) -> None:
         """Raises BackendUnavailable for options that are not above 0."""
         options = {"max_tokens": max_tokens, "timeout": timeout, "attempts": attempts}
+        options["context_tokens"] = context_tokens
         for name, value in options.items():
             if value is not None and value <= 0:
                 raise BackendUnavailable(f"OPTIONS[{name!r}] is {value}: it must be above 0.")
         self._client = client
         self.model_name = model
+        self.context_tokens = context_tokens
         self._max_tokens = max_tokens
         self._temperature = temperature
         self._send_temperature = send_temperature
@@ -359,6 +365,7 @@ class RemoteChat(ABC):
         try:
             return self._client.post(self.path, payload, **within)
         except ServerRefused as refused:
+            self._learn_context(refused)
             if not (lighter := self._lighter(payload, refused)):
                 raise
         return self._answer(lighter, **within)
@@ -376,6 +383,7 @@ class RemoteChat(ABC):
                 yield from events
                 return
         except ServerRefused as refused:  # which none does after its first event
+            self._learn_context(refused)
             if not (lighter := self._lighter(payload, refused)):
                 raise
         yield from self._events(lighter, **within)
@@ -389,6 +397,12 @@ class RemoteChat(ABC):
         with suppress(ValueError, RecursionError):
             fields = json.loads(event)
         return isinstance(fields, dict) and fields.get(name) == value
+
+    def _learn_context(self, refused: ServerRefused) -> None:
+        """Remember the context length that the server names where a conversation is too long."""
+        if refused.too_large and (named := CONTEXT_LENGTH.search(refused.said)):
+            tokens = int(named[1])
+            self.context_tokens = min(self.context_tokens or tokens, tokens)
 
     def _lighter(
         self, payload: dict[str, object], refused: ServerRefused

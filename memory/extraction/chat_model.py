@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inference.interfaces import ChatMessage
-from inference.replies import UnreadableReply, last_object, strip_reasoning
+from inference.replies import UnreadableReply, last_object
 from memory.extraction.messages import UserMessage
 from memory.fact_keys import InvalidKey, fact_key
 
@@ -83,12 +83,12 @@ def parse_reply(text: str) -> tuple[dict[str, str], list[tuple[str, str]], list[
     """Facts by key, pairs of question and answer, and keys or values of facts that ended. Raises
     UnreadableReply.
 
-    Code fences, surrounding text and reasoning are ignored. Of several values of one key the last
+    Code fences and surrounding text are ignored. Of several values of one key the last
     counts. Values that are no text, empty or too long are left out.
     """
     if len(text) > MAX_REPLY_CHARACTERS:
         raise UnreadableReply(f"is longer than {MAX_REPLY_CHARACTERS:,} characters")
-    answer = last_object(strip_reasoning(text), {"facts": dict, "context": list})
+    answer = last_object(text, {"facts": dict, "context": list})
     if answer is None:
         raise UnreadableReply('holds no JSON object with "facts" and "context"')
     facts: dict[str, str] = {}

@@ -28,7 +28,6 @@ READ = ({"name": "Sam"}, [("Where is my bike?", "In the shed")], [])
         f"```json\n{ANSWER}\n```",
         f"```\n{ANSWER}",
         f"Here is what I noted:\n\n{ANSWER}\n\nAnything else?",
-        f"<think>Perhaps {{'a': 1}} or {ANSWER.replace('Sam', 'Bob')}?</think>{ANSWER}",
         f"A draft: {ANSWER.replace('Sam', 'Bob')}. Better: {ANSWER}",
         f"I used {{curly}} braces {{{{ }}}} before. {ANSWER}",
         f"\ufeff  {ANSWER}",

@@ -45,8 +45,9 @@ def truncate_to_tokens(text: str, most: int, count: Callable[[str], int]) -> str
     return text[:low].rstrip()
 
 
-#: Share of the token budget for the history; the passages get the rest.
+#: Share of the token budget for the history, and what is left of it where passages need the room.
 HISTORY_SHARE = 0.25
+MIN_HISTORY_SHARE = 0.1
 #: A passage is cut to at least this many tokens, or left out.
 MIN_PASSAGE_TOKENS = 30
 MARKER_BYTES = 8
@@ -100,7 +101,9 @@ def build_prompt(
     )
     system = f"{rules}\n\n{instructions.strip()}" if instructions.strip() else rules
     room = budget_tokens - count(system) - count(_question_message(question, [], marker, words))
-    recent = recent_turns(history, int(room * HISTORY_SHARE), count)
+    needed = sum(count(delimit_passage(passage, marker)) + 2 for passage in passages)
+    for_history = min(room * HISTORY_SHARE, max(room - needed, room * MIN_HISTORY_SHARE))
+    recent = recent_turns(history, int(for_history), count)
     room -= sum(count(message.content) for message in recent)
     chosen = _fit_passages(passages, room, count, marker)
     while True:
@@ -137,15 +140,20 @@ def _question_message(
 def recent_turns(
     history: Sequence[ChatMessage], budget: int, count: Callable[[str], int]
 ) -> list[ChatMessage]:
-    """The last turns that fit, oldest first, beginning with a user message."""
+    """The last turns that fit, oldest first, beginning with a user message. The last answer is cut
+    where it alone does not fit."""
     turns: list[ChatMessage] = []
+    half = budget // 2
     for message in reversed(history):
         if message.role not in ("user", "assistant") or not message.content.strip():
             continue
-        budget -= count(message.content)
-        if budget < 0:
+        text = message.content
+        if not turns and message.role == "assistant" and count(text) > budget:
+            text = truncate_to_tokens(text, half, count)
+        budget -= count(text)
+        if budget < 0 or not text:
             break
-        turns.append(ChatMessage(message.role, message.content))
+        turns.append(ChatMessage(message.role, text))
     while turns and turns[-1].role != "user":
         turns.pop()
     return turns[::-1]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from inference.replies import UnreadableReply, json_values, strip_reasoning
+from inference.replies import UnreadableReply, json_values
 
 MAX_REPLY_CHARACTERS = 200_000
 _SCORE = re.compile(r"\bscore\b\W{0,10}(?P<score>[01](?:\.\d{1,6})?)\b", re.IGNORECASE)
@@ -14,7 +14,7 @@ _SCORE = re.compile(r"\bscore\b\W{0,10}(?P<score>[01](?:\.\d{1,6})?)\b", re.IGNO
 
 def pick_route(reply: str, routes: Sequence[str]) -> str:
     """The one of `routes` that the reply names; else its beginning, which is none of them."""
-    text = strip_reasoning(reply[:MAX_REPLY_CHARACTERS])
+    text = reply[:MAX_REPLY_CHARACTERS].strip()
     for value in reversed(json_values(text)):
         if isinstance(value, dict):
             named = [each for each in value.values() if isinstance(each, str)]
@@ -34,7 +34,7 @@ def pick_route(reply: str, routes: Sequence[str]) -> str:
 
 def parse_score(reply: str) -> tuple[float, str]:
     """A score from 0 to 1, and the reason. Raises UnreadableReply."""
-    text = strip_reasoning(reply[:MAX_REPLY_CHARACTERS])
+    text = reply[:MAX_REPLY_CHARACTERS].strip()
     for value in reversed(json_values(text)):
         if isinstance(value, dict) and (number := _number(value.get("score"))) is not None:
             reason = value.get("reason")
@@ -46,7 +46,7 @@ def parse_score(reply: str) -> tuple[float, str]:
 
 def parse_tasks(reply: str, *, most: int) -> list[str]:
     """The sub-tasks of a plan, at most `most`. Raises UnreadableReply."""
-    for value in reversed(json_values(strip_reasoning(reply[:MAX_REPLY_CHARACTERS]))):
+    for value in reversed(json_values(reply[:MAX_REPLY_CHARACTERS])):
         listed = _list_in(value, "tasks")
         texts = [_task_text(each) for each in listed]
         if listed and all(texts):
@@ -56,7 +56,7 @@ def parse_tasks(reply: str, *, most: int) -> list[str]:
 
 def parse_steps(reply: str, *, workers: Sequence[str], most: int) -> list[tuple[str, str]]:
     """(worker, task) pairs in order, at most `most`. Raises UnreadableReply."""
-    for value in reversed(json_values(strip_reasoning(reply[:MAX_REPLY_CHARACTERS]))):
+    for value in reversed(json_values(reply[:MAX_REPLY_CHARACTERS])):
         listed = _list_in(value, "steps")
         found = []
         for each in listed:

@@ -23,7 +23,7 @@ from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
-from inference.reasoning import Reasoning
+from inference.reasoning import Part, Reasoning
 from memory.models import Context, Fact
 from rag.answering import coreference, prompt
 from rag.answering.answerability import judge_confidence
@@ -31,6 +31,12 @@ from rag.answering.citations import AnswerPiece, CitationScanner
 from rag.answering.evidence import find_passages, quote_passages
 from rag.answering.extractive import ExtractiveAnswer
 from rag.answering.groundedness import unsupported
+from rag.answering.model_context import (
+    RULES_TOKENS,
+    context_tokens,
+    fitting_answer_tokens,
+    prompt_tokens,
+)
 from rag.answering.phrases import (
     is_refusal,
     missing_text,
@@ -108,6 +114,16 @@ class AnswerRequest:
     budget_tokens: int = field(default_factory=lambda: settings.RAG_CONTEXT_TOKENS)
 
     @property
+    def prompt_tokens(self) -> int:
+        """Up to how many tokens a prompt may have, `budget_tokens` where the model has room."""
+        return prompt_tokens(self.chat, most=self.budget_tokens, answer_tokens=self.answer_tokens)
+
+    @property
+    def answer_tokens(self) -> int | None:
+        """What the caller allows an answer; None: what the model does."""
+        return self.asked.model_options.get("max_tokens")
+
+    @property
     def uses_memory(self) -> bool:
         """Whether the user's memory is put before the model and extended."""
         if self.asked.memory is None:
@@ -120,7 +136,9 @@ class AnswerRequest:
         if self.chat is None or self.asked.whole is False:
             return 0
         most: int = settings.RAG_WHOLE_TOKENS
-        return most or (settings.RAG_CONTEXT_TOKENS if self.asked.whole else 0)
+        most = most or (settings.RAG_CONTEXT_TOKENS if self.asked.whole else 0)
+        fits = prompt_tokens(self.chat, most=most + RULES_TOKENS, answer_tokens=self.answer_tokens)
+        return max(min(most, fits - RULES_TOKENS), 0)
 
     @property
     def elapsed_ms(self) -> float:
@@ -411,7 +429,7 @@ def _read(
         document = read_whole_document(
             asked.message,
             context=request.context,
-            budget_tokens=request.budget_tokens if request.chat else None,
+            budget_tokens=request.prompt_tokens if request.chat else None,
             language=asked.language,
         )
         if document is not None:
@@ -520,35 +538,35 @@ def _generate(
     prompt_question: str,
     language: str,
 ) -> Iterator[Event]:
-    written = prompt.build_prompt(
-        prompt_question,
-        retrieved.passages,
-        request.asked.history,
-        budget_tokens=request.budget_tokens,
-        language=language,
-        instructions=request.asked.instructions,
-        in_language=request.asked.language,
-    )
     # Released before calling the model, which may be slow.
     release_connection()
-    sources = {passage.number: passage for passage in written.passages}
-    scanner = CitationScanner(sources)
-    timeout = max(1.0, request.deadline - monotonic())
-    stream = chat.stream(written.messages, **request.asked.model_options, timeout=timeout)
-    with closing(stream) as pieces:
-        while True:
-            request.context.check()
-            try:
-                piece = next(pieces)
-            except StopIteration as end:
-                message: ChatMessage = end.value
-                break
-            if isinstance(piece, str):
-                yield from map(request.emit, scanner.feed(piece))
-                continue
-            if piece.withdraws:
-                scanner = CitationScanner(sources)
-            yield request.reason(piece)
+    while True:
+        known = context_tokens(chat)
+        written = _prompt(request, chat, retrieved, prompt_question, language)
+        sources = {passage.number: passage for passage in written.passages}
+        scanner = CitationScanner(sources)
+        has_begun = False
+        try:
+            with closing(_stream(request, chat, written)) as pieces:
+                while True:
+                    request.context.check()
+                    try:
+                        piece = next(pieces)
+                    except StopIteration as end:
+                        message: ChatMessage = end.value
+                        break
+                    has_begun = True
+                    if isinstance(piece, str):
+                        yield from map(request.emit, scanner.feed(piece))
+                        continue
+                    if piece.withdraws:
+                        scanner = CitationScanner(sources)
+                    yield request.reason(piece)
+            break
+        except InferenceError:
+            # Where the server has just named its context length, a shorter prompt fits.
+            if has_begun or context_tokens(chat) == known:
+                raise
     yield from map(request.emit, scanner.finish())
     text = "".join(request.text)
     refused = is_refusal(text)
@@ -564,6 +582,52 @@ def _generate(
     yield from _name_missing(request, retrieved, language)
     finish: FinishReason = "refused" if refused else "length" if message.truncated else "stop"
     yield request.done(finish=finish, verdict=verdict, usage=message.usage)
+
+
+def _prompt(
+    request: AnswerRequest,
+    chat: ChatModel,
+    retrieved: Retrieval,
+    prompt_question: str,
+    language: str,
+) -> prompt.Prompt:
+    """A prompt that fits into the model's context, without what memory adds where there is no
+    room. Raises InvalidInput where rules and question alone do not fit."""
+    most = request.prompt_tokens
+    for question in dict.fromkeys((prompt_question, request.asked.message)):
+        written = prompt.build_prompt(
+            question,
+            retrieved.passages,
+            request.asked.history,
+            budget_tokens=most,
+            language=language,
+            instructions=request.asked.instructions,
+            in_language=request.asked.language,
+        )
+        if context_tokens(chat) is None or written.tokens <= most:
+            return written
+    raise InvalidInput(
+        gettext(
+            "The question takes about {tokens} tokens with its rules; “{model}” has room for"
+            " {most}. Shorten it, or choose another model."
+        ).format(
+            tokens=number_format(written.tokens, force_grouping=True),
+            model=chat.model_name,
+            most=number_format(most, force_grouping=True),
+        ),
+        field="message",
+    )
+
+
+def _stream(
+    request: AnswerRequest, chat: ChatModel, written: prompt.Prompt
+) -> Generator[Part, None, ChatMessage]:
+    options = dict(request.asked.model_options)
+    options["max_tokens"] = fitting_answer_tokens(
+        chat, prompt=written.tokens, answer_tokens=request.answer_tokens
+    )
+    timeout = max(1.0, request.deadline - monotonic())
+    return chat.stream(written.messages, **options, timeout=timeout)
 
 
 def _remember(request: AnswerRequest, *, response: str) -> None:

@@ -24,6 +24,7 @@ from inference.interfaces import ChatMessage, ChatModel, InferenceError
 from inference.reasoning import Reasoning
 from rag.answering.citations import CitationScanner
 from rag.answering.groundedness import unsupported
+from rag.answering.model_context import prompt_tokens
 from rag.answering.phrases import stated_confidence
 from rag.context import RagContext
 from rag.errors import NoChatModel
@@ -403,12 +404,15 @@ def run_pipeline(
         if node.tools or node.type == "sql" or any(worker.tools for worker in workers):
             after_tools |= reachable(node.id, targets) - {node.id}
     grounded = frozenset(after_tools)
+    chats = {node.id: node_model(node, pipeline, model, grounded) for node in pipeline.nodes}
+    # A node's prompt has the outputs of others, passages and a conversation, each of a budget.
+    shares = [prompt_tokens(chat, most=3 * settings.RAG_CONTEXT_TOKENS) for chat in chats.values()]
     resources = RunResources(
         context=context,
-        chats={node.id: node_model(node, pipeline, model, grounded) for node in pipeline.nodes},
+        chats=chats,
         history=tuple(history),
         grounded=grounded,
-        budget_tokens=settings.RAG_CONTEXT_TOKENS,
+        budget_tokens=min(shares) // 3,
         system_prompt=system_prompt,
         language=checked_language(language),
     )

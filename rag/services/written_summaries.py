@@ -19,9 +19,9 @@ from common.sql import release_connection
 from inference.cancellation import Cancelled, cancellation
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel
-from inference.replies import strip_reasoning
 from memory.injection import estimated_tokens
 from rag.answering.citations import CitationScanner
+from rag.answering.model_context import RULES_TOKENS, prompt_tokens
 from rag.answering.prompt import truncate_to_tokens
 from rag.answering.summary_prompt import (
     MAX_ANSWER_TOKENS,
@@ -101,7 +101,10 @@ def _model_of(row: Summary) -> ChatModel:
 
 def _write(row: Summary, model: ChatModel, cancelled: Event) -> tuple[str, list[Passage]]:
     passages = read_passages(row.chunks)
-    parts = batches(passages, settings.RAG_CONTEXT_TOKENS)
+    most = settings.RAG_CONTEXT_TOKENS
+    fits = prompt_tokens(model, most=most + RULES_TOKENS, answer_tokens=MAX_ANSWER_TOKENS)
+    most = max(fits - RULES_TOKENS, 1)
+    parts = batches(passages, most)
     calls = len(parts) + (len(parts) > 1)
     rows = Summary.objects.filter(pk=row.pk)
     row.calls_total = calls
@@ -115,13 +118,13 @@ def _write(row: Summary, model: ChatModel, cancelled: Event) -> tuple[str, list[
         answer = model.complete(
             messages, max_tokens=MAX_ANSWER_TOKENS, timeout=settings.RAG_ANSWER_SECONDS
         )
-        return strip_reasoning(answer.content).strip()
+        return answer.content.strip()
 
     task = TASKS[row.kind]
     if len(parts) <= 1:
         return ask(passages_prompt(passages, task)), passages
     notes: list[str] = []
-    room = settings.RAG_CONTEXT_TOKENS // len(parts)
+    room = most // len(parts)
     for done, part in enumerate(parts, 1):
         said = ask(passages_prompt(part, NOTES_TASK))
         notes.append(truncate_to_tokens(said, room, estimated_tokens))

@@ -193,7 +193,6 @@ NO_SQL_IN_REPLY = (
 
 _CODE_BLOCK = re.compile(r"```[ \t]*(?:\w+)?[ \t]*\r?\n(.*?)(?:\r?\n[ \t]*```|\Z)", re.DOTALL)
 _STATEMENT_START = re.compile(r"^[ \t]*(?:\(\s*)*(?:SELECT|WITH)\b", re.IGNORECASE | re.MULTILINE)
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
 def sql_rules(*, dialect: str, not_found: str) -> str:
@@ -234,7 +233,7 @@ def fit_tables(
 
 def extract_sql(reply: str) -> str:
     """The SQL in a reply; empty if there is none."""
-    text = _THINKING.sub("", reply)
+    text = reply
     for block in _CODE_BLOCK.findall(text):
         if _STATEMENT_START.search(block):
             return str(block).strip()

@@ -16,7 +16,6 @@ ROUTES = ("documents", "chat", "code-review", "review")
         ("documents", "documents"),
         (" **Documents**.\n", "documents"),
         ('{"route": "chat"}', "chat"),
-        ("<think>chat or documents?</think> documents", "documents"),
         ("I would choose “code-review” here.", "code-review"),
         ("review", "review"),
     ],
@@ -36,7 +35,6 @@ def test_a_reply_that_names_no_route_or_several_is_none(reply: str) -> None:
         ('{"score": 0.25, "reason": "short"}', 0.25),
         ('First {"score": 0} then\n```json\n{"score": "0.5"}\n```', 0.5),
         ("Score: 1", 1.0),
-        ("<thinking>score: 0.1</thinking>**Score**: 0.9 because", 0.9),
     ],
 )
 def test_a_score_is_found(reply: str, score: float) -> None:

@@ -209,7 +209,6 @@ def test_a_table_is_taken_from_the_database_that_the_statement_fits(
         f"Sure.\n\n{RIGHT};",
         f"```\n{RIGHT}\n```",
         f"```postgresql\n{RIGHT}\n```\nIt groups by city.",
-        f"<think>SELECT nothing</think>```sql\n{RIGHT}",
     ],
 )
 def test_replies_are_read_however_they_are_wrapped(

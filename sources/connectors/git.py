@@ -1,14 +1,14 @@
 """The files of a branch of a git repository, over https or from a path of the server."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit
 
 import urllib3
 from django.conf import settings
-from dulwich.client import FetchPackResult, get_transport_and_path
+from dulwich.client import FetchPackResult, LocalGitClient
 from dulwich.errors import GitProtocolError, NotGitRepository
 from dulwich.object_store import iter_tree_contents
 from dulwich.objects import Blob, Commit
@@ -28,9 +28,10 @@ from sources.connectors.base import (
     SourceError,
     check_size,
 )
-from sources.connectors.http import reachable_addresses
+from sources.connectors.git_http import BoundedGitClient, too_much
 
-GIT_SECONDS = 300.0
+#: Files and folders of a branch.
+MAX_ENTRIES = 200_000
 _REGULAR_FILES = frozenset({0o100644, 0o100755})
 
 
@@ -123,39 +124,32 @@ class Git(Connector):
         repo.refs[Ref(b"refs/heads/ragsite")] = sha
         commit = repo[sha]
         assert isinstance(commit, Commit)
-        self._files = {
-            key: entry.sha
-            for entry in iter_tree_contents(repo.object_store, commit.tree)
-            if entry.mode in _REGULAR_FILES
-            and matches_glob(
-                key := storable_key(entry.path.decode(errors="surrogateescape")), self._options.glob
-            )
-        }
+        self._files = {}
+        # Counted, because a folder may be in itself many times over.
+        entries = iter_tree_contents(repo.object_store, commit.tree, include_trees=True)
+        for count, entry in enumerate(entries):
+            if count >= MAX_ENTRIES:
+                raise too_much(gettext("{limit} files and folders"), MAX_ENTRIES)
+            key = storable_key(entry.path.decode(errors="surrogateescape"))
+            if entry.mode in _REGULAR_FILES and matches_glob(key, self._options.glob):
+                self._files[key] = entry.sha
         return repo
 
     def _fetch_commit(self, repo: Repo, wanted: Ref) -> FetchPackResult:
         options = self._options
+
+        def missing(refs: Mapping[Any, Any], depth: int | None = None) -> list[Any]:
+            return [refs[name] for name in [wanted] if name in refs and refs[name] not in repo]
+
         try:
-            client, path = get_transport_and_path(
-                options.url,
-                username=options.username or None,
-                password=options.password.get_secret_value() or None,
-                quiet=True,
-                # Not to where a redirection leads, whose address nobody has checked.
-                pool_manager=urllib3.PoolManager(
-                    timeout=GIT_SECONDS, retries=urllib3.Retry(2, redirect=0)
+            if urlsplit(options.url).scheme in DEFAULT_PORTS:
+                client = BoundedGitClient(
+                    options.url,
+                    username=options.username,
+                    password=options.password.get_secret_value(),
                 )
-                if options.url.startswith("http")
-                else None,
-            )
-            return client.fetch(
-                path,
-                repo,
-                determine_wants=lambda refs, depth=None: [
-                    refs[name] for name in [wanted] if name in refs and refs[name] not in repo
-                ],
-                depth=1,
-            )
+                return client.fetch_newest(repo, missing)
+            return LocalGitClient().fetch(options.url, repo, determine_wants=missing, depth=1)
         except (GitProtocolError, NotGitRepository, urllib3.exceptions.HTTPError, OSError) as error:
             raise SourceError(
                 gettext(
@@ -168,10 +162,9 @@ class Git(Connector):
         url = urlsplit(self._options.url)
         if url.scheme in DEFAULT_PORTS and url.hostname:
             try:
-                port = url.port or DEFAULT_PORTS[url.scheme]
+                _ = url.port
             except ValueError as error:
                 raise SourceError(str(error), is_permanent=True) from error
-            reachable_addresses(url.hostname, port)
         elif url.scheme or not Path(self._options.url).is_absolute():
             raise SourceError(
                 gettext(
