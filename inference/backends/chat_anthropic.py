@@ -134,6 +134,7 @@ class AnthropicChat(RemoteChat):
         extra: Mapping[str, object] | None = None,
         timeout: float = chat.TIMEOUT,
         attempts: int = chat.ATTEMPTS,
+        transport: chat.Transport | None = None,
     ) -> None:
         """`api_key`: None takes ANTHROPIC_API_KEY from the environment, "" sends none.
 
@@ -149,6 +150,7 @@ class AnthropicChat(RemoteChat):
                 headers={"anthropic-version": VERSION},
                 cures=CURES,
                 late=chat.LATE_CURE,
+                transport=transport,
             ),
             model=model,
             max_tokens=max_tokens,

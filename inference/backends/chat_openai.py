@@ -78,6 +78,7 @@ class OpenAIChat(RemoteChat):
         extra: Mapping[str, object] | None = None,
         timeout: float = chat.TIMEOUT,
         attempts: int = chat.ATTEMPTS,
+        transport: chat.Transport | None = None,
     ) -> None:
         """`api_key`: None takes OPENAI_API_KEY from the environment, "" sends none.
 
@@ -95,6 +96,7 @@ class OpenAIChat(RemoteChat):
                 api_key=provider_key("OpenAI", api_key, base_url),
                 cures=CURES,
                 late=chat.LATE_CURE,
+                transport=transport,
             ),
             model=model,
             max_tokens=max_tokens,
