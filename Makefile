@@ -37,7 +37,7 @@ test-all: setup-dev  ## run every test, the long ones too
 test-fast: setup-dev  ## run the tests of the apps that need no database, model or browser
 	@$(py) -m pytest -n 2 --dist loadgroup --hypothesis-profile=short --ignore=inference/tests/local \
 		-m "not (nightly or database or model or browser or shared_data)" \
-		$(addsuffix /,common accounts inference reading documents sources memory graph search rag clients dashboard) $(ARGS)
+		$(addsuffix /,common accounts inference model_servers reading documents sources memory graph search rag clients dashboard) $(ARGS)
 
 coverage: setup-dev  ## run every test and print the lines that none of them runs
 	@$(py) -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered $(ARGS)

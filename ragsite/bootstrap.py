@@ -266,6 +266,7 @@ OWN_APPS = frozenset(
         "memory",
         "documents",
         "accounts",
+        "model_servers",
         "inference",
         "common",
     }

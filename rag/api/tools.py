@@ -186,7 +186,7 @@ class ModelsView(WorkspaceView):
     def get(self, request: Request) -> Response:
         rerankers = settings.INFERENCE.get("reranker", {})
         listed = {
-            "chat": chat_models(),
+            "chat": chat_models(workspace_id=self.workspace.pk),
             "embedders": EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE),
             "rerankers": [
                 {"name": alias, "is_default": alias == "default"}
