@@ -1,6 +1,12 @@
 """Application configuration."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from inference.model_registry import ConnectedModel
 
 
 class ModelServersConfig(AppConfig):
@@ -9,6 +15,11 @@ class ModelServersConfig(AppConfig):
 
     def ready(self) -> None:
         from inference.model_registry import connect  # noqa: PLC0415 (settings are read)
-        from model_servers.registry import connected_models  # noqa: PLC0415
 
-        connect(connected_models)
+        connect(_find_connected)
+
+
+def _find_connected(kind: str) -> "Sequence[ConnectedModel]":
+    from model_servers.registry import connected_models  # noqa: PLC0415 (once models are there)
+
+    return connected_models(kind)

@@ -64,7 +64,7 @@ class ConnectionOptions(Options):
     )
     address: Annotated[str, Field(max_length=500), AfterValidator(_server_address)] = Field(
         title=gettext_noop("Address"),
-        description=gettext_noop("Such as `http://localhost:11434`."),
+        description=gettext_noop("Such as http://localhost:11434."),
     )
     key: Annotated[SecretStr, AfterValidator(_key)] | None = Field(
         default=None,

@@ -8,13 +8,13 @@ from math import inf
 from time import monotonic
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db import DatabaseError, router, transaction
+from django.db import DatabaseError, InterfaceError, router, transaction
 from django.db.models import F, Q
 
 from common.rls import bypass_rls
+from inference.interfaces import ChatModel
 from inference.model_registry import ConnectedModel
 from model_servers.models import ModelConnection
-from model_servers.servers import build_chat
 
 #: How long a process goes on with what it has read.
 MAX_AGE_SECONDS = 2.0
@@ -55,12 +55,18 @@ class _Snapshot:
             # The site's rows belong to no workspace; who may use which is checked by name.
             with bypass_rls(), transaction.atomic(using=alias):
                 found = list(rows.order_by(F("workspace").asc(nulls_first=True), "name"))
-        except DatabaseError:
+        except (DatabaseError, InterfaceError):
             # Before the first migration, or while the database is away: what was known holds.
             self._read_at = began
             return
         self._models = tuple(map(_connected, found))
         self._read_at = began
+
+
+def _build_chat(row: ModelConnection) -> ChatModel:
+    from model_servers.servers import build_chat  # noqa: PLC0415 (loads HTTPX)
+
+    return build_chat(row)
 
 
 def _connected(row: ModelConnection) -> ConnectedModel:
@@ -70,7 +76,7 @@ def _connected(row: ModelConnection) -> ConnectedModel:
         id=row.pk,
         name=row.name,
         model_name=row.model,
-        build=partial(build_chat, row),
+        build=partial(_build_chat, row),
         version=row.updated_at,
         workspaces=None if allowed is None else frozenset(allowed),
         is_default=row.is_default,

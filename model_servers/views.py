@@ -106,15 +106,10 @@ def new(request: HttpRequest, preset: str) -> HttpResponse:
     if preset not in PRESETS:
         raise NotFound(gettext("This kind of server does not exist."))
     workspace = request_workspace(request)
-    owner = _owner(request, workspace)
+    is_operator = services.may_manage(user=request.user, workspace=None)
+    owner = None if is_operator else workspace
     services.require_manager(user=request.user, workspace=owner)
     return _edit(request, owner, preset=preset)
-
-
-def _owner(request: HttpRequest, workspace: Workspace) -> Workspace | None:
-    """Whose the new connection is: the site's where the user may, unless another was chosen."""
-    is_operator = services.may_manage(user=request.user, workspace=None)
-    return None if is_operator and request.GET.get("for") != "workspace" else workspace
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -242,8 +237,10 @@ def choose(request: HttpRequest) -> HttpResponse:
     workspace = request_workspace(request)
     require_owner(user=request.user, workspace=workspace)
     pk = whole_number(request.POST.get("connection", ""))
-    usable = services.usable_connections(workspace)
-    chosen = next((each for each in usable if each.pk == pk), None)
+    usable = {each.pk: each for each in services.usable_connections(workspace)}
+    chosen = None if pk is None else usable.get(pk)
+    if pk is not None and chosen is None:
+        raise NotFound(gettext("This connection does not exist, or you may not see it."))
     services.choose_model(workspace=workspace, connection=chosen)
     messages.success(request, _("Saved."))
     return redirect("models")

@@ -93,7 +93,7 @@ def test_a_key_is_entered_and_changed_and_the_models_are_offered(
     expect(page.get_by_role("alert")).to_contain_text("wants a key")
     page.get_by_label("Key", exact=True).fill(KEY)
     page.get_by_role("button", name="List the server’s models").click()
-    page.get_by_label("Model", exact=True).select_option(MODEL)
+    page.locator("select[name=model]").select_option(MODEL)
     page.get_by_role("button", name="Test and save").click()
     expect(page.get_by_role("heading", name=MODEL)).to_be_visible()
     page.get_by_role("link", name="Change").click()

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.db import connection as database
 
 from accounts.models import Change, Membership
@@ -171,14 +172,31 @@ def test_connections_are_found_within_the_fence_of_a_request(alice: Membership) 
         assert not ModelConnection.objects.exists()
 
 
-def test_what_was_read_holds_for_two_seconds(
+def test_what_other_processes_change_is_known_two_seconds_later_and_nothing_is_read_before(
     monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
-    monkeypatch.setattr(registry, "MAX_AGE_SECONDS", 3600.0)
+    now = [100.0]
+    monkeypatch.setattr(registry, "monotonic", lambda: now[0])
+    monkeypatch.setattr(registry, "MAX_AGE_SECONDS", 2.0)
     registry.forget()
-    chat_model()
+    assert chat_model() is None
+    services.connect_model(options=options(), is_default=True)  # committed by nobody here
+    now[0] += 1.9
     with django_assert_num_queries(0):
-        chat_model()
+        assert chat_model() is None
+    now[0] += 0.2
+    assert chat_model().model_name == MODEL
+
+
+def test_a_database_that_is_away_leaves_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    services.connect_model(options=options(), is_default=True)
+    assert chat_model().model_name == MODEL
+
+    def fail(*args: Any, **given: Any) -> None:
+        raise OperationalError("away")
+
+    monkeypatch.setattr(registry.transaction, "atomic", fail)
+    assert chat_model().model_name == MODEL
 
 
 def test_history_names_the_connection_and_no_key() -> None:

@@ -1,6 +1,7 @@
 """What a request may name: tools, described for a chat model of one's own and called, and the chat
 models, embedders and rerankers of the site."""
 
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
@@ -184,9 +185,12 @@ class ModelsView(WorkspaceView):
         examples=[examples.MODELS],
     )
     def get(self, request: Request) -> Response:
+        workspace_id = None
+        with suppress(NotFound):  # those of the site are told to everybody
+            workspace_id = self.workspace.pk
         rerankers = settings.INFERENCE.get("reranker", {})
         listed = {
-            "chat": chat_models(workspace_id=self.workspace.pk),
+            "chat": chat_models(workspace_id=workspace_id),
             "embedders": EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE),
             "rerankers": [
                 {"name": alias, "is_default": alias == "default"}
