@@ -37,7 +37,7 @@ test-all: setup-dev  ## run every test, the long ones too
 test-fast: setup-dev  ## run the tests of pure code, and ask each operation, page and command once
 	@$(py) -m pytest -n 2 --dist loadgroup --hypothesis-profile=shortest $(addprefix --ignore=,inference/tests/local reading/tests/test_ocr.py) \
 		-m "doors or not (nightly or database or model or browser or shared_data)" \
-		$(addsuffix /,common accounts inference reading documents sources memory graph search rag clients dashboard) \
+		$(addsuffix /,common accounts inference model_servers reading documents sources memory graph search rag clients dashboard) \
 		$(addprefix tests/test_,access_doors.py api_bounds.py commands.py translations.py::test_main_pages_have_no_english_text) $(ARGS)
 
 coverage: setup-dev  ## run every test and print the lines that none of them runs

@@ -1,5 +1,6 @@
 """Fixtures of all apps' tests. A module that needs another `alice` or `collection` defines it."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from rest_framework.test import APIClient
 from accounts.models import Membership, Role
 from documents.models import Collection
 from documents.tests.factories import CollectionFactory, MembershipFactory
+from inference.model_registry import connect
+from model_servers import registry
 from tests.kit import client_of, logged_in
 
 
@@ -40,6 +43,31 @@ def bob(alice: Membership) -> Client:
 def charlie() -> Client:
     """The client of the owner of another workspace."""
     return logged_in(MembershipFactory())
+
+
+@pytest.fixture(autouse=True)
+def without_connected_models(settings: Any) -> Iterator[None]:
+    """Only the settings have models: what people connect is read from the database now and then,
+    and tests count queries. `connected` brings them back. None is looked for on this machine."""
+    settings.FIND_MODEL_SERVERS = []
+    former = connect(lambda kind: ())
+    yield
+    connect(former)
+
+
+@pytest.fixture
+def connected(without_connected_models: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connected models are found at once, as other processes find them within seconds."""
+    monkeypatch.setattr(registry, "MAX_AGE_SECONDS", -1.0)
+    connect(registry.connected_models)
+
+
+@pytest.fixture
+def operator(alice: Membership) -> Membership:
+    """Alice, who runs the site as well."""
+    alice.user.is_superuser = alice.user.is_staff = True
+    alice.user.save()
+    return alice
 
 
 @pytest.fixture

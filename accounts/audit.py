@@ -87,6 +87,7 @@ class Kind(StrEnum):
     FACTOR = "factor"
     IDENTITY = "identity"
     SOURCE = "source"
+    MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +279,7 @@ KIND_LABELS: dict[str, str] = {
     Kind.FACTOR: gettext_noop("second factor"),
     Kind.IDENTITY: gettext_noop("identity"),
     Kind.SOURCE: gettext_noop("source"),
+    Kind.MODEL: gettext_noop("model connection"),
 }
 #: One or many objects of each kind.
 KIND_COUNTS: dict[str, Callable[[int], str]] = {
@@ -305,6 +307,7 @@ KIND_COUNTS: dict[str, Callable[[int], str]] = {
     Kind.FACTOR: lambda number: ngettext("a second factor", "{number} second factors", number),
     Kind.IDENTITY: lambda number: ngettext("an identity", "{number} identities", number),
     Kind.SOURCE: lambda number: ngettext("a source", "{number} sources", number),
+    Kind.MODEL: lambda number: ngettext("a model connection", "{number} model connections", number),
 }
 #: Label of the actor where no user is known, by channel.
 CHANNEL_ACTORS = {"": gettext_noop("The site"), "command": gettext_noop("A command")}

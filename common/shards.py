@@ -28,7 +28,9 @@ MAIN = ""
 CATALOG_ALIAS = "catalog"
 
 #: Apps whose tables are only read and written in the main database.
-_CATALOG_APPS = frozenset({"accounts", "admin", "auth", "contenttypes", "sessions"})
+_CATALOG_APPS = frozenset(
+    {"accounts", "admin", "auth", "contenttypes", "model_servers", "sessions"}
+)
 #: Models of these apps that are on each shard after all: they are written with what they tell of.
 _SHARDED_MODELS = frozenset({"accounts.change", "accounts.idempotencyrecord"})
 #: Models of the main database that statements on a shard join: PostgreSQL keeps a copy of their

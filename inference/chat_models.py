@@ -1,4 +1,4 @@
-"""Chat models by name: aliases of the settings, and models of known providers."""
+"""Chat models by name: aliases of the settings, connected models, and models of known providers."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from common.errors import RagsiteError
 from inference.backends.chat_basic import NoChat
 from inference.interfaces import ChatModel, InferenceError
-from inference.model_registry import chats
+from inference.model_registry import ConnectedModel, chats, has_chat
 
 DEFAULT = "default"
 EXTRACTIVE = "extractive"
@@ -104,49 +104,75 @@ PROVIDERS = (
 )
 
 
-def chat_model(name: str = "") -> ChatModel | None:
-    """The chat model called `name`; None for “extractive”, which answers by quoting.
+def chat_model(name: str = "", *, workspace_id: int | None = None) -> ChatModel | None:
+    """The chat model called `name` in the workspace; None for “extractive”, which answers by
+    quoting.
 
-    "" and “default” are the default of the settings, which is extractive where they name no model.
-    Other names are, in this order: an alias of INFERENCE["chat"]; the model name of an alias; a
-    known provider's model, where the site has its key or address and RAGSITE_CHAT_MODELS, if set,
-    allows it. Raises UnknownModel, or BackendUnavailable for a configured model that cannot be
-    built.
+    "" and “default” are what the workspace has chosen, else the default of the settings, else that
+    of the connected models; without any it is extractive. Other names are, in this order: an alias
+    of INFERENCE["chat"]; the model name of an alias; the name of a connected model that the
+    workspace may use, and its model name; a known provider's model, where the site has its key or
+    address and RAGSITE_CHAT_MODELS, if set, allows it. Raises UnknownModel, or BackendUnavailable
+    for a configured model that cannot be built.
     """
     name = name or DEFAULT
     if name == EXTRACTIVE:
         return None
-    if name in chats:
-        return _or_none(chats[name])
     if name == DEFAULT:
-        return None
-    for alias in chats:
+        return _default_model(workspace_id)
+    if name in chats.configured():
+        return _or_none(chats[name])
+    for alias in chats.configured():
         if (model := _build_alias(alias)) and model.model_name == name:
             return model
+    connected = chats.connected(workspace_id)
+    named = [each for each in connected if name in (each.name, each.model_name)]
+    if named:
+        return chats.build_connected(min(named, key=lambda each: each.name != name))
     maker = provider_of(name)
     if maker and maker.offers(name):
         return _build_routed(maker, name)
-    raise _unknown_model(name)
+    raise _unknown_model(name, workspace_id)
 
 
-def chat_models() -> list[ModelName]:
-    """The names known in advance, the default first.
+def _default_model(workspace_id: int | None) -> ChatModel | None:
+    chosen = _chosen_model(workspace_id)
+    if chosen is not None:
+        return chats.build_connected(chosen)
+    return _or_none(chats[DEFAULT]) if has_chat() else None
+
+
+def _chosen_model(workspace_id: int | None) -> ConnectedModel | None:
+    connected = chats.connected(workspace_id)
+    return next((each for each in connected if workspace_id in each.chosen_in), None)
+
+
+def chat_models(*, workspace_id: int | None = None) -> list[ModelName]:
+    """The names known in advance in the workspace, the default first.
 
     Aliases that cannot be built are left out, and so are providers' models that RAGSITE_CHAT_MODELS
     does not list by full name.
     """
-    default = _build_alias(DEFAULT)
-    aliases = [alias for alias in chats if alias != DEFAULT and _build_alias(alias)]
-    try:
-        has_no_default = DEFAULT not in chats or isinstance(chats[DEFAULT], NoChat)
-    except InferenceError:
-        has_no_default = False
+    connected = chats.connected(workspace_id)
+    is_set = chats.is_configured(DEFAULT)
+    preferred = _chosen_model(workspace_id) or next(
+        (each for each in connected if each.is_default and not is_set), None
+    )
+    default = _build_alias(DEFAULT) if is_set else None
+    aliases = [alias for alias in chats.configured() if alias != DEFAULT and _build_alias(alias)]
+    has_no_default = preferred is None and not is_set
     names = [ModelName(EXTRACTIVE, "ragsite", is_default=has_no_default)]
     if default:
         # Prefer the model's name to “default”, unless another alias has that name.
         own = DEFAULT if default.model_name in {*aliases, EXTRACTIVE} else default.model_name
-        names.insert(0, ModelName(own, "ragsite", is_default=True))
+        names.insert(0, ModelName(own, "ragsite", is_default=preferred is None))
     names += [ModelName(alias, "ragsite", is_default=False) for alias in aliases]
+    known = {each.name for each in names}
+    for each in connected:
+        if each is preferred:
+            names.insert(0, ModelName(each.name, "ragsite", is_default=True))
+        elif each.name not in known:
+            names.append(ModelName(each.name, "ragsite", is_default=False))
     known = {each.name for each in names}
     names += [
         ModelName(name, maker.owner, is_default=False)
@@ -181,8 +207,8 @@ def _or_none(model: ChatModel) -> ChatModel | None:
     return None if isinstance(model, NoChat) else model
 
 
-def _unknown_model(name: str) -> UnknownModel:
-    known = [each.name for each in chat_models()]
+def _unknown_model(name: str, workspace_id: int | None) -> UnknownModel:
+    known = [each.name for each in chat_models(workspace_id=workspace_id)]
     names = known[:LISTED_NAMES]
     if more := len(known) - len(names):
         names.append(gettext("and {count} more").format(count=more))

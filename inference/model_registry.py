@@ -1,7 +1,9 @@
-"""Named model instances from `settings.INFERENCE`, each built once a process, on first use."""
+"""Named model instances from `settings.INFERENCE`, each built once a process, on first use; and
+those that were connected while the site runs (`ConnectedModel`)."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from django.conf import settings
@@ -20,6 +22,42 @@ from inference.interfaces import (
 
 T = TypeVar("T")
 
+NO_CHAT = f"{NoChat.__module__}.{NoChat.__qualname__}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedModel:
+    """A model that was connected while the site runs. `build` makes its instance, anew whenever
+    `version` differs.
+
+    `workspaces` are those that may use it, None for all. It is the default of the site, and goes
+    before that in the workspaces of `chosen_in`.
+    """
+
+    id: int
+    name: str
+    model_name: str
+    build: Callable[[], Any]
+    version: object
+    workspaces: frozenset[int] | None = None
+    is_default: bool = False
+    chosen_in: frozenset[int] = frozenset()
+
+    def serves(self, workspace_id: int | None) -> bool:
+        return self.workspaces is None or workspace_id in self.workspaces
+
+
+FindConnected = Callable[[str], Sequence[ConnectedModel]]
+_find_connected: FindConnected = lambda kind: ()  # noqa: E731 (replaced by `connect`)
+
+
+def connect(find: FindConnected) -> FindConnected:
+    """Have the registries know what `find(kind)` returns, besides the settings, which win. Returns
+    the former function."""
+    global _find_connected
+    former, _find_connected = _find_connected, find
+    return former
+
 
 class ModelRegistry(Generic[T]):
     """Mapping from alias to instance for one kind of model, like Django's `storages`."""
@@ -28,11 +66,16 @@ class ModelRegistry(Generic[T]):
         self.kind = kind
         self._instances: dict[str, T] = {}
         self._own: dict[str, T] = {}
+        self._connected: dict[int, tuple[object, T]] = {}
         self._lock = threading.Lock()
         setting_changed.connect(self._forget)
 
     def __getitem__(self, alias: str) -> T:
         """Raises InferenceError for an unknown alias, BackendUnavailable for one that fails."""
+        if not self.is_configured(alias):
+            for model in self.connected():
+                if alias == model.name or (alias == "default" and model.is_default):
+                    return self.build_connected(model)
         with self._lock:
             if alias not in self._instances:
                 own: Any = self._build(alias)
@@ -64,16 +107,35 @@ class ModelRegistry(Generic[T]):
         return any(released)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._configured())
+        names = [model.name for model in self.connected()]
+        return iter(dict.fromkeys([*self.configured(), *names]))
 
-    def _configured(self) -> Mapping[str, Mapping[str, Any]]:
+    def is_configured(self, alias: str) -> bool:
+        """Whether the settings have a model of this alias."""
+        return bool(self.configured().get(alias, {}).get("BACKEND", NO_CHAT) != NO_CHAT)
+
+    def connected(self, workspace_id: int | None = None) -> list[ConnectedModel]:
+        """The connected models of the site, and those that only some workspaces may use, as far as
+        this is one of them."""
+        return [model for model in _find_connected(self.kind) if model.serves(workspace_id)]
+
+    def build_connected(self, model: ConnectedModel) -> T:
+        """Its instance, kept until the connection changes. Raises InferenceError."""
+        version, instance = self._connected.get(model.id, (None, None))
+        if instance is None or version != model.version:
+            instance = model.build()
+            self._connected[model.id] = (model.version, instance)
+        return instance
+
+    def configured(self) -> Mapping[str, Mapping[str, Any]]:
+        """The entries of the settings by alias."""
         configured: Mapping[str, Mapping[str, Any]] = settings.INFERENCE.get(self.kind, {})
         return configured
 
     def _build(self, alias: str) -> T:
         if alias in self._own:
             return self._own[alias]
-        configured = self._configured()
+        configured = self.configured()
         if alias not in configured:
             raise InferenceError(
                 f"no {self.kind} is called {alias!r}; INFERENCE[{self.kind!r}] has:"
@@ -120,6 +182,6 @@ def has_chat(alias: str = "default") -> bool:
 
     Raises InferenceError for one that is configured and cannot be made, or for an unknown alias.
     """
-    if alias == "default" and alias not in list(chats):
-        return False
+    if alias == "default" and alias not in chats.configured():
+        return any(model.is_default for model in chats.connected())
     return not isinstance(chats[alias], NoChat)

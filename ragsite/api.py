@@ -90,6 +90,7 @@ version_1 = [
     path("", include("accounts.api.urls")),
     path("", include("documents.api.urls")),
     path("", include("sources.api.urls")),
+    path("", include("model_servers.api.urls")),
     path("", include("search.api.urls")),
     path("", include("memory.api.urls")),
     path("", include("graph.api.urls")),

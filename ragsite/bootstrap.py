@@ -281,6 +281,7 @@ OWN_APPS = frozenset(
         "memory",
         "documents",
         "accounts",
+        "model_servers",
         "inference",
         "common",
     }

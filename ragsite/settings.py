@@ -67,6 +67,7 @@ INSTALLED_APPS = [
     "common",
     "inference",
     "accounts",
+    "model_servers",
     "documents",
     "sources",
     "memory",
@@ -346,6 +347,11 @@ CHAT_MODELS = env.list("RAGSITE_CHAT_MODELS", default=[])
 OPENAI_URL = env.str("OPENAI_BASE_URL", default="")
 ANTHROPIC_URL = env.str("ANTHROPIC_BASE_URL", default="")
 OLLAMA_URL = env.str("RAGSITE_OLLAMA_URL", default="")
+# Whether owners of workspaces may connect models of public providers by keys of their own.
+WORKSPACE_MODELS = env.bool("RAGSITE_WORKSPACE_MODELS", default=False)
+# Where the page Models looks for servers, as `ollama=http://gpu:11434`; `auto` is the usual ports
+# of this machine. Empty: nowhere.
+FIND_MODEL_SERVERS = env.list("RAGSITE_FIND_MODEL_SERVERS", default=["auto"])
 
 # --- ingestion and search ----------------------------------------------------------------------
 
@@ -638,6 +644,7 @@ SPECTACULAR_SETTINGS = {
         "RunPolicy": "documents.models.IngestionRun.Policy",
         "ItemState": "documents.models.IngestionItem.State",
         "EmbeddingMetric": "documents.models.EmbeddingSpace.Metric",
+        "ModelServerKind": "model_servers.options.KINDS",
         "SourceState": "sources.models.DataSource.State",
         "SourceRunState": "sources.models.DataSourceRun.State",
         "SourceRunCause": "sources.models.DataSourceRun.Cause",
@@ -737,6 +744,7 @@ LOGGING: dict[str, Any] = {
             "search",
             "rag",
             "inference",
+            "model_servers",
             "celery.worker",
         )
     },

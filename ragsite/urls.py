@@ -14,6 +14,7 @@ urlpatterns = [
     path("", include("search.urls")),
     path("", include("documents.urls")),
     path("", include("sources.urls")),
+    path("", include("model_servers.urls")),
     path("", include("graph.urls")),
     path("", include("memory.urls")),
     path("", include("rag.urls")),

@@ -107,6 +107,7 @@ def walked(
     media = tmp_path_factory.mktemp("media")
     folders = {"MEDIA_ROOT": media, "PAGE_CACHE_DIR": media / "pages"}
     changed = {**folders, "INGEST_ROOTS": [str(media)], **UNHURRIED}
+    changed |= {"WORKSPACE_MODELS": True, "FIND_MODEL_SERVERS": []}
     with (
         committed_rows(django_db_blocker),
         override_settings(**changed),
@@ -115,6 +116,8 @@ def walked(
         # Nothing asserts which templates were used, and a search need not render all of docs/.
         patch.object(Template, "_render", lambda page, context: page.nodelist.render(context)),
         patch("ragsite.handbook.contents", lambda: PAGES),
+        # Answers quote: the connected model is nowhere.
+        patch("inference.model_registry._find_connected", lambda kind: ()),
         # The menu is the same on all pages of the admin: tests/test_curation.py.
         patch.object(admin.site, "get_sidebar_list", lambda *asked: []),
         # Texts are written in English.

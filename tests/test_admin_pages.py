@@ -20,7 +20,17 @@ from tests.access.world import LISTED, MEMORY, OWN, SHARED, World, make_world
 from tests.kit import logged_in, page_of
 
 pytestmark = pytest.mark.django_db
-OUR_APPS = ("accounts", "documents", "sources", "memory", "graph", "search", "rag", "dashboard")
+OUR_APPS = (
+    "accounts",
+    "model_servers",
+    "documents",
+    "sources",
+    "memory",
+    "graph",
+    "search",
+    "rag",
+    "dashboard",
+)
 #: What a reader must find on the model's list.
 TOLD: dict[str, list[str]] = {
     "change": ["changed document", "graph: rules → llm", "person"],
@@ -37,6 +47,8 @@ TOLD: dict[str, list[str]] = {
     "trace": ["plan", "Running"],
     "span": ["retriever", "Node"],
     "summary": ["Summary", "Done"],
+    "modelconnection": [f"Model {SHARED}", f"model-{SHARED}", f"Alder {SHARED}"],
+    "workspacemodel": [f"Model {SHARED}", f"Alder {SHARED}"],
     "datasource": [f"Cloud {SHARED}", "folder"],
     "datasourceitem": [f"Cloud {SHARED}", "3"],
     "datasourcerun": [f"Cloud {SHARED}", "Failed"],

@@ -1,4 +1,4 @@
-"""Secrets of sources leave the site only encrypted."""
+"""Secrets of sources and keys of models leave the site only encrypted."""
 
 import subprocess
 from pathlib import Path
@@ -7,6 +7,9 @@ import pytest
 from django.db import connection
 
 from documents.tests.factories import CollectionFactory
+from model_servers.options import ConnectionOptions
+from model_servers.services import connect_model
+from model_servers.tests.servers import KEY
 from ragsite.backup.database import find_program
 from ragsite.backup.manifest import DUMP
 from sources.services import create_source, make_webhook_secret
@@ -24,13 +27,17 @@ def test_a_backup_holds_no_secret_in_plain_text(tmp_path: Path) -> None:
         options={"url": "https://cloud.example.org/", "username": "ann", "password": PASSWORD},
     )
     secret = make_webhook_secret(source=source)
+    given = {"kind": "openai", "address": "https://models.example.org", "model": "m", "key": KEY}
+    model = connect_model(options=ConnectionOptions.from_text(given))
     make_backup(tmp_path / "backup")
     program, _ = find_program("pg_restore", major=connection.pg_version // 10000)
     dump = subprocess.run(
         [program, "--file=-", str(tmp_path / "backup" / DUMP)], capture_output=True, check=True
     ).stdout
     assert b"cloud.example.org" in dump
-    for plain in (PASSWORD, secret, secret.removeprefix("whsec_")):
+    assert b"models.example.org" in dump
+    for plain in (PASSWORD, KEY, secret, secret.removeprefix("whsec_")):
         assert plain.encode() not in dump
         assert plain.encode().hex().encode() not in dump  # as a column of bytes is written
-    assert bytes(source.credentials).hex().encode() in dump
+    for stored in (source.credentials, model.credentials):
+        assert bytes(stored).hex().encode() in dump

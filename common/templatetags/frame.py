@@ -27,6 +27,7 @@ PLACES = {
     "traces": "pipelines",
     "dashboard": "dashboard",
     "keys": "key",
+    "models": "model",
     "docs": "docs",
     "admin": "admin",
 }
@@ -60,4 +61,4 @@ def more_is_current(context: dict[str, Any]) -> bool:
     if request.resolver_match is None:
         return False
     place = PLACES.get(request.path.strip("/").partition("/")[0])
-    return place in {"graph", "pipelines", "dashboard", "key", "docs"}
+    return place in {"graph", "pipelines", "dashboard", "key", "model", "docs"}

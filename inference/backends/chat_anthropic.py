@@ -135,6 +135,7 @@ class AnthropicChat(RemoteChat):
         timeout: float = chat.TIMEOUT,
         attempts: int = chat.ATTEMPTS,
         context_tokens: int | None = None,
+        transport: chat.Transport | None = None,
     ) -> None:
         """`api_key`: None takes ANTHROPIC_API_KEY from the environment, "" sends none.
 
@@ -150,6 +151,7 @@ class AnthropicChat(RemoteChat):
                 headers={"anthropic-version": VERSION},
                 cures=CURES,
                 late=chat.LATE_CURE,
+                transport=transport,
             ),
             model=model,
             max_tokens=max_tokens,

@@ -60,6 +60,7 @@ class OllamaChat(RemoteChat):
         options: Mapping[str, object] | None = None,
         timeout: float = chat.TIMEOUT,
         attempts: int = chat.ATTEMPTS,
+        transport: chat.Transport | None = None,
     ) -> None:
         """`num_ctx` is how many tokens of conversation and answer fit, 4,096 on most machines for
         None. `think`: whether, or how hard, a model that can thinks first; None leaves that to it.
@@ -82,6 +83,7 @@ class OllamaChat(RemoteChat):
                 },
                 unreachable="Check that `ollama serve` is running and that base_url is right.",
                 late=chat.LATE_CURE,
+                transport=transport,
             ),
             model=model,
             max_tokens=max_tokens,

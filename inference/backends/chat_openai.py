@@ -79,6 +79,7 @@ class OpenAIChat(RemoteChat):
         timeout: float = chat.TIMEOUT,
         attempts: int = chat.ATTEMPTS,
         context_tokens: int | None = None,
+        transport: chat.Transport | None = None,
     ) -> None:
         """`api_key`: None takes OPENAI_API_KEY from the environment, "" sends none.
 
@@ -97,6 +98,7 @@ class OpenAIChat(RemoteChat):
                 api_key=provider_key("OpenAI", api_key, base_url),
                 cures=CURES,
                 late=chat.LATE_CURE,
+                transport=transport,
             ),
             model=model,
             max_tokens=max_tokens,

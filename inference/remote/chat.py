@@ -7,10 +7,12 @@ import logging
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Any, Unpack
 from uuid import uuid4
+
+import httpx2
 
 from inference.interfaces import (
     AnswerRefused,
@@ -29,6 +31,8 @@ from inference.remote.client import JsonClient
 from inference.remote.retry import RetryableError, ServerRefused, quick_policy, server_text
 
 Fields = Mapping[str, Any]
+#: Makes what connects to the server: see JsonClient.
+Transport = Callable[[], httpx2.BaseTransport]
 
 END_EVENT = "[DONE]"
 NAMELESS_CALL = "The answer's `tool_calls` are not functions with names. Update the server."

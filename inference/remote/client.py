@@ -284,13 +284,15 @@ class JsonClient:
         late: str = TIMEOUT_CURE,
         largest_answer: int = MAX_ANSWER_BYTES,
         json_lines: bool = False,
+        transport: Callable[[], httpx2.BaseTransport] | None = None,
     ) -> None:
         """`api_key` is sent in `key_header`, as a bearer token where that is Authorization.
 
         `cures` says what to do about a status, `unreachable` about a server that cannot be reached,
         `late` about one that does not answer in time. `largest_answer` is in bytes. A stream's
-        events are server-sent ones, or with `json_lines` one a line. Raises BackendUnavailable for
-        an invalid address or key.
+        events are server-sent ones, or with `json_lines` one a line. `transport` makes what
+        connects, such as one that refuses some addresses. Raises BackendUnavailable for an invalid
+        address or key.
         """
         url = checked_url(base_url)
         # HTTPX logs URLs, so credentials in this one are sent as headers.
@@ -307,18 +309,24 @@ class JsonClient:
         self._late = late
         self._largest_answer = largest_answer
         self._json_lines = json_lines
+        self._transport = transport
         self._pooled: tuple[int, httpx2.Client] | None = None
+
+    def get(self, path: str, *, patience: RetryPolicy, deadline: float = inf) -> Any:
+        """The JSON at `path`; as `post`."""
+        return self.post(path, None, patience=patience, deadline=deadline)
 
     def post(
         self,
         path: str,
-        payload: Mapping[str, object],
+        payload: Mapping[str, object] | None,
         *,
         patience: RetryPolicy,
         deadline: float = inf,
         cancelled: threading.Event | None = None,
     ) -> Any:
-        """The answer's JSON. `deadline` is a `time.monotonic()` for all tries together.
+        """The answer's JSON. `deadline` is a `time.monotonic()` for all tries together. Without a
+        `payload` it is a GET.
 
         Raises ServerRefused or another BackendUnavailable, or MalformedAnswer. A malformed answer
         is not retried: a server that misunderstands does so every time.
@@ -366,12 +374,15 @@ class JsonClient:
                 f"{where} cannot be reached: {error}. {self._unreachable}"
             ) from error
 
-    def _answered(self, where: str, payload: Mapping[str, object], at: float) -> httpx2.Response:
+    def _answered(
+        self, where: str, payload: Mapping[str, object] | None, at: float
+    ) -> httpx2.Response:
         """A successful response whose body is not read yet."""
         cancellation.check_cancelled()
         client = self._client()
         left = max(at - time.monotonic(), 0.001)
-        request = client.build_request("POST", where, json=payload, timeout=left)
+        method = "GET" if payload is None else "POST"
+        request = client.build_request(method, where, json=payload, timeout=left)
         response = client.send(request, stream=True)
         if response.is_success:
             return response
@@ -392,7 +403,9 @@ class JsonClient:
         pooled = self._pooled
         if pooled is None or pooled[0] != os.getpid():
             client = httpx2.Client(
-                transport=DeadlineTransport(proxy=environment_proxy(self._url)),
+                transport=self._transport()
+                if self._transport
+                else DeadlineTransport(proxy=environment_proxy(self._url)),
                 headers=self._headers,
                 auth=None if "Authorization" in self._headers else self._login,
                 follow_redirects=False,

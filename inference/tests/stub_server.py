@@ -27,7 +27,8 @@ _hashing = HashingEmbedder(dimensions=DIMENSIONS)
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent, from which port. Header names are in lower case."""
+    """What a client sent, from which port. Header names are in lower case; of a GET `json` is
+    None."""
 
     path: str
     port: int
@@ -185,8 +186,11 @@ class Handler(BaseHTTPRequestHandler):
         with suppress(ConnectionError):  # of a client that hung up
             super().handle()
 
+    def do_GET(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null"
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(self.path, self.client_address[1], headers, json.loads(body))
         try:

@@ -1,6 +1,7 @@
 """What a request may name: tools, described for a chat model of one's own and called, and the chat
 models, embedders and rerankers of the site."""
 
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
@@ -161,9 +162,12 @@ class ModelsView(WorkspaceView):
     @operation(gives=ModelsSerializer, operation_id="models_list")
     def get(self) -> Any:
         """List chat models, embedders and rerankers."""
+        workspace_id = None
+        with suppress(NotFound):  # those of the site are listed for everybody
+            workspace_id = self.workspace.pk
         rerankers = settings.INFERENCE.get("reranker", {})
         return {
-            "chat": chat_models(),
+            "chat": chat_models(workspace_id=workspace_id),
             "embedders": EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE),
             "rerankers": [
                 {"name": alias, "is_default": alias == "default"}

@@ -347,7 +347,7 @@ def _answer(body: dict[str, Any], context: RagContext) -> tuple[Iterator[Event],
         slug = get_pipeline_id(name, context=context)
         events = _from_documents(body, messages, context, pipeline=slug)
         return events, Completion(model=name, with_usage=with_usage)
-    model = get_chat_model(name)
+    model = get_chat_model(name, context=context)
     from_documents = extras.get("filter") or extras.get("whole") or _search_options(body)
     if model is None or context.collections or from_documents:
         events = _from_documents(body, messages, context, model=name)

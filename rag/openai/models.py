@@ -31,7 +31,8 @@ def list_models(context: RagContext) -> list[dict[str, Any]]:
     """All names that a request may give as its model, each once, in OpenAI's format: chat models
     first, the default before the others. `created` is a Unix time, 0 if unknown."""
     found: list[tuple[str, ModelKind, str, int]] = [
-        (each.name, "chat", each.owner, 0) for each in chat_models()
+        (each.name, "chat", each.owner, 0)
+        for each in chat_models(workspace_id=context.workspace.pk)
     ]
     for pipeline in list_pipelines(context=context):
         made = int(pipeline.updated_at.timestamp()) if pipeline.updated_at else 0
@@ -46,13 +47,16 @@ def list_models(context: RagContext) -> list[dict[str, Any]]:
     return list(listed.values())
 
 
-def get_chat_model(name: str) -> ChatModel | None:
+def get_chat_model(name: str, *, context: RagContext) -> ChatModel | None:
     """The chat model; None for extractive answers. Raises ModelNotFound, and ModelFailed if it
     cannot be loaded."""
+    workspace_id = context.workspace.pk
     try:
-        return chat_model(name)
+        return chat_model(name, workspace_id=workspace_id)
     except UnknownModel as error:
-        raise ModelNotFound(name, (each.name for each in chat_models())) from error
+        raise ModelNotFound(
+            name, (each.name for each in chat_models(workspace_id=workspace_id))
+        ) from error
     except InferenceError as error:
         raise ModelFailed(error) from error
 

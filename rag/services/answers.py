@@ -334,7 +334,7 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
     """
     context.require("chat")
     try:
-        chat = chat_model(question.model)
+        chat = chat_model(question.model, workspace_id=context.workspace.pk)
     except InferenceError as error:
         raise InvalidInput(translated_message(str(error)), field="model") from error
     if question.whole and chat is None:

@@ -285,13 +285,13 @@ class _RunPassages(Mapping[int, Passage]):
 
 
 def node_model(
-    node: Node, definition: Definition, model: str, grounded: frozenset[str]
+    node: Node, definition: Definition, model: str, grounded: frozenset[str], workspace_id: int
 ) -> ChatModel | None:
     """The node's chat model; None if it needs none. Raises NoChatModel and InvalidInput."""
     if node.needs_model == "never":
         return None
     try:
-        chat = chat_model(node.model.name or model)
+        chat = chat_model(node.model.name or model, workspace_id=workspace_id)
     except InferenceError as error:
         raise InvalidInput(translated_message(str(error)), field="model") from error
     if chat is not None:
@@ -319,12 +319,12 @@ class PipelineChanged(Conflict):
     code = "changed"
 
 
-def this_site() -> SiteCapabilities:
-    """The tools and models that a definition may name on this site."""
+def this_site(workspace_id: int | None = None) -> SiteCapabilities:
+    """The tools and models that a definition may name on this site, in the workspace."""
 
     def model_fault(name: str) -> str:
         try:
-            chat_model(name)
+            chat_model(name, workspace_id=workspace_id)
         except InferenceError as error:
             return translated_message(str(error))
         return ""
@@ -364,9 +364,13 @@ def get_pipeline(*, context: RagContext, id: str) -> Pipeline:
     )
 
 
-def validate_pipeline(*, definition: Any) -> Definition:
-    """Parse a definition for this site. Raises PipelineError with every fault."""
-    return parse_definition(definition, site=this_site())
+def validate_pipeline(*, definition: Any, workspace_id: int | None = None) -> Definition:
+    """Parse a definition for this site and workspace. Raises PipelineError with every fault."""
+    return parse_definition(definition, site=this_site(workspace_id))
+
+
+def _checked(context: RagContext, definition: Any) -> Definition:
+    return validate_pipeline(definition=definition, workspace_id=context.workspace.pk)
 
 
 def run_pipeline(
@@ -390,7 +394,7 @@ def run_pipeline(
     version = None
     if isinstance(pipeline, str):
         row = get_pipeline(context=context, id=pipeline)
-        pipeline, version = validate_pipeline(definition=row.definition), row.version
+        pipeline, version = _checked(context, row.definition), row.version
     if context.collections or context.filter:
         context.search_scope()  # an unknown collection is an error now, and not only in a tool call
     # Ids of the nodes that follow one with tools.
@@ -403,8 +407,11 @@ def run_pipeline(
         workers = node.workers if isinstance(node, CoordinatorNode) else ()
         if node.tools or node.type == "sql" or any(worker.tools for worker in workers):
             after_tools |= reachable(node.id, targets) - {node.id}
-    grounded = frozenset(after_tools)
-    chats = {node.id: node_model(node, pipeline, model, grounded) for node in pipeline.nodes}
+    grounded, workspace_id = frozenset(after_tools), context.workspace.pk
+    chats = {
+        node.id: node_model(node, pipeline, model, grounded, workspace_id)
+        for node in pipeline.nodes
+    }
     # A node's prompt has the outputs of others, passages and a conversation, each of a budget.
     shares = [prompt_tokens(chat, most=3 * settings.RAG_CONTEXT_TOKENS) for chat in chats.values()]
     resources = RunResources(
@@ -425,7 +432,7 @@ def create_pipeline(*, context: RagContext, definition: Any) -> Pipeline:
     """Store a new pipeline under its own id, which may be a template's. Raises Forbidden,
     PipelineError, and Conflict if the workspace has one with this id."""
     _require_editor(context)
-    checked = validate_pipeline(definition=definition)
+    checked = _checked(context, definition)
     if checked.id in RESERVED_IDS:
         raise PipelineError([Fault("id", f"“{checked.id}” is taken by the site. Choose another.")])
     if _rows(context).count() >= MAX_PIPELINES:
@@ -456,7 +463,7 @@ def update_pipeline(
     based on; if it is no longer current, PipelineChanged is raised. An unchanged definition keeps
     its version. Raises Forbidden, NotFound and PipelineError."""
     _require_editor(context)
-    checked = validate_pipeline(definition=definition)
+    checked = _checked(context, definition)
     if checked.id != id:
         message = f"The id stays “{id}”. Make a new pipeline for another one."
         raise PipelineError([Fault("id", message)])

@@ -95,7 +95,7 @@ def create_written_summary(
     InvalidInput."""
     check_kind(text, kind)
     try:
-        chat = chat_model(model)
+        chat = chat_model(model, workspace_id=text.workspace_id)
     except InferenceError as error:
         raise InvalidInput(translated_message(str(error)), field="model") from error
     if chat is None:

@@ -91,9 +91,9 @@ def write_summary(summary_id: int) -> bool:
 
 def _model_of(row: Summary) -> ChatModel:
     """The model that the row names, which may be the site's own under its maker's name."""
-    model = chat_model()
+    model = chat_model(workspace_id=row.workspace_id)
     if model is None or model.model_name != row.model:
-        model = chat_model(row.model)
+        model = chat_model(row.model, workspace_id=row.workspace_id)
     if model is None:
         raise NoChatModel(gettext("A written summary"))
     return model

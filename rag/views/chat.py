@@ -87,11 +87,11 @@ def composer_context(request: HttpRequest, conversation: Conversation | None) ->
         "chosen_label": label,
         "pipelines": list_pipelines(context=context),
         "pipeline_chosen": given.get("pipeline") or (conversation.pipeline if conversation else ""),
-        "models": chat_models(),
+        "models": chat_models(workspace_id=context.workspace.pk),
         "model_chosen": given.get("model") or (last.model if last else ""),
         "uses_memory": uses_memory,
-        "is_extractive": chat_model() is None,
-        "connect_url": reverse("chat_connect"),
+        "is_extractive": chat_model(workspace_id=context.workspace.pk) is None,
+        "connect_url": reverse("models"),
         "api_url": reverse("api:chat"),
     }
 
@@ -199,8 +199,8 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 @login_required_page
 def connect(request: HttpRequest) -> HttpResponse:
-    """How to connect a language model, for the operator of the site."""
-    return render(request, "rag/connect.html")
+    """Former address of the page of models."""
+    return redirect("models", permanent=True)
 
 
 def _ask(request: HttpRequest, conversation: Conversation | None) -> HttpResponse:

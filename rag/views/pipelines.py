@@ -107,8 +107,10 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         "drawing": drawing,
         "faults": faults,
         "definition": _pretty_json(pipeline.definition),
-        "is_lacking": drawing is not None and needs_model and chat_model() is None,
-        "connect_url": reverse("chat_connect"),
+        "is_lacking": drawing is not None
+        and needs_model
+        and chat_model(workspace_id=context.workspace.pk) is None,
+        "connect_url": reverse("models"),
         "degraded": json.dumps(degraded_texts()),
         "failures": json.dumps(failure_texts()),
         "modules": SCRIPT_MODULES,
@@ -221,7 +223,11 @@ def _pretty_json(definition: Mapping[str, Any]) -> str:
 def _diagram_or_faults(pipeline: Pipeline) -> tuple[dict[str, Any] | None, tuple[Fault, ...]]:
     """The diagram, or why it can no longer run: a tool or model was removed."""
     try:
-        return draw_diagram(services.validate_pipeline(definition=pipeline.definition)), ()
+        return draw_diagram(
+            services.validate_pipeline(
+                definition=pipeline.definition, workspace_id=pipeline.workspace_id
+            )
+        ), ()
     except PipelineError as error:
         return None, error.faults
 

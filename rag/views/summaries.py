@@ -102,7 +102,7 @@ def _respond(
             (Summary.Kind.ABOUT, _("What is this about?"), f"{here}kind={Summary.Kind.ABOUT}"),
             (Summary.Kind.SUMMARY, _("Summarize"), f"{here}kind={Summary.Kind.SUMMARY}"),
         ],
-        "can_write": chat_model() is not None,
+        "can_write": chat_model(workspace_id=text.workspace_id) is not None,
     }
     status = 200
     try:

@@ -52,6 +52,8 @@ MODELS: dict[str, Rights] = {
     ),
     "documents.reembedding": Rights(actions=(("stop", "change"), ("go_on", "change"))),
     "documents.lexicalsegment": NOTHING,
+    "model_servers.modelconnection": NOTHING,
+    "model_servers.workspacemodel": NOTHING,
     "sources.datasource": NOTHING,
     "sources.datasourceitem": NOTHING,
     "sources.datasourcerun": NOTHING,

@@ -344,6 +344,20 @@ OPEN = _doors(
     ("GET", "/health/ready"),
     fine=(401, 503),  # 401 for a key that is over
 )
+CONNECTION = "/api/v1/model-connections/{connection}/"
+SERVER = {"kind": "openai", "address": "https://127.0.0.1:1", "owner": "workspace"}
+CONNECTIONS = _doors(
+    Who.OWNER,
+    "admin",
+    ("GET", "/api/v1/model-connections/"),
+    ("POST", "/api/v1/model-connections/", {**SERVER, "model": "other", "key": "k"}),
+    ("POST", "/api/v1/model-connections/server-models/", SERVER),
+    ("GET", CONNECTION),
+    ("PATCH", CONNECTION, {"name": "Other"}),
+    ("DELETE", CONNECTION),
+    ("POST", f"{CONNECTION}try/"),
+    fine=(424,),  # nothing listens there
+)
 # The signature of the call says whose the source is; these have none.
 CALLED = _doors(ANYBODY, "read", ("POST", "/hooks/sources/{source}/"), fine=(401,))
 WATCHING = _doors(Who.STAFF, "none", ("GET", "/metrics"))
@@ -361,6 +375,7 @@ GROUPS: dict[str, list[Door]] = {
     "Chat and traces": CHATTING,
     "API keys": KEYS,
     "Members, groups and invitations": MEMBERS,
+    "Connections to models": CONNECTIONS,
     "Description and health": OPEN,
     "Webhooks of sources": CALLED,
     "Figures for those who run the site": WATCHING,

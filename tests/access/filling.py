@@ -34,6 +34,7 @@ from documents.tests.factories import (
 )
 from graph.models import Alias, Extraction
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
+from model_servers.models import ModelConnection, WorkspaceModel
 from rag.models import Summary
 from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
@@ -61,6 +62,7 @@ def fill(
     chunk, common = Chunk.objects.get(pk=ids["chunk"]), Chunk.objects.get(pk=open_ids["chunk"])
     ids |= _runs(collection, common.document, words)
     ids |= _source(collection, listed, words)
+    ids |= _models(owner, words)
     ids |= _graph(chunk, common, words)
     ids |= memory(owner, words, slug)
     ids |= chats(owner, words, slug)
@@ -181,6 +183,22 @@ def _source(collection: Collection, listed: list[str], words: Words) -> dict[str
         "sources.datasourceitem": items[0].pk,
         "sources.datasourcerun": run.pk,
         "sources.datasourcenotice": notice.pk,
+    }
+
+
+def _models(owner: Membership, words: Words) -> dict[str, Any]:
+    connection = ModelConnection.objects.create(
+        workspace=owner.workspace,
+        name=f"Model {words.shared}",
+        kind="openai",
+        address="https://127.0.0.1:1",
+        model=f"model-{words.shared}",
+    )
+    chosen = WorkspaceModel.objects.create(workspace=owner.workspace, connection=connection)
+    return {
+        "connection": connection.pk,
+        "model_servers.modelconnection": connection.pk,
+        "model_servers.workspacemodel": chosen.pk,
     }
 
 

@@ -18,6 +18,7 @@ class Who(Enum):
     OWNER = "owners"
     OWN = "the user alone"
     STAFF = "staff"
+    OPERATOR = "the operator of the site, in a workspace of their own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +156,13 @@ def _is_open_to_limited_keys(door: Door) -> bool:
     return not is_of_workspace and bool(OPEN_TO_LIMITED_KEYS.match(f"{door.method} {door.path}"))
 
 
+def _is_in_own_workspace(door: Door, actor: Actor) -> bool:
+    return door.is_form and actor.has_home and not door.is_of_a_thing
+
+
 def is_at_home(door: Door, actor: Actor) -> bool:
     """Whether a page shows the actor a workspace of their own: pages name none."""
-    return door.is_form and actor.has_home and not door.is_of_a_thing
+    return _is_in_own_workspace(door, actor) and door.who is not Who.OPERATOR
 
 
 def is_let_in(door: Door, actor: Actor) -> bool:
@@ -185,8 +190,8 @@ def _is_permitted(door: Door, actor: Actor) -> bool:
 def _is_member_let_in(door: Door, actor: Actor) -> bool:
     if is_at_home(door, actor):
         return True
-    if not actor.role:
-        return False
+    if not actor.role or door.who is Who.OPERATOR:
+        return False  # the superuser here is no member of anything
     if door.who in (Who.EDITOR, Who.CORRECTOR) and actor.role not in EDITING:
         return False
     if door.who is Who.OWNER and actor.role != "owner":
@@ -216,6 +221,7 @@ def refusals(door: Door, actor: Actor) -> tuple[int, ...]:
     )
     # Staff and owners manage what has no document's list.
     is_unlisted = not actor.is_listed and door.who not in (Who.STAFF, Who.OWNER)
-    if not actor.role or door.who is Who.OWN or is_unlisted or hides_thing:
+    is_stranger = not actor.role and not _is_in_own_workspace(door, actor)
+    if is_stranger or door.who is Who.OWN or is_unlisted or hides_thing:
         return (404,)
     return (403,)

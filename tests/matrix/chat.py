@@ -153,7 +153,7 @@ STATES = [
     State("conversation", _conversation(0), ".source details[open]", act=_open_a_source),
     State("rename", lambda world: f"{_conversation(0)(world)}rename/", "text=Title"),
     State("delete", lambda world: f"{_conversation(0)(world)}delete/", "text=Delete it"),
-    State("connect", lambda world: "/chat/connect/", "h1"),
+    State("models", lambda world: "/models/", "h1"),
     State(
         "withheld",
         _conversation(0),

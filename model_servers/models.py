@@ -1,0 +1,90 @@
+"""Connections to models of servers, and which of them answers in a workspace."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.models import Workspace, WorkspaceOwnedQuerySet
+from common.models import TimestampedModel
+
+
+class ModelConnection(TimestampedModel):
+    """A model of a server: the site's, or that of one workspace whose owner brought the key."""
+
+    class Kind(models.TextChoices):
+        OLLAMA = "ollama", "Ollama"
+        OPENAI = "openai", "OpenAI-compatible"
+        ANTHROPIC = "anthropic", "Anthropic"
+
+    workspace = models.ForeignKey(
+        Workspace,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Whose it is. Empty: the site's.",
+    )
+    name = models.CharField(max_length=200, help_text="By which people choose it.")
+    kind = models.CharField(max_length=20, choices=Kind, help_text="The protocol of its server.")
+    address = models.CharField(max_length=500)
+    model = models.CharField(max_length=200, help_text="As the server calls it.")
+    credentials = models.BinaryField(
+        default=bytes, editable=False, help_text="The key of the server, encrypted."
+    )
+    context_tokens = models.PositiveIntegerField(
+        null=True, blank=True, help_text="That Ollama makes room for. Empty: 8,192."
+    )
+    is_default = models.BooleanField(
+        default=False, help_text="It answers on the site where nothing else is chosen."
+    )
+    workspaces = ArrayField(
+        models.BigIntegerField(),
+        null=True,
+        blank=True,
+        help_text="Ids of the workspaces that may use it. Empty: all.",
+    )
+
+    objects = WorkspaceOwnedQuerySet["ModelConnection"].as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        verbose_name = "model connection"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "name"],
+                name="modelconnection_name_unique",
+                nulls_distinct=False,
+            ),
+            models.UniqueConstraint(
+                fields=["is_default"],
+                condition=models.Q(is_default=True),
+                name="modelconnection_default_unique",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(is_default=False) | models.Q(workspace=None, workspaces=None),
+                name="modelconnection_default_check",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def has_key(self) -> bool:
+        return bool(self.credentials)
+
+
+class WorkspaceModel(TimestampedModel):
+    """The connected model that answers in a workspace instead of the site's default."""
+
+    workspace = models.OneToOneField(Workspace, models.CASCADE, related_name="+")
+    connection = models.ForeignKey(ModelConnection, models.CASCADE, related_name="choices")
+
+    objects = WorkspaceOwnedQuerySet["WorkspaceModel"].as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = "model of a workspace"
+        verbose_name_plural = "models of workspaces"
+
+    def __str__(self) -> str:
+        return f"{self.connection} in {self.workspace}"

@@ -1,0 +1,115 @@
+"""From a connection to what asks its server: chat models, and `ModelServer` for trials."""
+
+from collections.abc import Generator, Sequence
+from typing import Any, Unpack
+
+import httpx2
+from django.utils.translation import gettext
+
+from common import encryption
+from inference.backends.chat_anthropic import AnthropicChat
+from inference.backends.chat_ollama import OllamaChat
+from inference.backends.chat_openai import OpenAIChat
+from inference.interfaces import BackendUnavailable, ChatMessage, ChatModel, ChatOptions
+from inference.remote import chat
+from inference.remote.probing import ModelServer, ServerFault
+from model_servers.models import ModelConnection
+from model_servers.options import OLLAMA_CONTEXT_TOKENS
+from reading.web_fetch import CheckedTransport, FetchError, is_public, resolve_host
+
+Kind = ModelConnection.Kind
+
+
+class UnreadableKey(BackendUnavailable):
+    """The stored key was encrypted by a key that is not here."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            gettext(
+                "The key of this model was encrypted with another key. Add that key to"
+                " RAGSITE_CREDENTIALS_KEYS, or enter the key of the model again under Models."
+            )
+        )
+
+
+class UnreadableChat:
+    """In place of a chat model whose key cannot be decrypted."""
+
+    def __init__(self, model_name: str) -> None:
+        self.model_name = model_name
+
+    def complete(
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
+    ) -> ChatMessage:
+        raise UnreadableKey
+
+    def stream(
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
+    ) -> Generator[str, None, ChatMessage]:
+        raise UnreadableKey
+
+
+class PublicTransport(CheckedTransport):
+    """Connects to addresses of the public internet alone, by the numbers that were checked."""
+
+    def __init__(self) -> None:
+        super().__init__(resolve=resolve_host, is_allowed=is_public)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return super().handle_request(request)
+        except FetchError as error:
+            if error.code != "forbidden_address":
+                raise httpx2.ConnectError(str(error), request=request) from error
+            fault = ServerFault(
+                "forbidden_address",
+                gettext(
+                    "{host} leads into the site's own network. Only the operator of the site"
+                    " connects models there."
+                ).format(host=request.url.host),
+            )
+            raise httpx2.ConnectError(str(fault), request=request) from fault
+
+
+def decrypted_key(connection: ModelConnection) -> str:
+    """Raises UnreadableKey."""
+    if not connection.credentials:
+        return ""
+    try:
+        return encryption.decrypt(connection.credentials).decode()
+    except encryption.UnreadableSecret as error:
+        raise UnreadableKey from error
+
+
+def build_chat(connection: ModelConnection, *, attempts: int = chat.ATTEMPTS) -> ChatModel:
+    """The connected chat model. Raises BackendUnavailable for a provider's own server without a
+    key."""
+    try:
+        key = decrypted_key(connection)
+    except UnreadableKey:
+        return UnreadableChat(connection.model)
+    options: dict[str, Any] = {
+        "base_url": connection.address,
+        "api_key": key,
+        "attempts": attempts,
+        "transport": _transport(connection),
+    }
+    if connection.kind == Kind.OLLAMA:
+        context = connection.context_tokens or OLLAMA_CONTEXT_TOKENS
+        return OllamaChat(connection.model, num_ctx=context, think=False, **options)
+    backend = AnthropicChat if connection.kind == Kind.ANTHROPIC else OpenAIChat
+    return backend(connection.model, **options)
+
+
+def server_of(connection: ModelConnection) -> ModelServer:
+    """Raises ServerFault, and UnreadableKey."""
+    return ModelServer(
+        connection.kind,
+        connection.address,
+        key=decrypted_key(connection),
+        transport=_transport(connection),
+    )
+
+
+def _transport(connection: ModelConnection) -> chat.Transport | None:
+    return None if connection.workspace_id is None else PublicTransport
