@@ -40,7 +40,7 @@ class ConnectionForm(forms.Form):
         is_kept = connection is not None and connection.has_key
         for name, option in options.items():
             if name != "kind":
-                self.fields[name] = form_field(option, is_kept=is_kept and name == "key")
+                self.fields[name] = form_field(option, has_stored_value=is_kept and name == "key")
         self.fields["key"].required = False
         # What was typed stays while models are listed; the answer is never stored.
         self.fields["key"].widget.render_value = True

@@ -15,7 +15,7 @@ from accounts.members import is_owner, require_owner
 from accounts.models import Workspace
 from common.errors import InvalidInput, NotFound
 from common.stored_messages import translated_message
-from common.text import whole_number
+from common.text import parse_integer
 from common.web import errors_as_messages, errors_in_form, login_required_page
 from inference.chat_models import chat_models
 from inference.interfaces import InferenceError
@@ -136,10 +136,10 @@ def _edit(
     if request.method == "POST" and act == "list":
         shown |= _listed(request, owner, connection)
         form = ConnectionForm(None, **given, workspaces=names, models=shown["models"])
-        form.initial |= {
-            name: request.POST.get(name) for name in form.fields if name != "workspaces"
-        }
-        form.initial["workspaces"] = request.POST.getlist("workspaces")
+        form.initial.update(
+            {name: request.POST.get(name) for name in form.fields},
+            workspaces=request.POST.getlist("workspaces"),
+        )
     else:
         data = request.POST if request.method == "POST" else None
         form = ConnectionForm(data, **given, workspaces=names)
@@ -236,7 +236,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     """Which model answers in the workspace; empty: the site's default."""
     workspace = request_workspace(request)
     require_owner(user=request.user, workspace=workspace)
-    pk = whole_number(request.POST.get("connection", ""))
+    pk = parse_integer(request.POST.get("connection", ""))
     usable = {each.pk: each for each in services.usable_connections(workspace)}
     chosen = None if pk is None else usable.get(pk)
     if pk is not None and chosen is None:

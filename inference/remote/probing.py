@@ -15,6 +15,7 @@ import httpx2
 from common.translation import gettext
 from inference.backends.chat_anthropic import VERSION
 from inference.interfaces import BackendUnavailable, ChatMessage, ChatModel, MalformedAnswer
+from inference.reasoning import Part, Reasoning
 from inference.remote.chat import Transport
 from inference.remote.client import JsonClient, with_version
 from inference.remote.retry import ServerRefused, quick_policy
@@ -118,9 +119,8 @@ class ModelServer:
             return
         entry = next((each for each in self._entries(seconds) if each.get("id") == model), {})
         meta = entry.get("meta")
-        if isinstance(
-            meta, dict
-        ):  # llama.cpp, whose slots have less than the model was trained for
+        if isinstance(meta, dict):
+            # llama.cpp, whose slots have less than the model was trained for
             with suppress(BackendUnavailable, MalformedAnswer):
                 root = JsonClient(
                     self.address.rstrip("/").removesuffix("/v1"),
@@ -135,7 +135,8 @@ class ModelServer:
     def try_chat(self, model: ChatModel, *, seconds: float = TRIAL_SECONDS) -> Trial:
         """Ask one question. `model` is one of this server. Raises ServerFault."""
         began = time.monotonic()
-        first, pieces, tokens = 0.0, [], None
+        first, tokens = 0.0, None
+        pieces: list[Part] = []
         question = [ChatMessage("user", TRIAL_QUESTION)]
         try:
             with closing(model.stream(question, timeout=seconds)) as stream:
@@ -153,13 +154,16 @@ class ModelServer:
             raise self.fault(error, model=model.model_name) from error
         except MalformedAnswer as error:
             raise self._no_model_server() from error
+        # Some have not begun their answer by then.
+        answer = [piece for piece in pieces if isinstance(piece, str)]
+        reasoning = [piece.text for piece in pieces if isinstance(piece, Reasoning)]
         rest = time.monotonic() - first
         counted = (tokens or len(pieces)) - 1
         return Trial(
             first_words_ms=round((first - began) * 1000),
             tokens_per_second=round(counted / rest, 1) if counted > 0 and rest > 0 else None,
             context_tokens=self.context_tokens(model.model_name),
-            answer="".join(pieces).strip(),
+            answer="".join(answer or reasoning).strip(),
         )
 
     def fault(self, error: BackendUnavailable, *, model: str = "") -> ServerFault:

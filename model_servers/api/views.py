@@ -4,15 +4,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
-from rest_framework.response import Response
 
-from accounts.api import WorkspaceParameters, WorkspaceViewSet
+from accounts.api import WorkspaceParameters, WorkspaceViewSet, operation
 from accounts.models import Workspace
-from common.api import ErrorSerializer
 from common.errors import RagsiteError
-from common.openapi import load_examples
 from common.stored_messages import translated_message
 from inference.interfaces import InferenceError
 from model_servers import services
@@ -26,8 +22,6 @@ from model_servers.api.serializers import (
 )
 from model_servers.models import ModelConnection
 from model_servers.options import ConnectionOptions
-
-examples = load_examples("model_servers.api")
 
 
 class ModelUnavailable(RagsiteError):
@@ -46,13 +40,13 @@ def errors_of_servers() -> Iterator[None]:
         raise ModelUnavailable(translated_message(str(error))) from error
 
 
-@extend_schema(tags=["models"])
 class ModelConnectionViewSet(WorkspaceViewSet):
     """Connected models: the operator manages those of the site, owners those of their workspace."""
 
+    tag = "models"
+    nouns = ("connection to a model", "connected models")
     queryset = ModelConnection.objects.none()
     serializer_class = ModelConnectionSerializer
-    lookup_value_converter = "int"
     required_scope = "admin"
     pagination_class = None
     action_parameters = {"list": WorkspaceParameters}
@@ -71,108 +65,91 @@ class ModelConnectionViewSet(WorkspaceViewSet):
         if not services.may_manage(user=self.request.user, workspace=None):
             services.require_manager(user=self.request.user, workspace=self.workspace)
 
-    def _owner(self, values: dict[str, Any]) -> Workspace | None:
-        owner = None if values.pop("owner") == "site" else self.workspace
+    def _owner(self, name: str) -> Workspace | None:
+        owner = None if name == "site" else self.workspace
         services.require_manager(user=self.request.user, workspace=owner)
         return owner
 
-    @extend_schema(
-        summary="List connected models",
-        description="Those that you manage. `/models/` lists all that may be asked for.",
-    )
-    def list(self, *args: Any, **kwargs: Any) -> Response:
+    @operation(gives=ModelConnectionSerializer, many=True)
+    def list(self) -> Any:
+        """List connected models.
+
+        Those that you manage. `/models/` lists all that may be asked for.
+        """
         self._require_any()
-        rows = services.managed_connections(user=self.request.user, workspace=self.workspace)
-        return Response(self.get_serializer(rows, many=True).data)
+        return services.managed_connections(user=self.request.user, workspace=self.workspace)
 
-    @extend_schema(summary="Read a connection to a model")
-    def retrieve(self, *args: Any, **kwargs: Any) -> Response:
-        return self.answer(self.get_object())
+    @operation()
+    def retrieve(self, connection: ModelConnection) -> ModelConnection:
+        """Read a connection to a model."""
+        return connection
 
-    # Not `idempotent`: a stored request would keep the key.
-    @extend_schema(
-        summary="Connect a model",
-        description="It is asked one question first, and not saved if it does not answer: 424.",
-        request=NewConnectionSerializer,
-        responses={
-            201: ModelConnectionSerializer,
-            409: ErrorSerializer,
-            424: ErrorSerializer,
-        },
-        examples=[examples.NEW_CONNECTION],
-    )
-    def create(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(NewConnectionSerializer)
-        owner = self._owner(values)
-        workspaces, is_default = values.pop("workspaces", None), values.pop("is_default", False)
-        is_checked = values.pop("check")
+    # Not done once: a stored request would keep the key.
+    @operation(takes=NewConnectionSerializer, status=201, errors=(409, 424))
+    def create(
+        self,
+        *,
+        owner: str,
+        check: bool,
+        workspaces: Any = None,
+        is_default: bool = False,
+        **values: Any,
+    ) -> ModelConnection:
+        """Connect a model.
+
+        It is asked one question first, and not saved if it does not answer: 424.
+        """
+        workspace = self._owner(owner)
         options = ConnectionOptions.from_text(values)
-        if is_checked:
+        if check:
             with errors_of_servers():
-                services.try_connection(services.unsaved_connection(options, owner))
-        row = services.connect_model(
-            options=options, workspace=owner, workspaces=workspaces, is_default=is_default
+                services.try_connection(services.unsaved_connection(options, workspace))
+        return services.connect_model(
+            options=options, workspace=workspace, workspaces=workspaces, is_default=is_default
         )
-        answer = self.answer(row, status=201)
-        answer.headers["Location"] = answer.data["url"]
-        return answer
 
-    @extend_schema(
-        summary="Change a connection",
-        description="A key that is not given stays, unless the server is another one.",
-        request=ConnectionChangeSerializer,
-        responses={200: ModelConnectionSerializer, 409: ErrorSerializer},
-        examples=[examples.ANOTHER_KEY],
-    )
-    def partial_update(self, *args: Any, **kwargs: Any) -> Response:
-        row = self.get_object()
-        values = self.validated(ConnectionChangeSerializer, partial=True)
-        given: dict[str, Any] = {}
-        if "workspaces" in values:
-            given["workspaces"] = values.pop("workspaces")
-        is_default = values.pop("is_default", row.is_default)
-        if is_default != row.is_default:
+    @operation(takes=ConnectionChangeSerializer, errors=(409,))
+    def partial_update(
+        self, connection: ModelConnection, *, is_default: bool | None = None, **values: Any
+    ) -> ModelConnection:
+        """Change a connection.
+
+        A key that is not given stays, unless the server is another one.
+        """
+        is_default = connection.is_default if is_default is None else is_default
+        if is_default != connection.is_default:
             services.require_manager(user=self.request.user, workspace=None)
-        if values or given:
-            options = ConnectionOptions.from_text({**_options_of(row), **values})
-            row = services.change_connection(connection=row, options=options, **given)
-        if is_default != row.is_default:
-            row = services.set_default(connection=row, is_default=is_default)
-        return self.answer(row)
+        if values:
+            given = {"workspaces": values.pop("workspaces")} if "workspaces" in values else {}
+            options = ConnectionOptions.from_text({**_options_of(connection), **values})
+            connection = services.change_connection(connection=connection, options=options, **given)
+        if is_default != connection.is_default:
+            connection = services.set_default(connection=connection, is_default=is_default)
+        return connection
 
-    @extend_schema(
-        summary="Remove a connection",
-        description="Its key is deleted. Without a default, answers quote the documents.",
-    )
-    def destroy(self, *args: Any, **kwargs: Any) -> Response:
-        services.remove_connection(connection=self.get_object())
-        return Response(status=204)
+    @operation()
+    def destroy(self, connection: ModelConnection) -> None:
+        """Remove a connection.
 
-    @extend_schema(
-        summary="Ask a connected model one question",
-        request=None,
-        responses={200: ModelTrialSerializer, 424: ErrorSerializer},
-    )
+        Its key is deleted. Without a default, answers quote the documents.
+        """
+        services.remove_connection(connection=connection)
+
     @action(detail=True, methods=["post"], url_path="try", url_name="try")
-    def try_model(self, *args: Any, **kwargs: Any) -> Response:
+    @operation(gives=ModelTrialSerializer, errors=(424,))
+    def try_model(self, connection: ModelConnection) -> Any:
+        """Ask a connected model one question."""
         with errors_of_servers():
-            trial = services.try_connection(self.get_object())
-        return Response(ModelTrialSerializer(trial).data)
+            return services.try_connection(connection)
 
-    @extend_schema(
-        summary="List the models of a server",
-        request=ServerInput,
-        responses={200: ServerModelsSerializer, 424: ErrorSerializer},
-        examples=[examples.SERVER],
-    )
     @action(detail=False, methods=["post"], url_path="server-models", url_name="server-models")
-    def server_models(self, *args: Any, **kwargs: Any) -> Response:
-        values = self.validated(ServerInput)
-        owner = self._owner(values)
+    @operation(takes=ServerInput, gives=ServerModelsSerializer, errors=(424,))
+    def server_models(self, *, owner: str, **values: Any) -> Any:
+        """List the models of a server."""
+        workspace = self._owner(owner)
         options = ConnectionOptions.from_text({**values, "model": "-"})
         with errors_of_servers():
-            names = services.list_models(services.unsaved_connection(options, owner))
-        return Response(ServerModelsSerializer({"models": names}).data)
+            return {"models": services.list_models(services.unsaved_connection(options, workspace))}
 
 
 def _options_of(row: ModelConnection) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ class AccessRuleSerializer(StrictSerializer):
 
     glob = serializers.CharField(max_length=200, help_text="`*` never crosses a `/`.")
     access = AccessField(
+        required=True,
         help_text="Members as `user:7`, groups as `group:3`, including you. Null: everybody.",
     )
 
