@@ -281,14 +281,6 @@ MAX_KEY_BYTES = 2048
 MEDIA_TYPE = re.compile(r"^[\w.+-]+/[\w.+-]+$", re.ASCII)
 
 
-class AccessField(serializers.ListField):
-    """Who may see something; null: everybody in the workspace."""
-
-    def __init__(self, **options: Any) -> None:
-        child = serializers.CharField(max_length=80)
-        super().__init__(**{"child": child, "allow_null": True, "max_length": 100, **options})
-
-
 class CollectionParameter(serializers.Serializer[Any]):
     """The collection of a list's rows."""
 
@@ -319,6 +311,14 @@ class DocumentFilter(ListParameters, CollectionParameter):
     )
 
 
+class AccessField(serializers.ListField):
+    """An access list of a request; null is everybody."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        options = {"required": False, "allow_null": True, "max_length": 100, **kwargs}
+        super().__init__(child=serializers.CharField(max_length=80), **options)
+
+
 class DocumentInput(StrictSerializer):
     """Changes of a document's title, metadata and access."""
 
@@ -331,7 +331,6 @@ class DocumentInput(StrictSerializer):
         required=False, help_text="The complete metadata: fields that you leave out are removed."
     )
     access = AccessField(
-        required=False,
         help_text="Who may see all its versions: members of the workspace as `user:7`,"
         " groups as `group:3`, including you. Null: everybody in the workspace.",
     )
@@ -426,7 +425,6 @@ class IngestTarget(StrictSerializer):
     )
 
     access = AccessField(
-        required=False,
         help_text="Who may see new documents: members of the workspace as `user:7`, groups"
         " as `group:3`, including you. Default: everybody in the workspace."
         " Existing documents keep their access, and refuse a text that fewer"

@@ -28,6 +28,7 @@ class AccessRuleSerializer(StrictSerializer):
 
     glob = serializers.CharField(max_length=200, help_text="`*` never crosses a `/`.")
     access = AccessField(
+        required=True,
         help_text="Members as `user:7`, groups as `group:3`, including you. Null: everybody.",
     )
 
@@ -309,7 +310,6 @@ class SourceChangeSerializer(StrictSerializer):
         " Default: 50.",
     )
     access = AccessField(
-        required=False,
         help_text="Who may see its documents: members as `user:7`, groups as `group:3`,"
         " including you. Null: everybody in the workspace.",
     )
