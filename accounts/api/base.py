@@ -356,7 +356,7 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
         response: Any = super().respond(self.paginate_queryset(result), made)
         return self.get_paginated_response(response.data)
 
-    def read_again(self, row: Any) -> Any:
+    def reloaded(self, row: Any) -> Any:
         """The row as this view reads rows, with all that its answers need."""
         return self.get_queryset().get(pk=row.pk)
 

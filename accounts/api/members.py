@@ -179,7 +179,7 @@ class GroupViewSet(OwnerViewSet):
         with transaction.atomic():
             group = create_group(workspace=self.workspace, **values)
             set_members(group=group, user_ids=members)
-        return self.read_again(group)
+        return self.reloaded(group)
 
     @operation(takes=GroupInput, errors=(409,))
     def partial_update(self, group: WorkspaceGroup, *, members: Any = None, **values: Any) -> None:

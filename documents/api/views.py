@@ -75,7 +75,7 @@ class CollectionViewSet(ResourceViewSet):
     @operation(takes=serializers.NewCollectionSerializer, status=201, errors=(409,), once=True)
     def create(self, **values: Any) -> Any:
         """Create a collection."""
-        return self.read_again(services.create_collection(workspace=self.workspace, **values))
+        return self.reloaded(services.create_collection(workspace=self.workspace, **values))
 
     @operation(takes=serializers.CollectionChangeSerializer)
     def partial_update(self, collection: Collection, **values: Any) -> Collection:

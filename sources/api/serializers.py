@@ -310,7 +310,6 @@ class SourceChangeSerializer(StrictSerializer):
         " Default: 50.",
     )
     access = AccessField(
-        required=False,
         help_text="Who may see its documents: members as `user:7`, groups as `group:3`,"
         " including you. Null: everybody in the workspace.",
     )

@@ -93,7 +93,7 @@ class SourceViewSet(ResourceViewSet):
         source = services.create_source(
             collection=found, connector=connector, options=options, user=user, **values
         )
-        return self.read_again(source)
+        return self.reloaded(source)
 
     @operation(takes=serializers.SourceChangeSerializer, errors=(409,))
     def partial_update(self, source: DataSource, **values: Any) -> None:
