@@ -176,6 +176,15 @@ def test_whoever_finds_an_open_browser_changes_no_factor(
     assert not SecondFactor.objects.exists()
 
 
+def test_nobody_removes_the_factor_of_another(client: Client, app: tuple[bytes, list[str]]) -> None:
+    User.objects.create_user("bob", password=PASSWORD)
+    client.post("/login/", {"username": "bob", "password": PASSWORD})
+    factor = SecondFactor.objects.get(kind="totp")
+
+    assert client.post(f"/account/factors/{factor.pk}/remove/").status_code == 404
+    assert SecondFactor.objects.filter(pk=factor.pk).exists()
+
+
 def test_http_basic_is_no_way_around_it_and_keys_work_on(
     app: tuple[bytes, list[str]], alice: User
 ) -> None:

@@ -86,6 +86,15 @@ def test_all_others_are_ended(alice: User) -> None:
     assert [is_open(each) for each in (phone, other, desk)] == [False, False, True]
 
 
+def test_nobody_ends_the_session_of_another(alice: User) -> None:
+    User.objects.create_user("bob", password=PASSWORD)
+    desk = browser()
+    row = LoginSession.objects.get()
+
+    assert browser(username="bob").post(f"/account/sessions/{row.pk}/end/").status_code == 404
+    assert is_open(desk)
+
+
 def test_a_new_password_ends_the_other_sessions_and_no_key(alice: User) -> None:
     phone, desk = browser(PHONE), browser(DESK)
     new = "another horse with staples"
