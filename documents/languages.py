@@ -1,6 +1,6 @@
 """Languages: ISO codes, PostgreSQL's text search configurations, and language detection."""
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from django.conf.locale import LANG_INFO
@@ -9,6 +9,7 @@ from django.utils.translation import get_language_info
 from django.utils.translation import gettext as _
 
 from common.text import BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, cached_pattern
+from inference.local.model_folder import LazyModel
 
 #: ISO 639-1 code → the snowball configuration of PostgreSQL 18 (`\\dF`); others use `simple`.
 CONFIGURATIONS = {
@@ -102,8 +103,7 @@ def language_name(code: str) -> str:
 LONGEST_NGRAM = 6
 
 
-@lru_cache(maxsize=1)
-def _identifier() -> Any:
+def _load_identifier() -> Any:
     import numpy as np  # noqa: PLC0415 (0.1 s)
     from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier  # noqa: PLC0415 (0.5 s)
 
@@ -138,6 +138,16 @@ def _identifier() -> Any:
     identifier.nb_ptc, identifier._full_model = weights, ()
     identifier._rowbase = identifier.tk_output = identifier.tk_row = ()
     return identifier
+
+
+#: 47 MB, loaded with the first text.
+_identifier = LazyModel(_load_identifier)
+
+
+def release_idle(seconds: float) -> bool:
+    """Whether the detector was loaded, not used for so long, and is forgotten until the next
+    text."""
+    return _identifier.release_idle(seconds)
 
 
 def detect_language(text: str, *, default: str = "") -> str:

@@ -99,10 +99,15 @@ class ModelRegistry(Generic[T]):
             return self._build(alias)
 
     def release_idle(self, seconds: float) -> bool:
-        """Whether this process had models in memory, besides the default one, that it did not use
-        for so long. They are forgotten, and loaded again when they are asked for."""
+        """Whether this process had models in memory that it did not use for so long. They are
+        forgotten, and loaded again when they are asked for. The default embedder stays, because
+        every question needs it at once."""
         with self._lock:
-            others: list[Any] = [own for alias, own in self._own.items() if alias != "default"]
+            others: list[Any] = [
+                own
+                for alias, own in self._own.items()
+                if alias != "default" or self.kind != "embedder"
+            ]
         released = [own.release_idle(seconds) for own in others if hasattr(own, "release_idle")]
         return any(released)
 

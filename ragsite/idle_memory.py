@@ -7,6 +7,7 @@ from threading import Thread
 from time import process_time, sleep
 from typing import Any
 
+from documents import languages
 from inference.model_registry import ModelRegistry, embedders, rerankers, token_encoders
 
 INTERVAL_SECONDS = 10.0
@@ -16,8 +17,8 @@ _WORKING_SHARE = 0.05
 
 
 class IdleMemory:
-    """Models that were not used for a while, and what glibc keeps of freed memory for blocks to
-    come: after a batch of documents 60 MB and more for each model.
+    """Models and the language detector, where they were not used for a while, and what glibc keeps
+    of freed memory for blocks to come: after a batch of documents 60 MB and more for each model.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,7 @@ class IdleMemory:
             return
         kinds: tuple[ModelRegistry[Any], ...] = (embedders, rerankers, token_encoders)
         released = [models.release_idle(MODEL_SECONDS) for models in kinds]
+        released.append(languages.release_idle(MODEL_SECONDS))
         if any(released):
             gc.collect()  # tokenizers refer to themselves
         if (self._has_worked or any(released)) and self._trim is not None:

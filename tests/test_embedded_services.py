@@ -332,6 +332,25 @@ def test_durability_follows_the_last_start(stopped: Path) -> None:
     assert queue(stopped).config_get("appendonly") == {"appendonly": "yes"}
 
 
+def test_the_buffers_of_the_database_grow_with_its_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 32 * 2**30 // 4096}
+    monkeypatch.setattr(embedded_postgres.os, "sysconf", sizes.__getitem__)
+    monkeypatch.setattr(embedded_postgres, "_CGROUP_LIMITS", ())
+    user = server_user(tmp_path)
+    table = tmp_path / "base" / "5" / "16384"
+    table.parent.mkdir(parents=True)
+    chosen = []
+    for size in (0, 100, 600, 5000):
+        with table.open("wb") as file:
+            file.truncate(size * 2**20)
+        embedded_postgres.configure_cluster(tmp_path, tmp_path, user, durable=True)
+        text = (tmp_path / "ragsite.conf").read_text()
+        chosen.append(text.partition("shared_buffers = '")[2].partition("'")[0])
+    assert chosen == ["1024MB", "1024MB", "2400MB", "4096MB"]
+
+
 @pytest.mark.nightly
 def test_data_of_another_major_version_is_refused_with_the_way_out(stopped: Path) -> None:
     (stopped / "postgres/data/PG_VERSION").write_text("17\n")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from documents import languages
 from documents.languages import CONFIGURATIONS, DETECTED_ONLY, _identifier, detect_language
 from documents.question_language import question_language
 
@@ -97,3 +98,12 @@ def test_all_places_at_once_give_what_the_library_gives_byte_by_byte(text: str) 
 def test_short_questions_have_a_language_too(language: str, question: str) -> None:
     assert question_language(question) == language
     assert question_language(question, default="xx") == (language or "xx")
+
+
+def test_the_detector_is_forgotten_when_it_was_idle_and_loaded_again_for_a_text() -> None:
+    text = "The committee meets at nine in the large hall, and everybody may come to listen."
+    assert detect_language(text) == "en"
+    assert languages.release_idle(3600.0) is False
+    assert languages.release_idle(0.0) is True
+    assert languages.release_idle(0.0) is False
+    assert detect_language(text) == "en"
