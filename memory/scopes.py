@@ -78,7 +78,8 @@ def command_user(workspace: Workspace, name: str | None = None) -> str:
 
 def user_label(scope: UserScope) -> str:
     """Whose memory it is, for people: `demo (user:2)`, or the id."""
-    user = User.objects.filter(pk=account_pk(scope)).first()
+    pk = account_pk(scope)
+    user = None if pk is None else User.objects.filter(pk=pk).first()
     return f"{user.username} ({scope.user_id})" if user else f"“{scope.user_id}”"
 
 

@@ -36,8 +36,9 @@ def reference() -> str:
         parts.append(f"## {module}")
         for name in names:
             function = getattr(import_module(module), name)
-            # Without the modules of types and defaults that have no form of their own.
-            signature = re.sub(r"<[^<>]*(?:<\w+>)?[^<>]* at 0x\w+>", "…", str(inspect.signature(function)))
+            signature = str(inspect.signature(function))
+            # Without defaults that have no form of their own, and without the modules of types.
+            signature = re.sub(r"<[^<>]*(?:<\w+>)?[^<>]* at 0x\w+>", "…", signature)
             signature = re.sub(r"\b(?:[a-z_]\w*\.)+(?=\w)", "", signature)
             parts += [
                 f"### {name}",
