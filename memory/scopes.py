@@ -79,7 +79,7 @@ def command_user(workspace: Workspace, name: str | None = None) -> str:
 def user_label(scope: UserScope) -> str:
     """Whose memory it is, for people: `demo (user:2)`, or the id."""
     pk = account_pk(scope)
-    user = User.objects.filter(pk=pk).first() if pk else None
+    user = None if pk is None else User.objects.filter(pk=pk).first()
     return f"{user.username} ({scope.user_id})" if user else f"“{scope.user_id}”"
 
 

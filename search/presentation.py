@@ -76,6 +76,21 @@ SORT_LABELS = {
     "oldest": gettext_noop("Oldest first"),
     "title": gettext_noop("By title"),
 }
+#: How words and meaning are joined: what people choose between, with what each does.
+FUSION_CHOICES = {
+    "score": (
+        gettext_noop("By how well they fit"),
+        gettext_noop(
+            "Scores of words and of meaning are added, as much of each as suits the question"
+        ),
+    ),
+    "rrf": (
+        gettext_noop("By places in both lists (RRF)"),
+        gettext_noop(
+            "Only the place counts that a passage has in the list by words and in that by meaning"
+        ),
+    ),
+}
 #: Facets and fields whose names are not their headings.
 FIELD_HEADINGS = {
     "media_type": gettext_noop("Type"),
@@ -109,6 +124,16 @@ def choices(state: SearchState, name: str) -> list[Choice]:
             hint=gettext(hints[value]) if value in hints else "",
         )
         for value, label in labels.items()
+    ]
+
+
+def fusion_choices(state: SearchState, result: SearchResult) -> list[Choice]:
+    """Links to the ways of joining words and meaning; none where a mode has only one of them."""
+    if result.mode not in ("hybrid", "graph"):
+        return []
+    return [
+        Choice(gettext(label), state.url(method=value), value == result.fusion, hint=gettext(hint))
+        for value, (label, hint) in FUSION_CHOICES.items()
     ]
 
 

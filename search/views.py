@@ -208,6 +208,7 @@ def _results(request: HttpRequest, workspace: Workspace, state: SearchState) -> 
         "accuracy": presentation.accuracy(result.arms),
         "unit": "document" if state.group else "passage",
         "explain_url": state.url(explain=not state.explain, page=state.page),
+        "fusions": presentation.fusion_choices(state, result),
         "is_reranked": state.rerank is not False,
         "rerank_url": state.url(rerank=False if state.rerank is not False else None),
         "group_url": state.url(group=not state.group),

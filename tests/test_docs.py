@@ -19,6 +19,7 @@ from ragsite.environment import SIGN_IN
 from reading.chunkers import CHUNKERS
 from reading.chunkers.options import ChunkerOptions
 from reading.parsers import ParseError
+from scripts import python_reference
 from sources.connectors import kinds
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -122,3 +123,14 @@ def test_pages_say_as_many_documents_of_the_demo_as_there_are(page: str) -> None
 def test_every_kind_of_source_is_named_by_its_command() -> None:
     (row,) = re.findall(r"^\| `kinds` \|(.*)$", (REFERENCE / "commands.md").read_text(), flags=re.M)
     assert sorted(re.findall(r"`(\w+)`", row)) == sorted(kinds())
+
+
+def test_the_python_reference_is_made_of_the_docstrings_that_there_are() -> None:
+    _, mark, generated = python_reference.PAGE.read_text().partition(python_reference.MARK)
+    assert mark
+    assert generated.strip() == python_reference.reference().strip()
+    for name in ("archive_turn", "search_memory", "ingest_sources"):
+        assert f"### {name}" in generated
+    for module, names in python_reference.SHOWN.items():
+        undescribed = [name for name in names if not getattr(import_module(module), name).__doc__]
+        assert undescribed == []

@@ -31,7 +31,7 @@ from documents.ingestion.sources import (
 from documents.models import Collection, Document, IngestionItem, IngestionRun
 from documents.services.collections import check_slug
 from documents.services.deletion import delete_documents, deletion_doubt
-from documents.services.documents import ingest_inline, ingest_sources
+from documents.services.documents import ingest_inline, ingest_sources, keep_source_documents
 from documents.services.renames import LeavingDocuments, rename_document
 from reading.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
 
@@ -435,7 +435,8 @@ def ingest_server_directory(
         sources = discover_any([path], glob=glob, below=root)
     except NothingFoundError as error:
         raise InvalidInput(str(error), field="glob") from error
-    return ingest_sources(collection=collection, sources=sources, source=str(path), **options)
+    entries = keep_source_documents(collection, sources, user=options.get("user"))
+    return ingest_sources(collection=collection, sources=entries, source=str(path), **options)
 
 
 def sync_server_directory(*, collection: Collection, directory: str, **options: Any) -> SyncResult:

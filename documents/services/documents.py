@@ -1,6 +1,7 @@
 """Documents: ingested from text, uploads, pages of the web and other sources, read as text,
 downloaded. Begin with `ingest_sources`; `checked_access` validates access lists."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,7 @@ from documents.ingestion.vector_indexes import suspended_index
 from documents.models import Chunk, Collection, Document, IngestionItem, IngestionRun
 from documents.services.audit import record
 from documents.services.deletion import delete_documents, parts_by_name
+from reading.parsers.chunk_json import CHUNK_BUNDLE_SUFFIX
 
 if TYPE_CHECKING:
     from documents.ingestion.web_pages import Fetch
@@ -158,6 +160,30 @@ def ingest_text(
     }
     source = text_source(key, text, **{name: value for name, value in declared.items() if value})
     return ingest_sources(collection=collection, sources=[source], source=title or key, **options)
+
+
+def keep_source_documents(
+    collection: Collection, entries: Iterable[Entry], *, user: Any = None
+) -> Iterator[Entry]:
+    """The entries; chunk records from another folder than before get the key of the document with
+    the same `source_document`, so that they replace it. A document under their own key goes first,
+    and where several have that `source_document` they become another one."""
+    keys: dict[str, list[str]] | None = None
+    for entry in entries:
+        if not (isinstance(entry, Source) and entry.name.endswith(CHUNK_BUNDLE_SUFFIX)):
+            yield entry
+            continue
+        if keys is None:  # of all such documents, by their names: one query for any number
+            rows = Document.objects.current() if user is None else Document.objects.visible_to(user)
+            bundles = rows.filter(
+                collection=collection, is_current=True, source__endswith=CHUNK_BUNDLE_SUFFIX
+            )
+            keys = defaultdict(list)
+            for source, key in bundles.values_list("source", "key"):
+                keys[source].append(key)
+        known = keys.get(entry.name[:1024], [])
+        is_moved = len(known) == 1 and entry.key not in known
+        yield replace(entry, key=known[0]) if is_moved else entry
 
 
 def ingest_sources(

@@ -10,7 +10,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from documents import services
 from documents.ingestion.sources import BrokenSource, Source, discover
 from documents.models import Chunk, Collection, Document
-from documents.services import Upload, ingest_inline, ingest_uploads, sync_directory
+from documents.services import (
+    Upload,
+    ingest_inline,
+    ingest_uploads,
+    keep_source_documents,
+    sync_directory,
+)
+from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory
 from reading.parsers import CHUNK_JSON, parse
 from reading.parsers.chunk_json import chunk_layout, parse_bundle
@@ -218,6 +225,39 @@ class TestIngested:
         ]
         again = ingest_inline(collection=collection, sources=discover([tmp_path]))
         assert (again.ready, again.skipped) == (0, 2)
+
+    def test_records_from_another_folder_replace_their_document(
+        self, collection: Collection, tmp_path: Path
+    ) -> None:
+        def ingest(name: str, text: str) -> None:
+            folder = tmp_path / name
+            folder.mkdir(exist_ok=True)
+            (folder / "all.jsonl").write_text(text)
+            run_command("ingest", str(folder), *where)
+
+        workspace = collection.workspace.slug
+        where = ("--collection", collection.slug, "--workspace", workspace)
+        ingest("first", TWO_DOCUMENTS.decode())
+        keys = set(Document.objects.values_list("key", flat=True))
+        ingest("second", TWO_DOCUMENTS.decode().replace("passage number 1", "passage number one"))
+        assert set(Document.objects.values_list("key", flat=True)) == keys
+        assert len(keys) == 2
+        assert Chunk.objects.filter(text__contains="number one").exists()
+        assert not Chunk.objects.filter(text__contains="number 1 ").exists()
+
+    def test_where_several_have_that_source_a_further_folder_is_another(
+        self, collection: Collection, tmp_path: Path
+    ) -> None:
+        for name in ("a", "b", "c"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "all.jsonl").write_bytes(TWO_DOCUMENTS)
+        # in one run each folder has its own
+        ingest_inline(collection=collection, sources=discover([tmp_path / "a", tmp_path / "b"]))
+        assert Document.objects.count() == 4
+        entries = keep_source_documents(collection, discover([tmp_path / "c"]))
+        assert {entry.key.split("/")[-2] for entry in entries} == {"c"}
+        entries = keep_source_documents(collection, discover([tmp_path / "b"]))
+        assert {entry.key.split("/")[-2] for entry in entries} == {"b"}
 
     @pytest.mark.parametrize("is_array", [False, True])
     def test_an_upload_gives_the_same(self, collection: Collection, is_array: bool) -> None:

@@ -244,6 +244,27 @@ def test_the_page_fuses_as_its_address_says(client: Client, leaflet: Document) -
     assert client.get("/", {"q": "headache", "depth": "1"}).status_code == 400
 
 
+def test_ranks_are_a_choice_beside_the_order_with_reranking(
+    client: Client, leaflet: Document
+) -> None:
+    tree = page(client, q="headache")
+    by_rank = link(tree, "By places in both lists (RRF)")
+    assert by_rank == {"q": ["headache"], "fusion": ["rrf"]}
+    ranked = client.get("/", {**{name: each[0] for name, each in by_rank.items()}, "rerank": "0"})
+    assert ranked.context["result"].fusion == "rrf"
+    chosen = [each.label for each in ranked.context["fusions"] if each.selected]
+    assert chosen == ["By places in both lists (RRF)"]
+    tree = lxml_html.document_fromstring(ranked.text)
+    assert link(tree, "By how well they fit") == {
+        "q": ["headache"],
+        "fusion": ["score"],
+        "rerank": ["0"],
+    }
+    words = client.get("/", {"q": "headache", "mode": "lexical"})
+    assert words.context["fusions"] == []
+    assert "RRF" not in words.text
+
+
 @pytest.fixture
 def broken_embedder(settings: Any) -> None:
     """A model that is not where the settings say."""

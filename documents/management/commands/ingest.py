@@ -118,7 +118,9 @@ def ingest_paths(
         policy = IngestionRun.Policy.OVERWRITE
     arguments: dict[str, Any] = {
         "collection": collection,
-        "sources": chain(files, web_sources(collection, urls)),
+        "sources": chain(
+            services.keep_source_documents(collection, files), web_sources(collection, urls)
+        ),
         "policy": policy,
         "store_once": options["store_once"],
         "source": ", ".join(options["paths"]),
