@@ -37,6 +37,7 @@ MEDIA_TYPES = {
     "application/vnd.oasis.opendocument.text": gettext_noop("OpenDocument text"),
     "application/x-subrip": gettext_noop("Subtitles"),
     "application/xhtml+xml": "HTML",
+    "application/xml": "XML",
     "application/zip": gettext_noop("ZIP archive"),
     "application/vnd.ragsite.chunk+json": "Chunk JSON",
     "application/x-ndjson": "JSON Lines",
