@@ -8,6 +8,7 @@ from django.conf import settings
 
 from documents.ingestion.preparation import parse_content
 from documents.ingestion.sources import content_from_bytes, content_from_file, parser_limits
+from documents.ingestion.stored_files import has_own_look
 from reading import libreoffice
 from reading.parsers import ParsedDocument, ParseError
 from reading.tests.factories_office import old_drawing
@@ -45,6 +46,7 @@ def test_an_old_word_file_is_read_with_its_structure() -> None:
     assert "- Werkstatt\n- Lagerraum" in parsed.text
     assert "| Werkstatt | 84 m² |" in parsed.text
     assert parsed.language == ""
+    assert has_own_look(parsed.media_type)  # so that the file itself is kept
 
 
 @needs_libreoffice

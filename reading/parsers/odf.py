@@ -7,6 +7,7 @@ from reading.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, P
 from reading.parsers.markdown_writer import MarkdownWriter, single_line
 from reading.parsers.office_content import (
     FROM_LEFT,
+    LETTER,
     ListWriter,
     Paragraph,
     cell_text,
@@ -279,7 +280,8 @@ def parse_odf(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
         writer = OdfWriter(node for tree in [*styles, root] for node in tree.iter(*tags))
         body = next(root.iterfind("{*}body/*"), root)
         workbook = WorkbookWriter(writer.out)
-        pages = tuple(_write_document(writer, workbook, body, limits))
+        masters = (page for tree in styles for page in tree.iter(f"{STYLE}master-page"))
+        pages = tuple(_write_document(writer, workbook, body, limits, masters))
         text, headings = writer.out.finish()
         if not writer.has_text:
             raise ParseError(
@@ -300,9 +302,14 @@ def parse_odf(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
 
 
 def _write_document(
-    writer: OdfWriter, workbook: WorkbookWriter, body: Element, limits: Limits
+    writer: OdfWriter,
+    workbook: WorkbookWriter,
+    body: Element,
+    limits: Limits,
+    masters: Iterable[Element],
 ) -> Iterator[Page]:
-    """Write the whole document; yields the pages of a presentation."""
+    """Write the whole document; yields the pages of a presentation. Heads and feet of the `masters`
+    of a text's pages come once, first."""
     match local_name(body):
         case "spreadsheet":
             for table in body.iterfind(f"{TABLE}table"):
@@ -326,6 +333,14 @@ def _write_document(
                     writer.out.close()
                 yield Page(offset, number)
         case _:
+            seen: set[str] = set()
+            for page in masters:
+                for part in page:
+                    text = single_line("".join(map(str, part.itertext())))
+                    is_furniture = local_name(part).startswith(("header", "footer"))
+                    if is_furniture and LETTER.search(text) and text not in seen:
+                        seen.add(text)
+                        writer.blocks(part)
             writer.blocks(body)
 
 

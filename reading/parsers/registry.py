@@ -351,6 +351,8 @@ _SUPPORTED_FORMATS = (
 
 def is_binary(media_type: str) -> bool:
     """Whether files of this type are no text that an editor shows."""
+    if media_type in {OLD_WORD.media_type, OLD_POWERPOINT.media_type}:  # read once converted
+        return True
     found = _BY_MEDIA_TYPE.get(media_type)
     return found is not None and found.binary
 

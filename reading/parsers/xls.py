@@ -18,20 +18,22 @@ from reading.location import BINARY_WORKBOOK, OLD_WORKBOOK
 from reading.parsers.base import DEFAULT_LIMITS, Limits, ParsedDocument, ParseError
 from reading.parsers.markdown_writer import MarkdownWriter
 from reading.parsers.normalise import normalise_text, without_invisible
-from reading.parsers.office_content import format_general
+from reading.parsers.office_content import GENERAL, format_number
 from reading.parsers.office_package import office_document
+from reading.parsers.xls_formats import NumberFormats, number_formats
 from reading.parsers.xlsx import MAX_CELLS, Sheet, WorkbookWriter
 from reading.parsers.zip_archive import open_zip
 
 
 def parse_xls(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> ParsedDocument:
-    """Workbooks without a password. Numbers are given without their formats, dates as ISO; sheets
-    that no menu can show are left out."""
+    """Workbooks without a password. Numbers are as Excel shows them, dates as ISO; sheets that no
+    menu can show are left out."""
     if data.startswith(b"PK"):
         with open_zip(data, limits):  # no bomb
             pass
     with _calamine_errors():
         workbook = CalamineWorkbook.from_filelike(BytesIO(data))
+    formats = number_formats(data, limits)
     out = MarkdownWriter()
     writer = WorkbookWriter(out)
     hidden: list[str] = []
@@ -44,7 +46,7 @@ def parse_xls(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
         if not is_shown or about.typ != SheetTypeEnum.WorkSheet:
             continue
         with _calamine_errors():
-            sheet = _read(workbook.get_sheet_by_name(about.name), limits)
+            sheet = _read(workbook.get_sheet_by_name(about.name), formats, about.name, limits)
         if sheet.rows:
             writer.sheet(title, out.heading(1, title), sheet)
             is_filled = True
@@ -62,16 +64,17 @@ def parse_xls(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
     )
 
 
-def _read(table: Any, limits: Limits) -> Sheet:
+def _read(table: Any, formats: NumberFormats, name: str, limits: Limits) -> Sheet:
     """The filled rows. Raises ParseError if there are too many cells or characters."""
     sheet = Sheet()
     filled = characters = 0
     first_row, first_column = table.start or (0, 0)
+    codes = formats.sheets.get(name, {})
     for number, row in enumerate(table.to_python(skip_empty_area=True), start=first_row + 1):
         cells = {
             at: text
             for at, value in enumerate(row, start=first_column)
-            if (text := _cell_text(value))
+            if (text := _cell_text(value, codes.get((number - 1, at), GENERAL)))
         }
         if cells:
             sheet.rows.append((number, cells))
@@ -88,12 +91,12 @@ def _read(table: Any, limits: Limits) -> Sheet:
     return sheet
 
 
-def _cell_text(value: object) -> str:
+def _cell_text(value: object, code: str = GENERAL) -> str:
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
         case int() | float():
-            return format_general(float(value))
+            return format_number(float(value), code)
         case datetime.datetime():
             return value.isoformat(sep=" ").removesuffix(" 00:00:00")
         case datetime.date() | datetime.time():

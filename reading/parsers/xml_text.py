@@ -40,10 +40,19 @@ def parse_xml(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
         return ParsedDocument(
             text=decode_nonblank(data), media_type="application/xml", title=readable_title(name)
         )
-    records = _container(root)
     has_attributes = local_name(root) not in _WITHOUT_ATTRIBUTES
-    texts = ("\n".join(_lines(each, "", has_attributes)) for each in [*_about(records), *records])
-    text = "\n\n".join(text for text in texts if text)
+    about: list[str] = []
+    records = root
+    # The outermost element that holds several.
+    while len(records) == 1 and len(records[0]) and not _is_mixed(records):
+        about += _attributes(records, "") if has_attributes else ()
+        records = records[0]
+    has_records = len(records) and not _is_mixed(records)
+    if has_records and has_attributes:
+        about += _attributes(records, "")
+    values = list(records) if has_records else [records]
+    parts = ["\n".join(_lines(each, "", has_attributes)) for each in values]
+    text = "\n\n".join(part for part in ["\n".join(about), *parts] if part)
     if not text:
         raise ParseError("no_text", "The XML has no text. Check that the right file was saved.")
     limits.check_characters(len(text), "The XML, written out with its names,")
@@ -66,28 +75,18 @@ def _root(data: bytes) -> _Element | None:
         return None
 
 
-def _container(root: _Element) -> _Element:
-    """The element whose children are records: the outermost one that holds several."""
-    while len(root) == 1 and len(root[0]) and not (root.text or "").strip():
-        root = root[0]
-    return root
-
-
-def _about(records: _Element) -> list[_Element]:
-    """The container itself where it holds no elements."""
-    return [] if len(records) else [records]
+def _attributes(element: _Element, path: str) -> Iterator[str]:
+    for attribute, value in element.attrib.items():
+        if value.strip() and not attribute.startswith("{"):  # `xml:` and `xsi:`
+            yield f"{path or local_name(element)}.{attribute}: {_clean(value)}"
 
 
 def _lines(record: _Element, path: str, has_attributes: bool) -> Iterator[str]:
     """The values in a record; `path` leads to it from its own record."""
     name = local_name(record)
-    for attribute, value in record.attrib.items() if has_attributes else ():
-        if value.strip() and "schemaLocation" not in attribute:
-            key = etree.QName(attribute).localname
-            yield f"{path or name}.{key}: {_clean(value)}"
-    is_mixed = len(record) and any(
-        (text or "").strip() for text in (record.text, *(child.tail for child in record))
-    )
+    if has_attributes:
+        yield from _attributes(record, path)
+    is_mixed = _is_mixed(record)
     if is_mixed or not len(record):
         if text := _text(record):
             is_prose = is_mixed or name in _PROSE or len(text) >= _PROSE_CHARACTERS
@@ -97,6 +96,12 @@ def _lines(record: _Element, path: str, has_attributes: bool) -> Iterator[str]:
         if isinstance(child.tag, str):
             below = f"{path}.{local_name(child)}" if path else local_name(child)
             yield from _lines(child, below, has_attributes)
+
+
+def _is_mixed(element: _Element) -> bool:
+    """Whether words stand between its elements."""
+    texts = (element.text, *(child.tail for child in element))
+    return len(element) > 0 and any((text or "").strip() for text in texts)
 
 
 def _text(element: _Element) -> str:

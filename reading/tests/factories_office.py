@@ -104,7 +104,7 @@ def sheet_xml(rows: Iterable[Sequence[object]], *, merged: Sequence[str] = ()) -
     )
 
 
-def zipped(members: Mapping[str, str]) -> bytes:
+def zipped(members: Mapping[str, str | bytes]) -> bytes:
     """Members in their order, packed."""
     buffer = io.BytesIO()
     with _writer(buffer) as archive:
