@@ -56,6 +56,7 @@ def test_no_service_of_ours_has_rights_that_it_does_not_need(name: str) -> None:
     [
         *("RAGSITE_LOGIN_RATE", "RAGSITE_LOGIN_ADDRESS_RATE", "RAGSITE_API_RATE"),
         *("RAGSITE_API_MODEL_RATE", "RAGSITE_METRICS_TOKEN", "LOG_FORMAT", "LOG_LEVEL"),
+        *("RAGSITE_MODEL_TOKENS_PER_WORKSPACE", "RAGSITE_MODEL_TOKENS_PER_USER"),
         *("RAGSITE_HTTPS", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS"),
     ],
 )

@@ -1,6 +1,7 @@
 """What chat models read and write is limited by workspace and by user; quoting is not."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -9,6 +10,7 @@ import pytest
 from django.core import checks
 from rest_framework.test import APIClient
 
+from accounts import rate_limits
 from accounts.models import Membership
 from accounts.rate_limits import TooManyRequests
 from accounts.tests.keys import make_key
@@ -37,10 +39,16 @@ def counting(server: StubServer) -> StubServer:
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has used anything up: Valkey keeps its counts from test to test."""
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nobody has used anything up: Valkey keeps its counts from test to test. It is waited for,
+    where a site would go on without it."""
+    monkeypatch.setattr(rate_limits, "TIMEOUT_SECONDS", 30)
+    rate_limits._client.cache_clear()
+    rate_limits._Outage.asleep_until = 0.0
     for name in ("WORKSPACE", "USER"):
         monkeypatch.setattr(f"rag.token_limits.{name}", f"{name.lower()}-{uuid4().hex}")
+    yield
+    rate_limits._client.cache_clear()
 
 
 def asked(context: RagContext, **how: Any) -> Any:
@@ -82,7 +90,7 @@ def test_all_doors_count_and_refuse(
     secret = make_key(Membership.objects.get(user=context.user))[1]
     openai = APIClient(headers={"Authorization": f"Bearer {secret}"})
     browser: APIClient = client_of(context)
-    body = {"model": "stub", "messages": [{"role": "user", "content": "Hello"}]}
+    body = {"model": "stub", "messages": [{"role": "user", "content": QUESTION}]}
     more = {**body, "collections": ["office"]}
     doors = [
         lambda: openai.post("/v1/chat/completions", body, format="json"),
