@@ -4,6 +4,7 @@ Begin with `answer`.
 
 import logging
 import re
+import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -599,18 +600,18 @@ def _prompt(
 ) -> prompt.Prompt:
     """A prompt that fits into the model's context, without what memory adds where there is no
     room. Raises InvalidInput where rules and question alone do not fit."""
-    most = request.prompt_tokens
+    fits = prompt_tokens(chat, most=sys.maxsize, answer_tokens=request.answer_tokens)
     for question in dict.fromkeys((prompt_question, request.asked.message)):
         written = prompt.build_prompt(
             question,
             retrieved.passages,
             request.asked.history,
-            budget_tokens=most,
+            budget_tokens=request.prompt_tokens,
             language=language,
             instructions=request.asked.instructions,
             in_language=request.asked.language,
         )
-        if context_tokens(chat) is None or written.tokens <= most:
+        if written.tokens <= fits:
             return written
     raise InvalidInput(
         gettext(
@@ -619,7 +620,7 @@ def _prompt(
         ).format(
             tokens=number_format(written.tokens, force_grouping=True),
             model=chat.model_name,
-            most=number_format(most, force_grouping=True),
+            most=number_format(fits, force_grouping=True),
         ),
         field="message",
     )
