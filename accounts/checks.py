@@ -19,7 +19,10 @@ from common.checks import SETTINGS
 def check_rates(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Check that each rate limit can be parsed."""
     messages: list[CheckMessage] = []
-    for name in ("API_RATE", "API_MODEL_RATE", "LOGIN_RATE", "LOGIN_ADDRESS_RATE"):
+    for name in (
+        *("API_RATE", "API_MODEL_RATE", "LOGIN_RATE", "LOGIN_ADDRESS_RATE"),
+        *("MODEL_TOKENS_PER_WORKSPACE", "MODEL_TOKENS_PER_USER"),
+    ):
         try:
             parse_rate(getattr(settings, name))
         except ValueError as error:

@@ -50,6 +50,16 @@ return {1, math.floor((window - ahead) / each + 0.5), 0, math.ceil(ahead)}
 """
 
 
+#: Moves that time by an amount, however far.
+_SPEND_SCRIPT = """
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+local drained = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now)
+drained = drained + ARGV[2] / ARGV[1] * ARGV[3]
+redis.call('SET', KEYS[1], string.format('%.0f', drained), 'PX', math.ceil((drained - now) / 1000))
+"""
+
+
 class TooManyRequests(RagsiteError):
     """A quota is used up; `retry_after` is in seconds."""
 
@@ -101,24 +111,35 @@ def consume(*, caller: str, name: str, rate: Rate | None, counts: bool = True) -
     """What is left of the quota `name` with this request of `caller`, which `counts` towards it
     unless it only asks; None where there is no limit or Valkey does not answer.
     """
+    found = _eval(_GCRA_SCRIPT, f"{name}:{caller}", rate, int(counts))
+    if rate is None or found is None:
+        return None
+    passes, remaining, wait, reset = found
+    return Quota(rate, bool(passes), remaining, ceil(wait / 1e6), ceil(reset / 1e6))
+
+
+def spend(*, caller: str, name: str, rate: Rate | None, amount: int) -> None:
+    """Take `amount` from the quota `name` of `caller`, also where less is left: of what is known
+    only afterwards, such as the tokens of an answer. What is overdrawn must drain first.
+    """
+    if amount > 0:
+        _eval(_SPEND_SCRIPT, f"{name}:{caller}", rate, amount)
+
+
+def _eval(script: str, key: str, rate: Rate | None, argument: int) -> Any:
+    """What the script returns; None where there is no limit or Valkey does not answer."""
     if rate is None or _Outage.asleep_until > monotonic():
         return None
     from redis import RedisError  # noqa: PLC0415 (commands check rates and count nothing)
 
     try:
-        passes, remaining, wait, reset = _client(settings.REDIS_URL).eval(
-            _GCRA_SCRIPT,
-            1,
-            f"ragsite:rate:{name}:{caller}",
-            rate.limit,
-            rate.seconds * 1_000_000,
-            int(counts),
+        return _client(settings.REDIS_URL).eval(
+            script, 1, f"ragsite:rate:{key}", rate.limit, rate.seconds * 1_000_000, argument
         )
     except RedisError as error:
         _Outage.asleep_until = monotonic() + OUTAGE_PAUSE_SECONDS
         logger.warning("Requests are not limited while Valkey cannot be reached: %s", error)
         return None
-    return Quota(rate, bool(passes), remaining, ceil(wait / 1e6), ceil(reset / 1e6))
 
 
 def format_wait(seconds: int) -> str:

@@ -23,6 +23,7 @@ _LONGEST_OPENING = max(map(len, _CLOSING_TAGS))
 # DeepSeek-R1, QwQ, Qwen3: the prompt itself ends with the opening tag, which some servers do not
 # repeat. A closing tag within a line is text of the answer.
 _UNOPENED = re.compile(r"\n[ \t]{0,4}</think>", re.IGNORECASE)
+_HELD_SPACE = 100  # characters of white space that may stand before a closing tag
 _UNOPENED_CHARACTERS = len("\n    </think>")
 
 
@@ -99,7 +100,9 @@ class ReasoningSplitter:
             return parts + self._split(text[end.end() :])
         sizes = range(min(len(self._closing) - 1, len(text)), 0, -1)
         begun = (size for size in sizes if self._closing.startswith(text[-size:].lower()))
-        certain = text[: len(text) - next(begun, 0)].rstrip()
+        certain = text[: len(text) - next(begun, 0)]
+        if len(certain) - len(stripped := certain.rstrip()) <= _HELD_SPACE:
+            certain = stripped
         self._rest = text[len(certain) :]
         if self.is_unopened:
             self._assumed.append(certain)

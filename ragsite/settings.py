@@ -598,6 +598,9 @@ SECURE_REFERRER_POLICY = "same-origin"
 # model, an embedder or a reranker. Such as 600/minute; 0 is no limit.
 API_RATE = env.str("RAGSITE_API_RATE", default="3000/minute")
 API_MODEL_RATE = env.str("RAGSITE_API_MODEL_RATE", default="300/minute")
+# Tokens that chat models may read and write for a workspace, and for a user: 1000000/day.
+MODEL_TOKENS_PER_WORKSPACE = env.str("RAGSITE_MODEL_TOKENS_PER_WORKSPACE", default="")
+MODEL_TOKENS_PER_USER = env.str("RAGSITE_MODEL_TOKENS_PER_USER", default="")
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

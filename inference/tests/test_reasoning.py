@@ -74,6 +74,14 @@ def test_what_is_between_the_tags_is_never_answer(thought, answer, data):
     assert put_together(split(*pieces)) == expected
 
 
+def test_white_space_is_not_held_back_for_ever() -> None:
+    splitter = ReasoningSplitter()
+    splitter.feed("<think>plan")
+    held = [splitter.feed(" ") for _ in range(1000)]
+    assert len(splitter._rest) <= 100
+    assert put_together([part for parts in held for part in parts])[0].isspace()
+
+
 def test_reasoning_comes_as_soon_as_it_is_certain():
     splitter = ReasoningSplitter()
     fed = [splitter.feed(piece) for piece in ("<th", "ink>First", " this", "</", "think>", "Blue")]

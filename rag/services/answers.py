@@ -4,6 +4,7 @@ Begin with `answer`.
 
 import logging
 import re
+import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
 from inference.reasoning import Part, Reasoning
+from memory.injection import estimated_tokens
 from memory.models import Context, Fact
 from rag.answering import coreference, prompt
 from rag.answering.answerability import judge_confidence
@@ -62,6 +64,7 @@ from rag.events import (
     Token,
     Verdict,
 )
+from rag.token_limits import count_tokens, require_tokens
 from search.log import record_refusal, record_search
 from search.results import Mode, Scope
 
@@ -329,8 +332,8 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
     """Answer from what the user may read: an iterator of events, the last Done or Failed.
     `conversation` is the name under which memory stores the question.
 
-    Invalid requests raise at once: InvalidInput, NotFound, Forbidden. No database connection is
-    held while a chat model answers.
+    Invalid requests raise at once: InvalidInput, NotFound, Forbidden, TooManyRequests. No database
+    connection is held while a chat model answers.
     """
     context.require("chat")
     try:
@@ -350,6 +353,8 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
         message=validate_question(question.message, most=MAX_QUESTION_CHARACTERS, field="message"),
         language=checked_language(question.language),
     )
+    if chat is not None:
+        require_tokens(context)
     request = AnswerRequest(asked, context, context.search_scope(), chat, conversation)
     return guarded_events(_events(request))
 
@@ -569,6 +574,8 @@ def _generate(
                 raise
     yield from map(request.emit, scanner.finish())
     text = "".join(request.text)
+    usage = message.usage or Usage(written.tokens, estimated_tokens(text + message.reasoning))
+    count_tokens(request.context, usage.input_tokens + usage.output_tokens)
     refused = is_refusal(text)
     if refused:
         record_refusal(request.search_log_id)
@@ -593,18 +600,18 @@ def _prompt(
 ) -> prompt.Prompt:
     """A prompt that fits into the model's context, without what memory adds where there is no
     room. Raises InvalidInput where rules and question alone do not fit."""
-    most = request.prompt_tokens
+    fits = prompt_tokens(chat, most=sys.maxsize, answer_tokens=request.answer_tokens)
     for question in dict.fromkeys((prompt_question, request.asked.message)):
         written = prompt.build_prompt(
             question,
             retrieved.passages,
             request.asked.history,
-            budget_tokens=most,
+            budget_tokens=request.prompt_tokens,
             language=language,
             instructions=request.asked.instructions,
             in_language=request.asked.language,
         )
-        if context_tokens(chat) is None or written.tokens <= most:
+        if written.tokens <= fits:
             return written
     raise InvalidInput(
         gettext(
@@ -613,7 +620,7 @@ def _prompt(
         ).format(
             tokens=number_format(written.tokens, force_grouping=True),
             model=chat.model_name,
-            most=number_format(most, force_grouping=True),
+            most=number_format(fits, force_grouping=True),
         ),
         field="message",
     )

@@ -68,6 +68,7 @@ from rag.pipelines.runtime import RunResources, Verbatim
 from rag.pipelines.validation import SiteCapabilities, parse_definition, templates
 from rag.services.answers import checked_language, validate_question
 from rag.services.traces import TraceRecorder
+from rag.token_limits import count_tokens, require_tokens
 from rag.tools import TOOLS
 
 
@@ -243,6 +244,7 @@ def _text_events(run: PipelineRun, pieces: Iterable[str | Citation]) -> Iterator
 
 
 def _final_event(run: PipelineRun, finished: RunFinished, tracing: TraceRecorder) -> Event:
+    count_tokens(run.resources.context, tracing.input_tokens + tracing.output_tokens)
     if finished.state != "done":
         if run.resources.context.cancelled.is_set():
             raise Cancelled
@@ -412,6 +414,8 @@ def run_pipeline(
         node.id: node_model(node, pipeline, model, grounded, workspace_id)
         for node in pipeline.nodes
     }
+    if any(chats.values()):
+        require_tokens(context)
     # A node's prompt has the outputs of others, passages and a conversation, each of a budget.
     shares = [prompt_tokens(chat, most=3 * settings.RAG_CONTEXT_TOKENS) for chat in chats.values()]
     resources = RunResources(

@@ -110,6 +110,15 @@ def test_a_question_that_does_not_fit_is_refused_with_the_figures(
     assert "“s” has room for 1,125" in failed.detail
 
 
+def test_a_question_beyond_the_budget_is_answered_where_the_model_reads_more(
+    context: RagContext, settings: Any
+) -> None:
+    settings.RAG_CONTEXT_TOKENS = 500
+    with stub_server() as server:
+        Scripted(server, settings, 8_192, context_tokens=8_192)
+        assert isinstance(told(context, f"{QUESTION} " + "Explain. " * 420)[-1], Done)
+
+
 def test_a_refusal_for_another_reason_is_not_tried_again(
     context: RagContext, settings: Any
 ) -> None:
