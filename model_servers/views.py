@@ -136,9 +136,9 @@ def _edit(
     if request.method == "POST" and act == "list":
         shown |= _listed(request, owner, connection)
         form = ConnectionForm(None, **given, workspaces=names, models=shown["models"])
-        form.initial |= {
-            name: request.POST.get(name) for name in form.fields if name != "workspaces"
-        }
+        form.initial.update(
+            {name: request.POST.get(name) for name in form.fields if name != "workspaces"}
+        )
         form.initial["workspaces"] = request.POST.getlist("workspaces")
     else:
         data = request.POST if request.method == "POST" else None
