@@ -22,6 +22,7 @@ from common.errors import Conflict, Forbidden, InvalidInput, NotFound
 from common.rls import bypass_rls
 from common.sql import release_connection
 from inference.interfaces import BackendUnavailable
+from inference.model_registry import chats
 from inference.remote.probing import Trial
 from model_servers import registry
 from model_servers.models import ModelConnection, WorkspaceModel
@@ -51,6 +52,19 @@ def require_manager(*, user: Any, workspace: Workspace | None) -> None:
             workspace=workspace
         )
     )
+
+
+def environment_models() -> list[dict[str, Any]]:
+    """The chat models that the settings name, as doors list them; the default first."""
+    found = []
+    for alias, entry in chats.configured().items():
+        if chats.is_configured(alias):
+            options = entry.get("OPTIONS", {})
+            parts = urlsplit(options.get("base_url", ""))
+            place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+            named = {"name": alias, "model": options.get("model", alias), "address": place}
+            found.append({**named, "is_default": alias == "default"})
+    return sorted(found, key=lambda row: not row["is_default"])
 
 
 def managed_connections(*, user: Any, workspace: Workspace) -> list[ModelConnection]:

@@ -35,10 +35,11 @@ def index(request: HttpRequest) -> HttpResponse:
     is_operator = services.may_manage(user=request.user, workspace=None)
     may_connect = is_operator or services.may_manage(user=request.user, workspace=workspace)
     usable = services.usable_connections(workspace)
-    context = {
+    connections = services.managed_connections(user=request.user, workspace=workspace)
+    context: dict[str, Any] = {
         "names": chat_models(workspace_id=workspace.pk),
-        "environment": _environment_models(),
-        "connections": services.managed_connections(user=request.user, workspace=workspace),
+        "environment": services.environment_models(),
+        "connections": connections,
         "is_operator": is_operator,
         "may_connect": may_connect,
         "presets": [
@@ -51,21 +52,9 @@ def index(request: HttpRequest) -> HttpResponse:
         "may_choose": bool(usable) and is_owner(user=request.user, workspace=workspace),
         "looks": is_operator and bool(settings.FIND_MODEL_SERVERS),
     }
+    if is_operator and "found" in request.GET:  # without JavaScript
+        context |= {"looks": False, "found": find_models(connections)}
     return render(request, "model_servers/models.html", context)
-
-
-def _environment_models() -> list[dict[str, Any]]:
-    """The chat models of the settings."""
-    return [
-        {
-            "name": entry.get("OPTIONS", {}).get("model", alias),
-            "alias": alias,
-            "address": entry.get("OPTIONS", {}).get("base_url", ""),
-            "is_default": alias == "default",
-        }
-        for alias, entry in chats.configured().items()
-        if chats.is_configured(alias)
-    ]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Membership, Role
-from documents.tests.factories import MembershipFactory
+from documents.tests.factories import MembershipFactory, UserFactory
 from inference.chat_models import chat_model
 from inference.tests.stub_server import Reply, StubServer
 from model_servers import services
@@ -47,6 +47,7 @@ def test_a_model_found_nearby_answers_after_one_click(
     page = text(client.get("/models/found/"))
     assert f"<strong>{MODEL}</strong> is here (llama.cpp" in page
     assert "nomic-embed" not in page
+    assert f"<strong>{MODEL}</strong> is here" in text(client.get("/models/?found=1"))
     given = {"address": server.url, "model": MODEL}
     response = client.post("/models/found/", given, follow=True)
     assert "Answers are written by “small”" in text(response)
@@ -143,6 +144,26 @@ def test_an_owner_chooses_for_the_workspace(
     assert page.get(f"/models/{connection.pk}/").status_code == 403
 
 
+def test_nobody_chooses_what_the_workspace_may_not_use(
+    operator: Membership, connection: ModelConnection
+) -> None:
+    connection.workspaces = [operator.workspace_id]
+    connection.save()
+    elsewhere = logged_in(MembershipFactory())
+    page = elsewhere.post("/models/choose/", {"connection": connection.pk})
+    assert page.status_code == 404
+    assert str(connection) not in text(elsewhere.get("/models/"))
+
+
+def test_whoever_is_in_no_workspace_is_told_the_models_of_the_site(
+    client: Client, connection: ModelConnection
+) -> None:
+    stranger = Client()
+    stranger.force_login(UserFactory())
+    listed = stranger.get("/api/v1/models/")
+    assert [each["name"] for each in listed.json()["chat"]] == ["extractive", MODEL]
+
+
 def test_a_viewer_sees_what_answers_and_changes_nothing(
     bob: Client, connection: ModelConnection
 ) -> None:
@@ -176,7 +197,7 @@ def test_what_the_environment_sets_is_shown_and_wins(
     client: Client, settings: Any, connection: ModelConnection
 ) -> None:
     services.set_default(connection=connection)
-    own = {"model": "own", "base_url": "http://gpu:8000", "api_key": ""}
+    own = {"model": "own", "base_url": "http://me:secret@gpu:8000", "api_key": ""}
     backend = "inference.backends.chat_openai.OpenAIChat"
     settings.INFERENCE = {
         **settings.INFERENCE,
@@ -186,6 +207,8 @@ def test_what_the_environment_sets_is_shown_and_wins(
     assert "set by the environment of the site" in page
     assert "<strong>own</strong>" in page
     assert "Default, overruled" in page
+    assert "http://gpu:8000" in page
+    assert "secret" not in page
 
 
 def test_the_former_address_leads_to_the_page(client: Client) -> None:

@@ -58,14 +58,7 @@ class Command(ServiceCommand):
 
 
 def list_models(options: Given) -> CommandOutput:
-    rows = [
-        {"name": alias, "kind": "environment", "is_default": alias == "default"}
-        | {field: entry.get("OPTIONS", {}).get(field, "") for field in ("model", "base_url")}
-        for alias, entry in chats.configured().items()
-        if chats.is_configured(alias)
-    ]
-    for row in rows:
-        row["address"] = row.pop("base_url")
+    rows = [{**row, "kind": "environment"} for row in services.environment_models()]
     rows += [_report(row) for row in ModelConnection.objects.select_related("workspace")]
     headings = ("name", "model", "kind", "address", "default")
     cells: list[Sequence[Any]] = [
