@@ -114,13 +114,13 @@ class ModelServer:
         if self.kind == "ollama":
             shown = self._client.post("/api/show", {"model": model}, patience=once)
             facts = shown.get("model_info") if isinstance(shown, dict) else None
-            for name, value in (facts or {}).items():
+            for name, value in facts.items() if isinstance(facts, dict) else ():
                 yield {str(name).rpartition(".")[2]: value}
             return
         entry = next((each for each in self._entries(seconds) if each.get("id") == model), {})
         meta = entry.get("meta")
         if isinstance(meta, dict):
-            # llama.cpp, whose slots have less than the model was trained for
+            # llama.cpp: its slots may have less than the model was trained for.
             with suppress(BackendUnavailable, MalformedAnswer):
                 root = JsonClient(
                     self.address.rstrip("/").removesuffix("/v1"),
@@ -128,7 +128,8 @@ class ModelServer:
                     transport=self._transport,
                 )
                 props = root.get("/props", patience=once)
-                yield props.get("default_generation_settings") or {}
+                slot = props.get("default_generation_settings") if isinstance(props, dict) else None
+                yield slot if isinstance(slot, dict) else {}
             yield meta
         yield entry
 
@@ -157,6 +158,7 @@ class ModelServer:
         # Some have not begun their answer by then.
         answer = [piece for piece in pieces if isinstance(piece, str)]
         reasoning = [piece.text for piece in pieces if isinstance(piece, Reasoning)]
+        first = first or time.monotonic()
         rest = time.monotonic() - first
         counted = (tokens or len(pieces)) - 1
         return Trial(
