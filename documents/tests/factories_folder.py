@@ -92,7 +92,7 @@ BROKEN: Mapping[str, tuple[Callable[[], bytes], Failure]] = {
         lambda: bytes(range(0x80, 0x100)) * 3,
         Failure("malformed", "UTF-8"),
     ),
-    "bomb.pdf": (_bomb_pdf, Failure("too_large", "anew")),
+    "bomb.pdf": (_bomb_pdf, Failure("too_large", "again")),
 }
 
 
