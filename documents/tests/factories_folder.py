@@ -88,11 +88,11 @@ BROKEN: Mapping[str, tuple[Callable[[], bytes], Failure]] = {
         lambda: chunk_json(token_count=0),
         Failure("malformed", "Count the tokens"),
     ),
-    "cyrillic.txt": (
-        lambda: ("Текст на русском. " * 9).encode("koi8-r"),
+    "no-encoding.txt": (
+        lambda: bytes(range(0x80, 0x100)) * 3,
         Failure("malformed", "UTF-8"),
     ),
-    "bomb.pdf": (_bomb_pdf, Failure("too_large", "anew")),
+    "bomb.pdf": (_bomb_pdf, Failure("too_large", "again")),
 }
 
 
