@@ -31,7 +31,9 @@ class ModelConnection(TimestampedModel):
         default=bytes, editable=False, help_text="The key of the server, encrypted."
     )
     context_tokens = models.PositiveIntegerField(
-        null=True, blank=True, help_text="That Ollama makes room for. Empty: 8,192."
+        null=True,
+        blank=True,
+        help_text="Into which prompts fit. Ollama: empty for 8,192; others report theirs.",
     )
     is_default = models.BooleanField(
         default=False, help_text="It answers on the site where nothing else is chosen."

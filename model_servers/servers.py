@@ -98,7 +98,7 @@ def build_chat(connection: ModelConnection, *, attempts: int = chat.ATTEMPTS) ->
         context = connection.context_tokens or OLLAMA_CONTEXT_TOKENS
         return OllamaChat(connection.model, num_ctx=context, think=False, **options)
     backend = AnthropicChat if connection.kind == Kind.ANTHROPIC else OpenAIChat
-    return backend(connection.model, **options)
+    return backend(connection.model, context_tokens=connection.context_tokens, **options)
 
 
 def server_of(connection: ModelConnection) -> ModelServer:

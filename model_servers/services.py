@@ -123,12 +123,15 @@ def change_connection(
 def _set_options(row: ModelConnection, options: ConnectionOptions) -> None:
     given = options.key.get_secret_value() if options.key is not None else ""
     is_elsewhere = urlsplit(row.address)[:2] != urlsplit(options.address)[:2]
+    is_same = (row.address, row.model) == (options.address, options.model.strip())
     if row.credentials and not given and is_elsewhere:
         # Who changes a connection need not know the key, and must not send it elsewhere.
         raise InvalidInput(gettext("The server has changed. Enter the key again."), field="key")
     row.kind, row.address, row.model = options.kind, options.address, options.model.strip()
     row.name = " ".join((options.name or options.model).split())
-    row.context_tokens = options.context_tokens
+    if options.kind == "ollama" or not is_same:
+        row.context_tokens = None
+    row.context_tokens = options.context_tokens or row.context_tokens
     if given:
         row.credentials = encryption.encrypt(given.encode())
     if row.workspace_id is not None and urlsplit(row.address).scheme != "https":
@@ -274,7 +277,39 @@ def list_models(connection: ModelConnection) -> list[str]:
 
 
 def try_connection(connection: ModelConnection) -> Trial:
-    """Ask the model one question; the connection need not be kept yet. Raises ServerFault and
-    UnreadableKey."""
+    """Ask the model one question. Prompts fit into the context that its server reports. Raises
+    ServerFault and UnreadableKey."""
     release_connection()  # the model may be slow
-    return server_of(connection).try_chat(build_chat(connection, attempts=1))
+    trial = server_of(connection).try_chat(build_chat(connection, attempts=1))
+    if connection.kind != ModelConnection.Kind.OLLAMA and trial.context_tokens not in (
+        None,
+        connection.context_tokens,
+    ):
+        connection.context_tokens = trial.context_tokens
+        if connection.pk is not None:
+            with bypass_rls():
+                connection.save(update_fields=["context_tokens", "updated_at"])
+            transaction.on_commit(registry.forget)
+    return trial
+
+
+def with_reported_context(options: ConnectionOptions) -> ConnectionOptions:
+    """The options with the context of the model, where its server reports one. Ollama takes ours."""
+    if options.kind == "ollama":
+        return options
+    context = server_of(unsaved_connection(options)).context_tokens(options.model)
+    return options.model_copy(update={"context_tokens": context})
+
+
+def tried_options(
+    options: ConnectionOptions,
+    workspace: Workspace | None = None,
+    *,
+    stored: ModelConnection | None = None,
+) -> tuple[ConnectionOptions, Trial]:
+    """The options of a connection whose model answered, with the context that its server reports,
+    and the trial. `stored` is the connection that they change. Raises InvalidInput, ServerFault and
+    UnreadableKey."""
+    row = unsaved_connection(options, workspace, stored=stored)
+    trial = try_connection(row)
+    return options.model_copy(update={"context_tokens": row.context_tokens}), trial

@@ -75,11 +75,11 @@ def found(request: HttpRequest) -> HttpResponse:
         messages.error(request, _("This model is not there any more. Is its server running?"))
         return redirect("models")
     with errors_as_messages(request):
+        options = ConnectionOptions.from_data(
+            {"kind": each.kind, "address": each.address, "model": each.model}
+        )
         connection = services.connect_model(
-            options=ConnectionOptions.from_data(
-                {"kind": each.kind, "address": each.address, "model": each.model}
-            ),
-            is_default=True,
+            options=services.with_reported_context(options), is_default=True
         )
         messages.success(
             request, _("Answers are written by “%(model)s” from now on.") % {"model": connection}
@@ -175,7 +175,7 @@ def _kept(
     options = form.options()
     if is_tried:
         try:
-            services.try_connection(services.unsaved_connection(options, owner, stored=connection))
+            options, _ = services.tried_options(options, owner, stored=connection)
         except InferenceError as error:
             shown["fault"] = translated_message(str(error))
             shown["may_save"] = True

@@ -103,7 +103,7 @@ class ModelConnectionViewSet(WorkspaceViewSet):
         options = ConnectionOptions.from_text(values)
         if check:
             with errors_of_servers():
-                services.try_connection(services.unsaved_connection(options, workspace))
+                options, _ = services.tried_options(options, workspace)
         return services.connect_model(
             options=options, workspace=workspace, workspaces=workspaces, is_default=is_default
         )
@@ -154,5 +154,7 @@ class ModelConnectionViewSet(WorkspaceViewSet):
 
 def _options_of(row: ModelConnection) -> Mapping[str, Any]:
     """The options that it has, without its key."""
-    named = ("kind", "address", "model", "name", "context_tokens")
+    named = ["kind", "address", "model", "name"]
+    if row.kind == ModelConnection.Kind.OLLAMA:  # others report theirs
+        named.append("context_tokens")
     return {name: getattr(row, name) for name in named}

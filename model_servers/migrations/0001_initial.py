@@ -48,7 +48,9 @@ class Migration(migrations.Migration):
                 (
                     "context_tokens",
                     models.PositiveIntegerField(
-                        blank=True, help_text="That Ollama makes room for. Empty: 8,192.", null=True
+                        blank=True,
+                        help_text="Into which prompts fit. Ollama: empty for 8,192; others report theirs.",
+                        null=True,
                     ),
                 ),
                 (

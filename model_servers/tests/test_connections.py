@@ -204,3 +204,18 @@ def test_history_names_the_connection_and_no_key() -> None:
     (change,) = Change.objects.all()
     assert (change.kind, change.action) == ("model", "made")
     assert KEY not in str(change.details)
+
+
+def test_prompts_fit_into_the_context_that_the_server_reported(server: StubServer) -> None:
+    given = options(address=f"{server.url}/v1")
+    assert services.with_reported_context(given).context_tokens == 4096
+    tried, _ = services.tried_options(given)
+    connection = services.connect_model(options=tried, is_default=True)
+    assert connection.context_tokens == chat_model().context_tokens == 4096
+    services.change_connection(connection=connection, options=options(address=given.address))
+    assert connection.context_tokens == 4096
+    services.change_connection(connection=connection, options=options(model="large"))
+    assert connection.context_tokens is None
+    services.change_connection(connection=connection, options=given)
+    services.try_connection(connection)
+    assert ModelConnection.objects.get().context_tokens == 4096

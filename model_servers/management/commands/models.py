@@ -94,7 +94,8 @@ def add_model(options: Given) -> CommandOutput:
     chosen = ConnectionOptions(**given)
     lines = []
     if not options["untried"]:
-        lines = _trial_lines(services.try_connection(services.unsaved_connection(chosen)))
+        chosen, trial = services.tried_options(chosen)
+        lines = _trial_lines(trial)
     slugs = options["workspaces"]
     row = services.connect_model(
         options=chosen,
