@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -47,13 +46,6 @@ class Operation:
     deprecated: bool = False
     #: By default made from the address.
     operation_id: str = ""
-
-
-@cache
-def load_examples(package: str) -> SimpleNamespace:
-    """The examples in the package's `examples.yaml`, by their names there."""
-    described = _read_yaml(package, "examples.yaml").items()
-    return SimpleNamespace(**{name: OpenApiExample(**options) for name, options in described})
 
 
 @cache
@@ -132,7 +124,7 @@ class AutoSchema(SpectacularAutoSchema):
         if operation is None:
             return super().get_response_serializers()
         gives: Any = operation.gives or getattr(self.view, "serializer_class", None)
-        if self.method == "DELETE":
+        if self.method == "DELETE" and not operation.gives:
             gives = {204: None}
         elif not isinstance(gives, Mapping):
             gives = {operation.status: gives(many=True) if operation.many else gives}

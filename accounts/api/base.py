@@ -2,7 +2,7 @@
 `operation` and `WorkspaceViewSet`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, wraps
 from types import MappingProxyType
@@ -120,7 +120,7 @@ class WorkspaceView(APIView):
     #: Fields of the answer that change by themselves and do not count for If-Match.
     etag_excluded_fields: ClassVar[frozenset[str]] = frozenset()
 
-    def documented_parameters(self) -> list[Any]:
+    def documented_parameters(self) -> Sequence[Any]:
         """Query parameters and headers for `common.openapi.AutoSchema`."""
         headers = (
             [WORKSPACE_HEADER, IDEMPOTENCY_HEADER] if self._is_idempotent else [WORKSPACE_HEADER]
@@ -281,6 +281,11 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     #: What one row and several are called in the description of reading and listing them.
     nouns: ClassVar[tuple[str, str]] = ("", "")
 
+    @property
+    def _lookup_name(self) -> str:
+        """The name of the address's part that says which row it is."""
+        return self.lookup_url_kwarg or self.lookup_field
+
     def get_queryset(self) -> QuerySet[Any]:
         rows: Any = super().get_queryset()
         return self.in_workspace(rows.visible_to(self.request.user))
@@ -322,7 +327,7 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
             return super().get_object()
         except Http404 as error:
             kind = self.get_queryset().model._meta.verbose_name
-            name = self.kwargs[self.lookup_field]
+            name = self.kwargs[self._lookup_name]
             raise NotFound(
                 gettext("There is no {kind} “{name}”, or you may not see it.").format(
                     kind=kind, name=name
@@ -338,12 +343,12 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     def operation_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
         if not self.detail:
             return super().operation_arguments(kwargs)
-        del kwargs[self.lookup_field]
+        del kwargs[self._lookup_name]
         return [self.editable_object() if self.is_for_editors else self.get_object()]
 
     def locked_rows(self) -> QuerySet[Any] | None:
         rows = self.get_queryset()
-        found = rows.filter(**{self.lookup_field: self.kwargs[self.lookup_field]})
+        found = rows.filter(**{self.lookup_field: self.kwargs[self._lookup_name]})
         ids = list(found.values_list("pk", flat=True))
         locked: QuerySet[Any] = rows.model._base_manager.filter(pk__in=ids)
         return locked
