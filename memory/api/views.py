@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -172,6 +173,7 @@ class ContextViewSet(MemoryViewSet):
         """Forget a context."""
         services.forget_contexts(scope=self.scope, ids=[context.pk])
 
+    @action(detail=False, methods=["post"])
     @operation(
         takes=serializers.MemoryQuestionSerializer,
         gives=serializers.MemoryRemovedSerializer,
@@ -304,6 +306,7 @@ class ConversationViewSet(MemoryViewSet):
         rows = self.get_queryset().filter(pk=recorded.item_id)
         return {"conversation": rows.first(), "new": recorded.new}
 
+    @action(detail=True, methods=["post"])
     @operation(
         gives=serializers.MemoryConversationAnswerSerializer,
         errors=(409,),

@@ -44,8 +44,8 @@ EVERYTHING = [*(("get", url, None) for url in READS), *WRITES]
 
 #: What needs something to be there, and has tests of its own.
 OF_SOMETHING = {
-    ("get", "memory-context"),
-    ("delete", "memory-context"),
+    ("get", "memory-context-detail"),
+    ("delete", "memory-context-detail"),
     ("get", "memory-fact"),
     ("post", "memory-conversation-retry"),
 }
