@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -25,35 +24,30 @@ def _read_yaml(package: str, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a handler takes and gives; the first paragraph of its docstring is the summary, the
-    others are the description. The `examples.yaml` of the package names its examples.
+    """The declaration of a handler: its input, its answer, and what OpenAPI says of it.
 
-    `takes` is the serializer of the body, and `gives` that of the answer, by default the view's.
-    Mappings of these, by content type and by status, are for handlers that read the body or make
-    the response themselves.
+    The first paragraph of the handler's docstring is the summary, the others are the description.
+    The `examples.yaml` beside the module has the examples, each with the ids of its `operations`.
     """
 
+    #: Serializer of the body. A mapping by content type if the handler reads the body itself.
     takes: Any = None
+    #: Serializer of the answer; by default that of the view, and none for DELETE. A mapping by
+    #: status, or by status and content type, if the handler makes the response itself.
     gives: Any = None
-    #: Whether it gives a page of rows.
+    #: Whether the answer is a page of rows, or in views without pages a list.
     many: bool = False
+    #: Status of the answer.
     status: int = 200
-    #: Headers besides those of the view.
+    #: Headers in addition to those of the view.
     parameters: tuple[Any, ...] = ()
-    #: Statuses of errors that do not follow from the method.
+    #: Which of the errors 409, 424 and 502 are possible. The others follow from the method.
     errors: tuple[int, ...] = ()
-    #: Whether the answer has a secret, which no cache may keep.
+    #: Whether the answer contains a secret, so that no cache may store it.
     shows_secret: bool = False
     deprecated: bool = False
-    #: By default made from the address.
+    #: By default made from the address and the method.
     operation_id: str = ""
-
-
-@cache
-def load_examples(package: str) -> SimpleNamespace:
-    """The examples in the package's `examples.yaml`, by their names there."""
-    described = _read_yaml(package, "examples.yaml").items()
-    return SimpleNamespace(**{name: OpenApiExample(**options) for name, options in described})
 
 
 @cache
@@ -132,7 +126,7 @@ class AutoSchema(SpectacularAutoSchema):
         if operation is None:
             return super().get_response_serializers()
         gives: Any = operation.gives or getattr(self.view, "serializer_class", None)
-        if self.method == "DELETE":
+        if self.method == "DELETE" and not operation.gives:
             gives = {204: None}
         elif not isinstance(gives, Mapping):
             gives = {operation.status: gives(many=True) if operation.many else gives}

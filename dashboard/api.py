@@ -3,12 +3,9 @@
 from typing import Any
 
 from django.urls import path
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from accounts.api import WorkspaceParameters, WorkspaceView
+from accounts.api import WorkspaceParameters, WorkspaceView, operation
 from dashboard.figures import (
     DEFAULT_RANGE,
     RANGE_CHOICES,
@@ -127,30 +124,27 @@ class DashboardSerializer(serializers.Serializer[Any]):
     )
 
 
-@extend_schema(tags=["dashboard"])
 class DashboardView(WorkspaceView):
     """Contents of a workspace, its searches, and its retrieval quality."""
 
     action_parameters = {"get": DashboardParameters}
 
-    @extend_schema(
-        operation_id="dashboard", summary="Read the dashboard", responses=DashboardSerializer
-    )
-    def get(self, request: Request) -> Response:
+    @operation(gives=DashboardSerializer, operation_id="dashboard")
+    def get(self) -> dict[str, Any]:
+        """Read the dashboard."""
         workspace = self.workspace
         board = read_dashboard(workspace=workspace, range_name=self.parameters["range"])
-        questions, _ = unanswered_questions(
-            workspace=workspace, user=request.user, range=board["range"]
-        )
         range = board["range"]
-        shown = {
+        questions, _ = unanswered_questions(
+            workspace=workspace, user=self.request.user, range=range
+        )
+        return {
             **board,
             "range": range.name,
             "starts": range.starts,
             "end": range.end,
             "unanswered": questions,
         }
-        return Response(DashboardSerializer(shown).data)
 
 
 urlpatterns = [path("dashboard/", DashboardView.as_view(), name="dashboard")]

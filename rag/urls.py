@@ -34,6 +34,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("v1/chat/completions", CompletionsView.as_view(), name="openai-chat"),
     path("v1/rerank", RerankView.as_view(), name="rerank"),
     path("v2/rerank", RerankView.as_view(version="2", schema=None), name="rerank-2"),
-    re_path(r"^v[12]/", UnknownEndpoint.as_view()),
+    re_path(r"^v[12]/", UnknownEndpoint.as_view(schema=None)),
     re_path(r"^mcp/?$", McpView.as_view(), name="mcp"),
 ]

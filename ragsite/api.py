@@ -9,7 +9,6 @@ from django.urls import URLPattern, URLResolver, include, path, re_path, reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext
 from drf_spectacular.generators import SchemaGenerator as SpectacularSchemaGenerator
-from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,10 +18,10 @@ from common.api import StreamNegotiation
 from common.errors import NotFound
 
 
-@extend_schema(exclude=True)
 class ApiIndex(APIView):
     """Index of the API: JSON for programs, Swagger UI for browsers. It needs no login."""
 
+    schema = None
     authentication_classes = []
     permission_classes = []
     content_negotiation_class = StreamNegotiation
@@ -71,10 +70,10 @@ class SchemaGenerator(SpectacularSchemaGenerator):
         return cls._schema
 
 
-@extend_schema(exclude=True)
 class ApiNotFound(APIView):
     """Any other address below `/api/`: a JSON error rather than a page."""
 
+    schema = None
     authentication_classes = []
     permission_classes = []
 

@@ -8,17 +8,12 @@ from accounts.api.base import (
     WorkspaceViewSet,
     operation,
 )
-from accounts.api.etags import READ_METHODS, etag
-from accounts.api.idempotent import idempotent
 
 __all__ = [
-    "READ_METHODS",
     "ListParameters",
     "ResourceViewSet",
     "WorkspaceParameters",
     "WorkspaceView",
     "WorkspaceViewSet",
-    "etag",
-    "idempotent",
     "operation",
 ]

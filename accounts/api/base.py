@@ -1,8 +1,26 @@
-"""Base views of the API: workspace, rights, parameters, lists, and operations. Begin with
-`operation` and `WorkspaceViewSet`.
+"""Base views of the API. Rows of a table are a viewset, whose handlers are operations:
+
+    class SavedSearchViewSet(ResourceViewSet):  # lists and reads the rows
+        nouns = ("saved search", "saved searches")
+        queryset = SavedSearch.objects.all()
+        serializer_class = SavedSearchSerializer  # of answers
+
+        @operation(takes=NewSavedSearchSerializer, status=201, errors=(409,))
+        def create(self, *, name: str, parameters: str) -> SavedSearch:
+            "Save a search."
+            return save_search(workspace=self.workspace, name=name, parameters=parameters)
+
+        @operation()
+        def destroy(self, saved: SavedSearch) -> None:
+            "Delete a saved search."
+            saved.delete()
+
+`operation` finds the row, validates the body, calls the method, and serializes what it returns.
+OpenAPI describes the operation by the same declaration and by the docstring of the method. What is
+not a table of rows is a `WorkspaceView` with `get` or `post`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, wraps
 from types import MappingProxyType
@@ -57,16 +75,21 @@ class ListParameters(PageParameters, WorkspaceParameters):
 
 
 def operation(*, once: bool = False, **described: Any) -> Callable[..., Callable[..., Any]]:
-    """Make a method the handler of requests: it takes what they send as arguments, and returns
-    what they are answered with.
+    """Decorate a handler, which gets the input of a request as arguments and returns its result.
 
-    `described` are the fields of `common.openapi.Operation`. The fields of a body are keyword
-    arguments; a PATCH need not have all. In a viewset the first argument of a handler for one thing
-    is the row, which the user may see or, where the request changes it and `editors_only`, change.
-    Returned are the row, the rows of a page, or None: a DELETE is answered with 204, another
-    request with the row as it is now. Responses are passed on.
+    `described` are the fields of `common.openapi.Operation`.
 
-    With `once` the handler obeys `Idempotency-Key`; its answer is stored, so it has no secret.
+    Arguments: the row that the address names, in detail routes of a viewset. The user may see
+    it and, if the request changes it and the view is `editors_only`, change it; else NotFound or
+    Forbidden is raised. As keywords, other parts of the address, and the fields of the body,
+    validated by `takes`. A PATCH may leave out any field.
+
+    Result: an object that `gives` serializes, or the rows of a page with `many`. None is answered
+    with 204 if the method is DELETE, else with the row, read again. A response is returned as it
+    is.
+
+    With `once` the handler obeys `Idempotency-Key`. The response is then stored, so together with
+    `shows_secret` it raises TypeError.
     """
     made = Operation(**described)
     if once and made.shows_secret:
@@ -88,39 +111,39 @@ def operation(*, once: bool = False, **described: Any) -> Callable[..., Callable
 
 
 class WorkspaceView(APIView):
-    """A view that works in one workspace and rejects unknown parameters.
+    """A view that works in one workspace and rejects unknown query parameters.
 
-    `parameters_class` describes the query string of all actions, `action_parameters` that of single
-    ones (by method where the view has no actions). `required_scope` and `action_scopes` likewise
-    say which scope an API key needs; by default `read` for safe methods and `write` for others.
+    `parameters_class` declares the query parameters of all handlers, and `action_parameters` those
+    of single ones, by the name of the action or, in views without actions, of the method.
+    `self.parameters` are the validated ones. `required_scope` and `action_scopes` say in the same
+    way which scope an API key needs; by default `read` for safe methods and `write` for others.
     """
 
-    #: OPTIONS has nothing to tell: /api/schema/ describes all addresses.
+    #: Without OPTIONS: /api/schema/ describes all addresses.
     http_method_names = [name for name in APIView.http_method_names if name != "options"]
     parameters_class: ClassVar[type[QuerySerializer]] = WorkspaceParameters
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {}
     required_scope: ClassVar[str] = ""
     action_scopes: ClassVar[dict[str, str]] = {}
-    #: Order of lists; the paginator continues behind the last row's first field.
+    #: Order of lists. The cursor of a page is the value of the first field in its last row.
     ordering: ClassVar[str | tuple[str, ...]] = "-id"
     #: Tag of its operations in the description; by default the first part of the address.
     tag: ClassVar[str] = ""
     #: Serializer of answers, unless an operation names another.
     serializer_class: Any = None
-    #: Whether only editors of the workspace may send what is no GET.
+    #: Whether requests other than GET need the editor role.
     editors_only: ClassVar[bool] = False
-    #: Whether requests use a chat model, an embedder or a reranker: these have a quota of their
-    #: own.
+    #: Whether requests run a chat model, an embedder or a reranker, and count for that quota.
     asks_model: ClassVar[bool] = False
-    #: Whether the address is that of one thing, which has an ETag.
+    #: Whether the address names one object, which has an ETag. Viewsets know this by the action.
     is_detail: ClassVar[bool] = False
-    #: Whether an API key that is limited to collections may come in; or names of handlers where it
-    #: may. Only where all that is shown belongs to a collection, or to nobody.
+    #: Whether API keys that are limited to collections are accepted, or the names of the handlers
+    #: that accept them. These show only what belongs to a collection, or to nobody at all.
     for_limited_keys: ClassVar[bool | frozenset[str]] = False
     #: Fields of the answer that change by themselves and do not count for If-Match.
     etag_excluded_fields: ClassVar[frozenset[str]] = frozenset()
 
-    def documented_parameters(self) -> list[Any]:
+    def documented_parameters(self) -> Sequence[Any]:
         """Query parameters and headers for `common.openapi.AutoSchema`."""
         headers = (
             [WORKSPACE_HEADER, IDEMPOTENCY_HEADER] if self._is_idempotent else [WORKSPACE_HEADER]
@@ -237,8 +260,8 @@ class WorkspaceView(APIView):
         require_editor(user=self.request.user, workspace=workspace)
 
     def operation_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
-        """The first arguments of an operation. Parts of the address that they stand for are taken
-        out of `kwargs`. Raises Forbidden, and NotFound for what is not there."""
+        """Positional arguments of a handler. Removes the parts of the address that they replace
+        from `kwargs`. Raises Forbidden, and NotFound if there is no such row."""
         if self.is_for_editors:
             self.require_editor(self.workspace)
         return []
@@ -249,11 +272,11 @@ class WorkspaceView(APIView):
         return self.editors_only and self.request.method not in READ_METHODS
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """What serializers of answers know of the request."""
+        """Context of the serializers of answers; the name is that of DRF."""
         return {"request": self.request, "format": self.format_kwarg, "view": self}
 
     def respond(self, result: Any, made: Operation) -> HttpResponseBase:
-        """The response with what an operation returned."""
+        """The response for the result of a handler; `operation` describes what that may be."""
         if isinstance(result, HttpResponseBase):
             return result
         if result is None and self.request.method == "DELETE":
@@ -269,17 +292,21 @@ class WorkspaceView(APIView):
 
 
 class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
-    """A viewset of rows in a workspace: those of `queryset` that the user may see.
+    """A viewset of those rows of `queryset` that are in the workspace and that the user may see.
 
-    Lists are filtered by their parameters, which are fields of the rows or have a lookup in
-    `lookups`.
+    Each parameter of a list filters by the field of its name, or by its lookup in `lookups`.
     """
 
     action_parameters: ClassVar[dict[str, type[QuerySerializer]]] = {"list": ListParameters}
     lookups: ClassVar[Mapping[str, str]] = {}
     lookup_value_converter = "int"
-    #: What one row and several are called in the description of reading and listing them.
+    #: What one row and several are called in the summaries: "Read an API key", "List API keys".
     nouns: ClassVar[tuple[str, str]] = ("", "")
+
+    @property
+    def _lookup_name(self) -> str:
+        """The part of the address that identifies a row."""
+        return self.lookup_url_kwarg or self.lookup_field
 
     def get_queryset(self) -> QuerySet[Any]:
         rows: Any = super().get_queryset()
@@ -294,11 +321,12 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
         return rows.filter(workspace=self.workspace)
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The rows of a list that its parameters ask for."""
+        """`queryset` filtered by the parameters, if it is listed."""
         return self.narrowed(queryset, **self.parameters) if self.action == "list" else queryset
 
     def narrowed(self, rows: QuerySet[Any], **wanted: Any) -> QuerySet[Any]:
-        """`rows` with these values of parameters."""
+        """`rows` that match these values of list parameters. Pages and workspace are not among
+        them."""
         found = {
             self.lookups.get(name, name): value
             for name, value in wanted.items()
@@ -322,7 +350,7 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
             return super().get_object()
         except Http404 as error:
             kind = self.get_queryset().model._meta.verbose_name
-            name = self.kwargs[self.lookup_field]
+            name = self.kwargs[self._lookup_name]
             raise NotFound(
                 gettext("There is no {kind} “{name}”, or you may not see it.").format(
                     kind=kind, name=name
@@ -338,12 +366,12 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
     def operation_arguments(self, kwargs: dict[str, Any]) -> list[Any]:
         if not self.detail:
             return super().operation_arguments(kwargs)
-        del kwargs[self.lookup_field]
+        del kwargs[self._lookup_name]
         return [self.editable_object() if self.is_for_editors else self.get_object()]
 
     def locked_rows(self) -> QuerySet[Any] | None:
         rows = self.get_queryset()
-        found = rows.filter(**{self.lookup_field: self.kwargs[self.lookup_field]})
+        found = rows.filter(**{self.lookup_field: self.kwargs[self._lookup_name]})
         ids = list(found.values_list("pk", flat=True))
         locked: QuerySet[Any] = rows.model._base_manager.filter(pk__in=ids)
         return locked
@@ -357,9 +385,9 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
         return self.get_paginated_response(response.data)
 
     def reloaded(self, row: Any) -> Any:
-        """The row as this view reads rows, with all that its answers need."""
+        """The row, read again with the annotations of `get_queryset`."""
         return self.get_queryset().get(pk=row.pk)
 
 
 class ResourceViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
-    """A viewset whose rows are listed and read."""
+    """A viewset that lists and reads its rows; operations add what else can be done to them."""

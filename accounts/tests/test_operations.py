@@ -43,6 +43,15 @@ class Numbers(WorkspaceView):
         """Forget."""
 
 
+class Forgetting(WorkspaceView):
+    """Forgets numbers."""
+
+    @operation(gives=Answer)
+    def delete(self) -> dict[str, int]:
+        """Forget, and tell how many."""
+        return {"number": 2}
+
+
 class Owls(WorkspaceViewSet):
     """Owls."""
 
@@ -68,6 +77,7 @@ def test_the_docstring_of_a_handler_is_its_summary_and_description() -> None:
 def test_answers_and_errors_are_described_by_status() -> None:
     assert set(described(Numbers(), "POST").get_response_serializers()) == {201, 409}
     assert described(Numbers(), "DELETE").get_response_serializers() == {204: None}
+    assert described(Forgetting(), "DELETE").get_response_serializers() == {200: Answer}
 
 
 def test_lists_and_reads_are_called_after_their_rows() -> None:

@@ -7,14 +7,11 @@ from typing import IO, Any, TypeVar
 from django.http import StreamingHttpResponse
 from django.utils.translation import gettext
 from rest_framework import parsers
-from rest_framework.request import Request
 
-from accounts.api import idempotent
+from accounts.api import operation
 from common import bounded_json
 from common.api import StreamNegotiation
 from common.errors import Conflict, InvalidInput
-from common.openapi import load_examples
-from common.operations import operation
 from common.parsers import BodyTooLarge, JSONParser
 from documents.models import Collection
 from documents.services import get_collection
@@ -25,8 +22,6 @@ from graph.inputs import EdgeInput, NodeInput
 from graph.services.extraction import extraction_state, reextract_collection
 from graph.services.json_lines import JsonLines, export_lines, make_item
 from graph.services.stage import item_field
-
-examples = load_examples("graph.api")
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_ITEMS = 50_000
@@ -73,27 +68,27 @@ BULK_OPTIONS = ("strict", "replace_props")
 class BulkView(GraphView):
     """Writes many nodes and edges at once."""
 
+    editors_only = True
     parameters_class = inputs.BulkParameters
     parser_classes = [BulkJSONParser, JSONLinesParser]
 
-    @idempotent
     @operation(
-        "graph_bulk",
-        serializers.GraphBulkAnswerSerializer,
-        request={"application/json": inputs.GraphBulkInputSerializer, JSON_LINES: str},
-        examples=[examples.BULK, examples.BULK_LINES, examples.BULK_ANSWER],
+        takes={"application/json": inputs.GraphBulkInputSerializer, JSON_LINES: str},
+        gives=serializers.GraphBulkAnswerSerializer,
+        once=True,
+        operation_id="graph_bulk",
     )
-    def post(self, request: Request) -> dict[str, Any]:
-        """Write many nodes and edges, all or none
+    def post(self) -> dict[str, Any]:
+        """Write many nodes and edges, all or none.
 
         At most 50,000 and 32 MB at a time, nodes first. As one JSON object, or as JSON Lines of
         `{"node": {…}}` and `{"edge": {…}}`. What is left out of an item stays as it is, and of two
         for one node or edge the last counts. A fault is told by its place, `edges.3.weight`, or its
         line. The same again changes nothing.
         """
-        scope = self.editable
         options = {name: self.parameters[name] for name in BULK_OPTIONS}
-        lines = request.data if isinstance(request.data, JsonLines) else None
+        data = self.request.data
+        lines = data if isinstance(data, JsonLines) else None
         if lines:
             given_nodes, given_edges = lines.nodes(), lines.edges()
         else:
@@ -107,7 +102,7 @@ class BulkView(GraphView):
         node_names, edge_names = set[Any](), set[Any]()
         try:
             done = services.upsert_many(
-                scope=scope,
+                scope=self.scope,
                 nodes=_noting(given_nodes, node_names),
                 edges=_noting(given_edges, edge_names),
                 **options,
@@ -152,24 +147,24 @@ def _make_items(values: list[Any], kind: str, of: type[BulkItemT]) -> Iterator[B
 class MergeView(GraphView):
     """Merges nodes that mean the same thing."""
 
-    @idempotent
+    editors_only = True
+
     @operation(
-        "graph_merge",
-        serializers.GraphMergeAnswerSerializer,
-        body=inputs.GraphMergeInputSerializer,
-        examples=[examples.MERGE, examples.MERGE_ANSWER],
+        takes=inputs.GraphMergeInputSerializer,
+        gives=serializers.GraphMergeAnswerSerializer,
+        once=True,
+        operation_id="graph_merge",
     )
-    def post(self, request: Request, body: Any) -> dict[str, Any]:
-        """Merge nodes into one
+    def post(self, *, keep: str, dry_run: bool, **merged: Any) -> dict[str, Any]:
+        """Merge nodes into one.
 
         Edges, mentions and names of the others move to the node that stays, each once; their ids
         and names refer to it from then on, also when documents are read again. With `dry_run`
         nothing changes. 404 if one of them does not exist.
         """
-        dry_run = body.pop("dry_run")
         act = services.merge_preview if dry_run else services.merge_nodes
-        done = act(scope=self.editable, **body)
-        return {"dry_run": dry_run, "keep": body["keep"], **asdict(done)}
+        done = act(scope=self.scope, keep=keep, **merged)
+        return {"dry_run": dry_run, "keep": keep, **asdict(done)}
 
 
 class StatsView(GraphView):
@@ -177,9 +172,9 @@ class StatsView(GraphView):
 
     for_limited_keys = True
 
-    @operation("graph_stats", serializers.GraphStatisticsSerializer, examples=[examples.STATISTICS])
-    def get(self, request: Request) -> Any:
-        """Read the size of the graph"""
+    @operation(gives=serializers.GraphStatisticsSerializer, operation_id="graph_stats")
+    def get(self) -> Any:
+        """Read the size of the graph."""
         return services.graph_statistics(scope=self.scope)
 
 
@@ -190,13 +185,9 @@ class ExportView(GraphView):
     action_parameters = {"get": inputs.ExportParameters}
     content_negotiation_class = StreamNegotiation
 
-    @operation(
-        "graph_export",
-        {(200, GRAPHML): str, (200, JSON_LINES): str},
-        examples=[examples.GRAPHML, examples.LINES],
-    )
-    def get(self, request: Request) -> StreamingHttpResponse:
-        """Export the graph as GraphML or JSON Lines
+    @operation(gives={(200, GRAPHML): str, (200, JSON_LINES): str}, operation_id="graph_export")
+    def get(self) -> StreamingHttpResponse:
+        """Export the graph as GraphML or JSON Lines.
 
         Everything that you may see: as GraphML nodes, documents, edges, and what documents mention
         and refer to; as JSON Lines the nodes and edges that were given.
@@ -211,39 +202,36 @@ class ExtractionsView(GraphView):
     """Progress of extraction, and repeating it."""
 
     for_limited_keys = frozenset({"get"})
+    editors_only = True
     action_parameters = {"get": inputs.ExtractionParameters}
 
-    @operation(
-        "graph_extractions", serializers.GraphExtractionSerializer, examples=[examples.EXTRACTION]
-    )
-    def get(self, request: Request) -> dict[str, Any]:
-        """Read the progress of a collection's extraction"""
+    @operation(gives=serializers.GraphExtractionSerializer, operation_id="graph_extractions")
+    def get(self) -> dict[str, Any]:
+        """Read the progress of a collection's extraction."""
         return _extraction_data(self._collection(self.parameters["collection"]))
 
-    @idempotent
     @operation(
-        "graph_reextract",
-        serializers.GraphReextractionAnswerSerializer,
-        body=inputs.GraphReextractionSerializer,
+        takes=inputs.GraphReextractionSerializer,
+        gives=serializers.GraphReextractionAnswerSerializer,
         status=202,
-        errors=[409],
-        examples=[examples.REEXTRACTION, examples.REEXTRACTION_ANSWER],
+        errors=(409,),
+        once=True,
+        operation_id="graph_reextract",
     )
-    def post(self, request: Request, body: Any) -> dict[str, Any]:
-        """Have a collection read for the graph again
+    def post(self, *, collection: str, only_stale: bool) -> dict[str, Any]:
+        """Have a collection read for the graph again.
 
         In the background; the current results stay until then. 409 if its `graph` is `off`.
         """
-        collection = self._collection(body["collection"])
-        self.require_editor(self.workspace)
-        if collection.graph == Collection.Graph.OFF:
+        found = self._collection(collection)
+        if found.graph == Collection.Graph.OFF:
             raise Conflict(
                 gettext(
                     "“{slug}” is not read for the graph. Set its `graph` to rules or llm."
-                ).format(slug=collection.slug)
+                ).format(slug=found.slug)
             )
-        queued = reextract_collection(collection=collection, only_stale=body["only_stale"])
-        return {"queued": queued, "state": _extraction_data(collection)}
+        queued = reextract_collection(collection=found, only_stale=only_stale)
+        return {"queued": queued, "state": _extraction_data(found)}
 
     def _collection(self, slug: str) -> Collection:
         return get_collection(workspace=self.workspace, slug=slug)

@@ -18,11 +18,10 @@ from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api import READ_METHODS, WorkspaceView
+from accounts.api import WorkspaceView, operation
+from accounts.api.etags import READ_METHODS
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
-from common.openapi import load_examples
-from common.operations import operation
 from common.serializers import CursorPagination
 from graph import services
 from graph.api import inputs, serializers
@@ -31,8 +30,6 @@ from graph.reading.steps import MAX_FOUND
 from graph.reading.vertices import KINDS, Ref, load_vertices
 from graph.scopes import AccessFilter, GraphScope, graph_scope
 from graph.services import MissingNode
-
-examples = load_examples("graph.api")
 
 
 class GraphView(WorkspaceView):
@@ -70,24 +67,13 @@ class GraphView(WorkspaceView):
         return graph_scope(user=self.request.user, workspace=self.workspace)
 
     @property
-    def editable(self) -> GraphScope:
-        """The scope, for users who may edit. Raises Forbidden."""
-        scope = self.scope
-        self.require_editor(self.workspace)
-        return scope
-
-    @property
     def arguments(self) -> dict[str, Any]:
         """The query parameters, without the workspace."""
         return {name: value for name, value in self.parameters.items() if name != "workspace"}
 
-    def represent(self, serializer: Any, value: Any) -> Any:
-        """The data of an answer; its cursor becomes the address of the next page."""
-        return serializer(value, context={"request": self.request}).data
-
     def changed(self, serializer: Any, change: Any) -> Response:
         """The answer to a write: 201 for something new."""
-        return Response(self.represent(serializer, change), status=201 if change.created else 200)
+        return Response(serializer(change).data, status=201 if change.created else 200)
 
 
 @contextmanager
@@ -122,6 +108,7 @@ class NodesView(GraphView):
     """Lists, finds, reads, writes and deletes nodes."""
 
     for_limited_keys = frozenset({"get"})
+    editors_only = True
     action_parameters = {"get": inputs.NodeParameters, "delete": inputs.DeletionParameters}
     is_detail = True
     ordering = "key"
@@ -138,9 +125,9 @@ class NodesView(GraphView):
         is_row = found is not None and found.kind == "node"
         return Node.objects.filter(pk__in=[found.pk] if found and is_row else [])
 
-    @operation("graph_nodes", NODES_ANSWER, examples=[examples.NODE, examples.NODES])
-    def get(self, request: Request) -> Response:
-        """List or find nodes, or read one
+    @operation(gives=NODES_ANSWER, operation_id="graph_nodes")
+    def get(self) -> Response:
+        """List or find nodes, or read one.
 
         With `id` the answer is that node, a document (`doc:…`), a passage (`chunk:…`), or the node
         that it was merged into. With `q` it is a single page of nodes with this or a similar name,
@@ -160,39 +147,36 @@ class NodesView(GraphView):
             )
             results = _node_data(vertices)
             return Response({"next": None, "previous": None, "results": results})
-        rows = Node.objects.visible_to(request.user).filter(
+        rows = Node.objects.visible_to(self.request.user).filter(
             workspace=self.workspace, document=None, chunk=None
         )
         if labels := asked.get("label"):
             rows = rows.filter(labels__overlap=labels)
         paginator = CursorPagination()
-        page = paginator.paginate_queryset(rows.only("key"), request, view=self) or ()
+        page = paginator.paginate_queryset(rows.only("key"), self.request, view=self) or ()
         refs = [Ref("node", row.pk) for row in page]
         found = load_vertices(AccessFilter(self.scope), refs)
         listed = [found[ref] for ref in refs if ref in found]
         return paginator.get_paginated_response(_node_data(listed))
 
     @operation(
-        "graph_node_upsert",
-        dict.fromkeys((200, 201), serializers.GraphNodeChangeSerializer),
-        body=inputs.GraphNodeInputSerializer,
-        examples=[examples.NODE_BODY, examples.NODE_CHANGE],
+        takes=inputs.GraphNodeInputSerializer,
+        gives=dict.fromkeys((200, 201), serializers.GraphNodeChangeSerializer),
+        operation_id="graph_node_upsert",
     )
-    def put(self, request: Request, body: Any) -> Response:
-        """Create or change a node
+    def put(self, **node: Any) -> Response:
+        """Create or change a node.
 
         201 for a new node, else 200. Fields that you leave out stay; properties are added to the
         existing ones. Sending the same again changes nothing, so requests can be repeated.
         """
-        with naming_missing_node(body, "id"):
-            change = services.upsert_node(scope=self.editable, **body)
+        with naming_missing_node(node, "id"):
+            change = services.upsert_node(scope=self.scope, **node)
         return self.changed(serializers.GraphNodeChangeSerializer, change)
 
-    @operation(
-        "graph_node_delete", serializers.GraphDeletionSerializer, examples=[examples.DELETION]
-    )
-    def delete(self, request: Request) -> dict[str, Any]:
-        """Delete a node with its edges
+    @operation(gives=serializers.GraphDeletionSerializer, operation_id="graph_node_delete")
+    def delete(self) -> dict[str, Any]:
+        """Delete a node with its edges.
 
         Nodes that documents mention come back when they are read again: merge them instead, or
         change the `graph` of their collection. With `dry_run` nothing is deleted.
@@ -206,18 +190,19 @@ class NodesView(GraphView):
 class NodesDeleteView(GraphView):
     """Deletes several nodes by id."""
 
+    editors_only = True
+
     @operation(
-        "graph_nodes_delete",
-        serializers.GraphDeletionSerializer,
-        body=inputs.GraphIdsSerializer,
-        examples=[examples.IDS, examples.DELETION],
+        takes=inputs.GraphIdsSerializer,
+        gives=serializers.GraphDeletionSerializer,
+        operation_id="graph_nodes_delete",
     )
-    def post(self, request: Request, body: Any) -> dict[str, Any]:
-        """Delete nodes by id, with their edges
+    def post(self, *, ids: list[str], dry_run: bool) -> dict[str, Any]:
+        """Delete nodes by id, with their edges.
 
         Unknown ids are ignored. With `dry_run` nothing is deleted.
         """
-        return _delete(self, body["ids"], dry_run=body["dry_run"])
+        return _delete(self, ids, dry_run=dry_run)
 
 
 def _node_data(vertices: Any) -> Any:
@@ -226,13 +211,14 @@ def _node_data(vertices: Any) -> Any:
 
 def _delete(view: GraphView, ids: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
     act = services.deletion_preview if dry_run else services.delete_nodes
-    return {"dry_run": dry_run, **asdict(act(scope=view.editable, ids=ids))}
+    return {"dry_run": dry_run, **asdict(act(scope=view.scope, ids=ids))}
 
 
 class EdgesView(GraphView):
     """Lists, writes and deletes edges."""
 
     for_limited_keys = frozenset({"get"})
+    editors_only = True
     action_parameters = {"get": inputs.EdgeParameters, "delete": inputs.EdgeNameParameters}
     is_detail = True
     names = EDGE_NAMES
@@ -241,7 +227,8 @@ class EdgesView(GraphView):
         page = self._page({name: self.named(name) for name in EDGE_NAMES})
         if not page["results"]:
             raise _edge_not_found()
-        return self.represent(serializers.GraphEdgePageSerializer, page)
+        context = self.get_serializer_context()
+        return serializers.GraphEdgePageSerializer(page, context=context).data
 
     def locked_rows(self) -> QuerySet[Edge]:
         ends = [
@@ -251,9 +238,9 @@ class EdgesView(GraphView):
         source, target = (each.pk if each and each.kind == "node" else None for each in ends)
         return Edge.objects.filter(source=source, rel=self.named("rel"), target=target)
 
-    @operation("graph_edges", serializers.GraphEdgePageSerializer, examples=[examples.EDGES])
-    def get(self, request: Request) -> dict[str, Any]:
-        """List edges, newest first
+    @operation(gives=serializers.GraphEdgePageSerializer, operation_id="graph_edges")
+    def get(self) -> dict[str, Any]:
+        """List edges, newest first.
 
         Those that somebody gave or that passages tell of. Relations that documents tell themselves
         (`HAS_CHUNK`, `MENTIONS`, `REFERS_TO`, `NEXT`, `VERSION_OF`) are read at
@@ -271,26 +258,25 @@ class EdgesView(GraphView):
         return {"next": cursor, "results": links}
 
     @operation(
-        "graph_edge_upsert",
-        dict.fromkeys((200, 201), serializers.GraphEdgeChangeSerializer),
-        body=inputs.GraphEdgeInputSerializer,
-        examples=[examples.EDGE_BODY, examples.EDGE_CHANGE],
+        takes=inputs.GraphEdgeInputSerializer,
+        gives=dict.fromkeys((200, 201), serializers.GraphEdgeChangeSerializer),
+        operation_id="graph_edge_upsert",
     )
-    def put(self, request: Request, body: Any) -> Response:
-        """Create or change an edge
+    def put(self, **edge: Any) -> Response:
+        """Create or change an edge.
 
         201 for a new edge, else 200. Fields that you leave out stay. Sending the same again changes
         nothing, so requests can be repeated.
         """
-        with naming_missing_node(body, "source", "target"):
-            change = services.upsert_edge(scope=self.editable, **body)
+        with naming_missing_node(edge, "source", "target"):
+            change = services.upsert_edge(scope=self.scope, **edge)
         return self.changed(serializers.GraphEdgeChangeSerializer, change)
 
-    @operation("graph_edge_delete")
-    def delete(self, request: Request) -> None:
-        """Delete an edge"""
+    @operation(operation_id="graph_edge_delete")
+    def delete(self) -> None:
+        """Delete an edge."""
         name = {part: self.parameters[part] for part in EDGE_NAMES}
-        if not services.delete_edge(scope=self.editable, **name):
+        if not services.delete_edge(scope=self.scope, **name):
             raise _edge_not_found()
 
 
@@ -304,11 +290,9 @@ class NeighborsView(GraphView):
     for_limited_keys = True
     action_parameters = {"get": inputs.NeighborParameters}
 
-    @operation(
-        "graph_neighbors", serializers.GraphNeighborsSerializer, examples=[examples.NEIGHBORS]
-    )
-    def get(self, request: Request) -> Any:
-        """List what is related to a node
+    @operation(gives=serializers.GraphNeighborsSerializer, operation_id="graph_neighbors")
+    def get(self) -> Any:
+        """List what is related to a node.
 
         In natural order: `…:2` before `…:10`. Besides edges these are relations that documents tell
         themselves: `HAS_CHUNK` (document → passage), `NEXT` (passage → passage), `MENTIONS`
@@ -324,9 +308,9 @@ class MentionsView(GraphView):
     for_limited_keys = True
     action_parameters = {"get": inputs.MentionParameters}
 
-    @operation("graph_mentions", serializers.GraphMentionsSerializer, examples=[examples.MENTIONS])
-    def get(self, request: Request) -> Any:
-        """List the passages that mention a node"""
+    @operation(gives=serializers.GraphMentionsSerializer, operation_id="graph_mentions")
+    def get(self) -> Any:
+        """List the passages that mention a node."""
         return services.mentions_of(scope=self.scope, **self.arguments)
 
 
@@ -342,28 +326,23 @@ class TraverseView(QueryView):
 
     action_parameters = {"get": inputs.TraversalParameters}
 
-    @operation(
-        "graph_traverse", serializers.GraphTraversalSerializer, examples=[examples.TRAVERSAL]
-    )
-    def get(self, request: Request) -> Any:
-        """Walk from a node, the nearest first"""
-        return self._reached(self.arguments)
+    serializer_class = serializers.GraphTraversalSerializer
 
-    @operation(
-        "graph_traverse_post",
-        serializers.GraphTraversalSerializer,
-        body=inputs.GraphTraversalInputSerializer,
-        examples=[examples.TRAVERSAL_BODY, examples.TRAVERSAL],
-    )
-    def post(self, request: Request, body: Any) -> Any:
-        """Walk from a node, asked with a JSON body
+    @operation(operation_id="graph_traverse")
+    def get(self) -> Any:
+        """Walk from a node, the nearest first."""
+        return self._reached(**self.arguments)
+
+    @operation(takes=inputs.GraphTraversalInputSerializer, operation_id="graph_traverse_post")
+    def post(self, **asked: Any) -> Any:
+        """Walk from a node, asked with a JSON body.
 
         For ids that are too long for an address, of which servers take about 8,000 bytes.
         """
-        return self._reached(body)
+        return self._reached(**asked)
 
-    def _reached(self, asked: dict[str, Any]) -> Any:
-        return services.traverse(scope=self.scope, rels=asked.pop("rel", ()), **asked)
+    def _reached(self, *, rel: Sequence[str] = (), **asked: Any) -> Any:
+        return services.traverse(scope=self.scope, rels=rel, **asked)
 
 
 class PathsView(QueryView):
@@ -371,30 +350,27 @@ class PathsView(QueryView):
 
     action_parameters = {"get": inputs.PathParameters}
 
-    @operation("graph_paths", serializers.GraphPathSerializer, examples=[examples.PATH])
-    def get(self, request: Request) -> Any:
-        """Find a shortest way between two nodes
+    serializer_class = serializers.GraphPathSerializer
+
+    @operation(operation_id="graph_paths")
+    def get(self) -> Any:
+        """Find a shortest way between two nodes.
 
         That there is none is an answer: `found` is false then. 404 where one of the two is not
         there.
         """
-        return self._path(self.arguments)
+        return self._path(**self.arguments)
 
-    @operation(
-        "graph_paths_post",
-        serializers.GraphPathSerializer,
-        body=inputs.GraphPathInputSerializer,
-        examples=[examples.PATH_BODY, examples.PATH],
-    )
-    def post(self, request: Request, body: Any) -> Any:
-        """Find a shortest way, asked with a JSON body
+    @operation(takes=inputs.GraphPathInputSerializer, operation_id="graph_paths_post")
+    def post(self, **asked: Any) -> Any:
+        """Find a shortest way, asked with a JSON body.
 
         For ids that are too long for an address, of which servers take about 8,000 bytes.
         """
-        return self._path(body)
+        return self._path(**asked)
 
-    def _path(self, asked: dict[str, Any]) -> Any:
-        return services.shortest_path(scope=self.scope, rels=asked.pop("rel", ()), **asked)
+    def _path(self, *, rel: Sequence[str] = (), **asked: Any) -> Any:
+        return services.shortest_path(scope=self.scope, rels=rel, **asked)
 
 
 SUBGRAPH_ANSWER = {
@@ -409,9 +385,9 @@ class SubgraphView(QueryView):
     action_parameters = {"get": inputs.SubgraphParameters}
     content_negotiation_class = StreamNegotiation
 
-    @operation("graph_subgraph", SUBGRAPH_ANSWER, examples=[examples.SUBGRAPH, examples.GRAPHML])
-    def get(self, request: Request) -> HttpResponseBase:
-        """Take what is around some nodes, with all relations among it
+    @operation(gives=SUBGRAPH_ANSWER, operation_id="graph_subgraph")
+    def get(self) -> HttpResponseBase:
+        """Take what is around some nodes, with all relations among it.
 
         As cytoscape.js reads it, or as a file of GraphML. Those of the ids that are not there are
         named in `missing`; 404 where none is.
@@ -419,17 +395,16 @@ class SubgraphView(QueryView):
         return self._subgraph(self.arguments)
 
     @operation(
-        "graph_subgraph_post",
-        SUBGRAPH_ANSWER,
-        body=inputs.GraphSubgraphInputSerializer,
-        examples=[examples.SUBGRAPH_BODY, examples.SUBGRAPH, examples.GRAPHML],
+        takes=inputs.GraphSubgraphInputSerializer,
+        gives=SUBGRAPH_ANSWER,
+        operation_id="graph_subgraph_post",
     )
-    def post(self, request: Request, body: Any) -> HttpResponseBase:
-        """Take what is around some nodes, asked with a JSON body
+    def post(self, **asked: Any) -> HttpResponseBase:
+        """Take what is around some nodes, asked with a JSON body.
 
         For ids that are too long for an address, of which servers take about 8,000 bytes.
         """
-        return self._subgraph(body)
+        return self._subgraph(asked)
 
     def _subgraph(self, asked: dict[str, Any]) -> HttpResponseBase:
         around: dict[str, Any] = {

@@ -44,8 +44,8 @@ EVERYTHING = [*(("get", url, None) for url in READS), *WRITES]
 
 #: What needs something to be there, and has tests of its own.
 OF_SOMETHING = {
-    ("get", "memory-context"),
-    ("delete", "memory-context"),
+    ("get", "memory-context-detail"),
+    ("delete", "memory-context-detail"),
     ("get", "memory-fact"),
     ("post", "memory-conversation-retry"),
 }
@@ -110,7 +110,7 @@ def test_every_address_is_asked_here() -> None:
         (method, str(pattern.name))
         for pattern in urlpatterns
         for method in ("get", "post", "put", "patch", "delete")
-        if hasattr(pattern.callback.view_class, method)
+        if method in getattr(pattern.callback, "actions", dir(pattern.callback.cls))
     }
     asked = {(method, resolve(url.split("?")[0]).url_name) for method, url, _ in EVERYTHING}
     assert asked | OF_SOMETHING == there

@@ -10,7 +10,8 @@ from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, etag, operation
+from accounts.api import ListParameters, WorkspaceParameters, WorkspaceView, operation
+from accounts.api.etags import etag
 from common.api import StreamNegotiation
 from common.options import option_fields
 from common.options.drf import OptionsSerializer, serializer_field

@@ -8,7 +8,6 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import validate_host
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -40,12 +39,12 @@ class BatchRefused(RagsiteError):
     code = "batch"
 
 
-@extend_schema(exclude=True)
 class McpView(WorkspaceView):
     """The protocol's endpoint. It is stateless and sends nothing of its own, so there is no stream
     to GET and no session to DELETE: both are 405. Which tools a key may use follows from its other
     scopes."""
 
+    schema = None  # not of the described API
     for_limited_keys = True
     authentication_classes = [KeyAuthentication, BasicAuthentication]
     required_scope = "read"

@@ -13,9 +13,8 @@ from uuid import uuid4
 from django.conf import settings
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
 
+from accounts.api import operation
 from common.errors import InvalidInput, RagsiteError
 from common.sql import release_connection
 from common.sse import format_event
@@ -46,7 +45,7 @@ from rag.openai.chat_schema import (
     read_tools,
 )
 from rag.openai.models import PIPELINE_PREFIX, get_chat_model, get_pipeline_id
-from rag.openai.protocol import OpenAIView, error_data, examples
+from rag.openai.protocol import OpenAIView, error_data
 from rag.services.answers import (
     Question,
     guarded_events,
@@ -290,27 +289,24 @@ def _milliseconds_since(began: float) -> float:
     return round((perf_counter() - began) * 1000, 1)
 
 
-@extend_schema(tags=["openai"])
 class CompletionsView(OpenAIView):
     """`POST /v1/chat/completions`, answered by a model or from documents."""
 
     asks_model = True
 
-    @extend_schema(
+    @operation(
+        takes=OpenAIChatRequestSerializer,
+        gives=OpenAIChatCompletionSerializer,
         operation_id="openai_chat_completions",
-        summary="Complete a chat as OpenAI does",
-        description=(
-            "With `collections`, and wherever no chat model is connected, the answer is made out of"
-            " documents and its message has `citations`. Streamed, each event is a chunk of"
-            " OpenAI's and the last `[DONE]`; an answer that breaks off ends with an object"
-            " `error`. Fields that are not listed are passed over."
-        ),
-        request=OpenAIChatRequestSerializer,
-        responses={200: OpenAIChatCompletionSerializer},
-        examples=[examples.CHAT],
     )
-    def post(self, request: Request) -> HttpResponseBase:
-        body = self.validated(OpenAIChatRequestSerializer)
+    def post(self, **body: Any) -> HttpResponseBase:
+        """Complete a chat as OpenAI does.
+
+        With `collections`, and wherever no chat model is connected, the answer is made out of
+        documents and its message has `citations`. Streamed, each event is a chunk of OpenAI's and
+        the last `[DONE]`; an answer that breaks off ends with an object `error`. Fields that are
+        not listed are passed over.
+        """
         extras = body.get("ragsite") or {}
         collections = [*(body.get("collections") or ()), *(extras.get("collections") or ())]
         context = context_of_view(
@@ -322,7 +318,7 @@ class CompletionsView(OpenAIView):
         events, completion = _answer(body, context)
         return answer_response(
             events,
-            request=request,
+            request=self.request,
             cancelled=context.cancelled,
             streams=body["stream"],
             make_body=completion.to_object,

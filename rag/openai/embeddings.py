@@ -6,30 +6,19 @@ from typing import Any, Literal
 
 import numpy as np
 from django.utils.translation import gettext
-from drf_spectacular.utils import (
-    extend_schema,
-    extend_schema_field,
-    extend_schema_serializer,
-)
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from numpy.typing import NDArray
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api import operation
 from common.errors import InvalidInput
 from common.serializers import HelpfulSerializer
 from common.sql import release_connection
 from inference.interfaces import Embedder, EmptyText, InferenceError
 from rag.errors import ModelFailed
 from rag.openai.models import get_embedder
-from rag.openai.protocol import (
-    MAX_CHARACTERS,
-    MAX_TEXTS,
-    NullMeansLeftOut,
-    OpenAIView,
-    TextsField,
-    examples,
-)
+from rag.openai.protocol import MAX_CHARACTERS, MAX_TEXTS, NullMeansLeftOut, OpenAIView, TextsField
 
 Vectors = NDArray[np.float32]
 
@@ -141,21 +130,18 @@ class OpenAIEmbeddingsSerializer(serializers.Serializer[Any]):
     usage = OpenAIEmbeddingsUsageSerializer()
 
 
-@extend_schema(tags=["openai"])
 class EmbeddingsView(OpenAIView):
     """`POST /v1/embeddings`: the vectors of one or more texts."""
 
     asks_model = True
 
-    @extend_schema(
+    @operation(
+        takes=OpenAIEmbeddingsRequestSerializer,
+        gives=OpenAIEmbeddingsSerializer,
         operation_id="openai_embeddings",
-        summary="Embed texts as OpenAI does",
-        request=OpenAIEmbeddingsRequestSerializer,
-        responses=OpenAIEmbeddingsSerializer,
-        examples=[examples.EMBEDDINGS],
     )
-    def post(self, request: Request) -> Response:
-        body = self.validated(OpenAIEmbeddingsRequestSerializer)
+    def post(self, **body: Any) -> Response:
+        """Embed texts as OpenAI does."""
         name, embedder = get_embedder(body["model"])
         release_connection()
         vectors, counts = embed_texts(

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
+from accounts.api import operation
 from inference.backends.rerank_basic import NoReranker, ScoreReranker
 from inference.chat_models import DEFAULT, UnknownModel, chat_model, chat_models
 from inference.embedding_models import routed_embedder
@@ -16,7 +15,7 @@ from inference.interfaces import ChatModel, Embedder, InferenceError, Reranker
 from inference.model_registry import ModelRegistry, embedders, rerankers
 from rag.context import RagContext, context_of_view
 from rag.errors import ModelFailed
-from rag.openai.protocol import ModelNotFound, OpenAIView, examples
+from rag.openai.protocol import ModelNotFound, OpenAIView
 from rag.services.pipelines import list_pipelines
 
 T = TypeVar("T")
@@ -148,32 +147,25 @@ class OpenAIModelsSerializer(serializers.Serializer[Any]):
     data = OpenAIModelSerializer(many=True)  # type: ignore[assignment]  # DRF's metaclass takes it out
 
 
-@extend_schema(tags=["openai"])
 class ModelsView(OpenAIView):
     """`GET /v1/models`: all models of the site."""
 
-    @extend_schema(
-        operation_id="openai_models_list",
-        summary="List models as OpenAI does",
-        description="Chat models, `extractive`, pipelines as `pipeline/ID`, embedders, rerankers.",
-        responses=OpenAIModelsSerializer,
-    )
-    def get(self, request: Request) -> Response:
-        return Response({"object": "list", "data": list_models(context_of_view(self))})
+    @operation(gives=OpenAIModelsSerializer, operation_id="openai_models_list")
+    def get(self) -> dict[str, Any]:
+        """List models as OpenAI does.
+
+        Chat models, `extractive`, pipelines as `pipeline/ID`, embedders, rerankers.
+        """
+        return {"object": "list", "data": list_models(context_of_view(self))}
 
 
-@extend_schema(tags=["openai"])
 class ModelView(OpenAIView):
     """`GET /v1/models/{model}`: one model of the site."""
 
-    @extend_schema(
-        operation_id="openai_models_retrieve",
-        summary="Read a model as OpenAI shows it",
-        responses=OpenAIModelSerializer,
-        examples=[examples.MODEL],
-    )
-    def get(self, request: Request, model: str) -> Response:
+    @operation(gives=OpenAIModelSerializer, operation_id="openai_models_retrieve")
+    def get(self, *, model: str) -> dict[str, Any]:
+        """Read a model as OpenAI shows it."""
         listed = {each["id"]: each for each in list_models(context_of_view(self))}
         if model not in listed:
             raise ModelNotFound(model, listed)
-        return Response(listed[model])
+        return listed[model]

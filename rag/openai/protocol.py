@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,10 +18,9 @@ from accounts.authentication import BasicAuthentication, KeyAuthentication
 from common.api import StreamNegotiation
 from common.api import exception_handler as ours
 from common.errors import NotFound, RagsiteError
-from common.openapi import ERRORS, AutoSchema, load_examples
+from common.openapi import ERRORS, AutoSchema
 from common.translation import format_number
 
-examples = load_examples("rag.openai")
 MAX_LISTED_MODELS = 20
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 #: Request fields by the names our services use.
@@ -102,6 +101,7 @@ class OpenAIView(WorkspaceView):
     """Base of these endpoints: any `Accept` and `Content-Type` is accepted, bodies and errors are
     JSON. Session cookies are ignored, so that no page of another site can send requests."""
 
+    tag = "openai"
     for_limited_keys = True
     authentication_classes = [KeyAuthentication, BasicAuthentication]
     content_negotiation_class = StreamNegotiation
@@ -112,7 +112,6 @@ class OpenAIView(WorkspaceView):
         return exception_handler
 
 
-@extend_schema(exclude=True)
 class UnknownEndpoint(OpenAIView):
     """Any other path below `/v1/`: an error in this format instead of a page."""
 

@@ -4,11 +4,10 @@ and Jina."""
 from typing import Any
 from uuid import uuid4
 
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
+from accounts.api import operation
 from common.sql import release_connection
 from inference.interfaces import InferenceError
 from rag.errors import ModelFailed
@@ -20,7 +19,6 @@ from rag.openai.protocol import (
     DocumentsField,
     NullMeansLeftOut,
     OpenAIView,
-    examples,
 )
 
 MAX_QUERY_CHARACTERS = 8_000
@@ -77,59 +75,54 @@ class RerankAnswerSerializer(serializers.Serializer[Any]):
     meta = serializers.DictField(child=serializers.DictField())
 
 
-@extend_schema(tags=["openai"])
 class RerankView(OpenAIView):
     """The endpoints `POST /v1/rerank` and `POST /v2/rerank`."""
 
     asks_model = True
     version = "1"
 
-    @extend_schema(
-        operation_id="rerank",
-        summary="Rerank documents as Cohere and Jina do",
-        description="Without a reranker documents are scored by how alike their vectors and the"
-        " query's are; `model` of the answer then says `embedding-similarity`.",
-        request=RerankRequestSerializer,
-        responses=RerankAnswerSerializer,
-        examples=[examples.RERANK],
-    )
-    def post(self, request: Request) -> Response:
-        body = self.validated(RerankRequestSerializer)
-        name, reranker = get_reranker(body["model"])
+    @operation(takes=RerankRequestSerializer, gives=RerankAnswerSerializer, operation_id="rerank")
+    def post(
+        self, *, model: str, query: str, documents: list[str], **wanted: Any
+    ) -> dict[str, Any]:
+        """Rerank documents as Cohere and Jina do.
+
+        Without a reranker documents are scored by how alike their vectors and the query's are;
+        `model` of the answer then says `embedding-similarity`.
+        """
+        name, reranker = get_reranker(model)
         release_connection()
-        query, texts = body["query"], body["documents"]
         if reranker:
             try:
-                scores, tokens = reranker.score(query, texts), 0
+                scores, tokens = reranker.score(query, documents), 0
             except InferenceError as error:
                 raise ModelFailed(error) from error
         else:
             # Cosine similarities to the query, -1 to 1; -1 for an empty document.
             _, embedder = get_embedder("")
-            scores = [-1.0] * len(texts)
+            scores = [-1.0] * len(documents)
             query_vectors, counts = embed_texts(embedder, [query], as_query=True)
-            full = [at for at, text in enumerate(texts) if text.strip()]
+            full = [at for at, text in enumerate(documents) if text.strip()]
             if full:
-                vectors, more = embed_texts(embedder, [texts[at] for at in full], as_query=False)
+                texts = [documents[at] for at in full]
+                vectors, more = embed_texts(embedder, texts, as_query=False)
                 counts = counts + more
                 for at, similarity in zip(full, (vectors @ query_vectors[0]).tolist(), strict=True):
                     scores[at] = similarity
             tokens = sum(counts)
-        order = sorted(range(len(texts)), key=lambda at: -scores[at])[: body.get("top_n")]
+        order = sorted(range(len(documents)), key=lambda at: -scores[at])[: wanted.get("top_n")]
         results = [
             {
                 "index": at,
                 "relevance_score": min(1.0, max(0.0, scores[at])),
-                **({"document": {"text": texts[at]}} if body["return_documents"] else {}),
+                **({"document": {"text": documents[at]}} if wanted["return_documents"] else {}),
             }
             for at in order
         ]
-        return Response(
-            {
-                "id": str(uuid4()),
-                "model": name,
-                "results": results,
-                "usage": {"total_tokens": tokens},
-                "meta": {"api_version": {"version": self.version}},
-            }
-        )
+        return {
+            "id": str(uuid4()),
+            "model": name,
+            "results": results,
+            "usage": {"total_tokens": tokens},
+            "meta": {"api_version": {"version": self.version}},
+        }
