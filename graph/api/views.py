@@ -325,7 +325,6 @@ class TraverseView(QueryView):
     """Nodes within reach of a node."""
 
     action_parameters = {"get": inputs.TraversalParameters}
-
     serializer_class = serializers.GraphTraversalSerializer
 
     @operation(operation_id="graph_traverse")
@@ -349,7 +348,6 @@ class PathsView(QueryView):
     """Shortest path between two nodes."""
 
     action_parameters = {"get": inputs.PathParameters}
-
     serializer_class = serializers.GraphPathSerializer
 
     @operation(operation_id="graph_paths")

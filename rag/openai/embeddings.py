@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from django.utils.translation import gettext
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from numpy.typing import NDArray
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -120,7 +120,6 @@ class OpenAIEmbeddingsUsageSerializer(serializers.Serializer[Any]):
     total_tokens = serializers.IntegerField()
 
 
-@extend_schema_serializer(many=False)
 class OpenAIEmbeddingsSerializer(serializers.Serializer[Any]):
     """Vectors in the order of the texts."""
 

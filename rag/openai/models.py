@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import operation
@@ -139,7 +138,6 @@ class OpenAIModelSerializer(serializers.Serializer[Any]):
     kind = serializers.CharField(help_text="`chat`, `pipeline`, `embedding` or `rerank`.")
 
 
-@extend_schema_serializer(many=False)
 class OpenAIModelsSerializer(serializers.Serializer[Any]):
     """All models that a request may name."""
 

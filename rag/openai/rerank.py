@@ -4,7 +4,6 @@ and Jina."""
 from typing import Any
 from uuid import uuid4
 
-from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from accounts.api import operation
@@ -64,7 +63,6 @@ class RerankUsageSerializer(serializers.Serializer[Any]):
     total_tokens = serializers.IntegerField(help_text="0 where the model does not count.")
 
 
-@extend_schema_serializer(many=False)
 class RerankAnswerSerializer(serializers.Serializer[Any]):
     """Results, best first; equal scores keep the input's order."""
 
