@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils.dates import MONTHS_3
 from django.utils.translation import gettext, gettext_noop
 
+from common import features
 from common.errors import InvalidInput
 from common.fusion import RERANK_FEATURES
 from common.text import strip_markdown
@@ -124,6 +125,7 @@ def choices(state: SearchState, name: str) -> list[Choice]:
             hint=gettext(hints[value]) if value in hints else "",
         )
         for value, label in labels.items()
+        if not (name == "mode" and value == "graph" and not features.is_on("graph"))
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext
 
+from common import features
 from common.errors import RagsiteError
 from common.fusion import adapted_weights
 from common.fusion_options import RRF_K, FusionOptions, Method
@@ -188,8 +189,10 @@ def rank_results(
 
     Without `in_order` (counting only) the top hits are not compared by text. Without
     `is_counted` a smaller depth may do. `facts` are the scope's facts if just read. Raises
-    InvalidInput and EmbedderUnavailable.
+    InvalidInput, SwitchedOff and EmbedderUnavailable.
     """
+    if "graph" in (query.mode, query.expand):
+        features.require("graph")
     rerank = True if query.min_rerank is not None else query.rerank
     if rerank:
         require_reranker(scope)

@@ -19,6 +19,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api import READ_METHODS, WorkspaceView
+from common import features
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
 from common.openapi import load_examples
@@ -63,6 +64,7 @@ class GraphView(WorkspaceView):
                 gettext("The address is not UTF-8. Percent-encode it as UTF-8.")
             ) from error
         super().initial(request, *args, **kwargs)
+        features.require("graph")
 
     @cached_property
     def scope(self) -> GraphScope:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from common import features
 from common.errors import InvalidInput, RagsiteError
 from common.sql import release_connection
 from common.sse import format_event
@@ -334,6 +335,8 @@ def _memory(body: dict[str, Any], context: RagContext) -> bool | None:
     """Whether the request wants memory; None means the site's setting. OpenAI's clients send any
     `user` as a label: one whose memory the caller may not use gets none, unless it is asked for."""
     wanted: bool | None = (body.get("ragsite") or {}).get("memory")
+    if wanted:
+        features.require("memory")
     if wanted is None and context.memory_user is not None:
         try:
             _ = context.memory_scope
