@@ -1,4 +1,4 @@
-"""Parts of the site that its settings switch off: memory, the graph."""
+"""Parts of the site that its settings switch off: memory, the graph, vectors."""
 
 from typing import Literal, get_args
 
@@ -8,11 +8,14 @@ from django.utils.translation import gettext, gettext_noop
 
 from common.errors import Forbidden
 
-Feature = Literal["memory", "graph"]
+Feature = Literal["memory", "graph", "vectors"]
 
 _OFF = {
     "memory": gettext_noop("Memory is switched off on this site (RAGSITE_MEMORY)."),
     "graph": gettext_noop("The graph is switched off on this site (RAGSITE_GRAPH)."),
+    "vectors": gettext_noop(
+        "Vectors are switched off on this site (RAGSITE_VECTORS). Search by words."
+    ),
 }
 
 

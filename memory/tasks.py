@@ -82,7 +82,7 @@ def prune_memories() -> int:
 
 
 def _embed(*, contexts: Sequence[int] | None = None, facts: Sequence[int] | None = None) -> int:
-    if not features.is_on("memory"):
+    if not (features.is_on("memory") and features.is_on("vectors")):
         return 0
     try:
         return embed_waiting(contexts=contexts, facts=facts)

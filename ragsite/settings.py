@@ -418,6 +418,7 @@ HISTORY_DAYS = env.int("RAGSITE_HISTORY_DAYS", default=400)
 
 MEMORY = env.bool("RAGSITE_MEMORY", default=True)
 GRAPH = env.bool("RAGSITE_GRAPH", default=True)
+VECTORS = env.bool("RAGSITE_VECTORS", default=True)
 
 # --- memory ------------------------------------------------------------------------------------
 

@@ -71,6 +71,8 @@ MODE_HINTS = {
         "By words, by meaning, and over what passages name: for answers in several documents"
     ),
 }
+#: What a mode needs, of what can be switched off.
+MODE_FEATURES: dict[str, features.Feature] = {"vector": "vectors", "graph": "graph"}
 SORT_LABELS = {
     "relevance": gettext_noop("Best first"),
     "newest": gettext_noop("Newest first"),
@@ -125,7 +127,7 @@ def choices(state: SearchState, name: str) -> list[Choice]:
             hint=gettext(hints[value]) if value in hints else "",
         )
         for value, label in labels.items()
-        if not (name == "mode" and value == "graph" and not features.is_on("graph"))
+        if name != "mode" or value not in MODE_FEATURES or features.is_on(MODE_FEATURES[value])
     ]
 
 

@@ -193,6 +193,8 @@ def rank_results(
     """
     if "graph" in (query.mode, query.expand):
         features.require("graph")
+    if query.mode == "vector" or query.vector is not None or query.min_similarity is not None:
+        features.require("vectors")
     rerank = True if query.min_rerank is not None else query.rerank
     if rerank:
         require_reranker(scope)
@@ -398,7 +400,7 @@ def build_page(
         relevance=results.ranking.relevance(),
         first_rank=first_rank,
         snippets=snippets,
-        by_meaning=by_meaning and not retrieved.degraded,
+        by_meaning=by_meaning and bool(retrieved.facts.spaces) and not retrieved.degraded,
         expand=query.expand,
         scope=results.scope,
         passages=results.passages,

@@ -1,6 +1,7 @@
-"""A site without memory or without the graph: what refuses, what is hidden, and
+"""A site without memory, the graph or vectors: what refuses, what is hidden, and
 that no worker does anything for it."""
 
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -8,20 +9,36 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Membership
 from common.features import SwitchedOff
-from documents.models import Document
+from documents.models import Chunk, Collection, Document
+from documents.services import (
+    export_collection,
+    import_collection,
+    reembed_collection,
+    reembed_inline,
+    reindex_collection,
+)
+from documents.services.chunk_edits import edit_chunk
+from documents.tasks import embed_documents, ingest_documents
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
+from documents.validation import validate
 from graph.extraction import queue as graph_queue
 from graph.models import Extraction, Mention
 from graph.tasks import extract_documents
+from inference.backends.hashing import HashingEmbedder
 from memory import services, tasks
 from memory.extraction.queue import QUEUE
 from memory.models import Context, ExtractionItem
 from memory.scopes import UserScope, account_id
 from rag.context import RagContext
+from rag.events import Failed
 from rag.services.answers import Question, recall
 from rag.services.chat import chat
 from rag.tools import call, tools_for
-from tests.kit import client_of, logged_in
+from ragsite import health
+from search.query_options import scope_for
+from search.similar import similar_documents
+from search.stores import Store
+from tests.kit import client_of, logged_in, queue_file
 
 pytestmark = pytest.mark.django_db
 
@@ -178,6 +195,137 @@ def test_documents_wait_while_the_graph_is_off(named: Document, settings: Any) -
     settings.GRAPH = True
     assert extract_documents([named.pk]) == 1
     assert Mention.objects.exists()
+
+
+# --- vectors -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_words(alice: Membership, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
+    """A collection of a site without vectors, whose model fails when it is asked."""
+    settings.VECTORS = False
+    for name in ("embed_documents", "embed_query"):
+        monkeypatch.setattr(HashingEmbedder, name, pytest.fail)
+    return CollectionFactory(workspace=alice.workspace, slug="notes")
+
+
+def ingested(collection: Collection, text: str = "The lighthouse keeper writes.") -> Document:
+    """A text document, as the worker of the queue `ingest` reads it, without one that embeds."""
+    document = queue_file(collection, "log.txt", text.encode(), policy="overwrite")
+    sent: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embed_documents, "delay", sent.append)
+        ingest_documents([document.pk])
+    assert sent == []
+    document.refresh_from_db()
+    return document
+
+
+def test_documents_without_vectors_are_found_by_words_at_once(
+    alice: Membership, by_words: Collection
+) -> None:
+    assert ingested(by_words).status == Document.Status.READY
+    assert Chunk.objects.get().embedding is None
+    for mode in ("hybrid", "lexical"):
+        answer = client_of(alice).get(f"/api/v1/search/?q=lighthouse&mode={mode}").json()
+        assert [hit["document"]["title"] for hit in answer["hits"]] == ["Log"]
+        assert [arm["name"] for arm in answer["arms"]] == ["lexical"]
+        said = "RAGSITE_VECTORS" in " ".join(answer["notes"])
+        assert said == (mode == "hybrid")
+        assert answer["degraded"] == []
+    assert validate(collection_id=by_words.pk).findings == ()
+
+
+def test_a_new_text_without_vectors_replaces_the_former(by_words: Collection) -> None:
+    ingested(by_words, "The lighthouse keeper writes.")
+    [before] = Chunk.objects.values_list("pk", flat=True)
+    ingested(by_words, "The harbour master sleeps.")
+    [after] = Chunk.objects.filter(is_current=True)
+    assert (after.pk != before, after.text) == (True, "The harbour master sleeps.")
+
+
+def test_what_needs_vectors_is_refused_without_them(
+    alice: Membership, by_words: Collection
+) -> None:
+    ingested(by_words)
+    api = client_of(alice)
+    for asked in ("mode=vector", "min_similarity=0.5"):
+        assert refusal(api.get(f"/api/v1/search/?q=ada&{asked}")) == (403, "switched_off"), asked
+    for refused in (
+        lambda: reembed_collection(collection=by_words),
+        lambda: reembed_inline(target=by_words.space, collection=by_words),
+        lambda: reindex_collection(collection=by_words, embed=True),
+        lambda: Store(by_words).embed("lighthouse"),
+    ):
+        with pytest.raises(SwitchedOff, match="RAGSITE_VECTORS"):
+            refused()
+
+
+def test_items_edits_and_imports_need_no_model_without_vectors(
+    alice: Membership, by_words: Collection
+) -> None:
+    store = Store(by_words, user=alice.user)
+    store.index("keeper", "The lighthouse keeper writes.")
+    edit_chunk(chunk=Chunk.objects.get(), text="The lighthouse keeper reads.", user=alice.user)
+    assert Chunk.objects.get().embedding is None
+    written = BytesIO()
+    export_collection(collection=by_words, file=written, with_vectors=True)
+    for expected in ("ready", "skipped"):
+        written.seek(0)
+        run = import_collection(workspace=alice.workspace, slug="copy", file=written)
+        assert [item.state for item in run.items.all()] == [expected]
+
+
+def test_memory_and_likeness_go_by_words_without_vectors(
+    alice: Membership, by_words: Collection
+) -> None:
+    document = ingested(by_words)
+    scope = UserScope(alice.workspace.pk, account_id(alice.user))
+    services.archive_turn(scope=scope, user_message="I keep the lighthouse.")
+    assert tasks.recover_memories() == 0
+    found = services.search_memory(scope=scope, query="lighthouse")
+    assert (len(found.hits), found.degraded) == (1, ())
+    within = scope_for(user=alice.user, workspace=alice.workspace)
+    assert similar_documents(document, scope=within) == ()
+    answers = list(chat(Question("Who writes?", memory=False), context=context_of(alice)))
+    assert not any(isinstance(event, Failed) for event in answers)
+
+
+def test_pages_do_not_offer_meaning_without_vectors(
+    alice: Membership, by_words: Collection
+) -> None:
+    ingested(by_words)
+    client = logged_in(alice)
+    found = client.get("/?q=lighthouse").content.decode()
+    assert "mode=vector" not in found
+    assert "Found by words only" in found
+    assert "Search by words only" in client.get("/").content.decode()
+    assert "by words only" in client.get("/documents/notes/").content.decode()
+
+
+def test_what_has_no_vector_is_embedded_when_they_are_on_again(
+    alice: Membership, settings: Any
+) -> None:
+    settings.VECTORS = False
+    collection = CollectionFactory(workspace=alice.workspace)
+    ingested(collection)
+    settings.VECTORS = True
+    assert [each.check.name for each in validate(collection_id=collection.pk).findings] == [
+        "chunk_without_vector"
+    ]
+    call_command("reindex", "--missing")
+    assert Chunk.objects.get().embedding is not None
+
+
+def test_a_site_without_vectors_needs_no_model_and_no_worker_that_embeds(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health.presence, "live_workers", lambda client, queue: [])
+    assert not health.check_queue("embed").ok
+    settings.VECTORS = False
+    assert health.check_queue("embed").ok
+    assert not health.check_queue("ingest").ok
+    assert health.check_models() == health.Outcome(ok=True, detail="vectors are switched off")
 
 
 # --- tools ---------------------------------------------------------------------------------------
