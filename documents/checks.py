@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
 
+from common import features
 from common.checks import SETTINGS
 from documents.languages import CONFIGURATIONS, DETECTED_ONLY
 from documents.models import Chunk, EmbeddingSpace
@@ -103,7 +104,7 @@ def check_spaces(
     app_configs: Any, *, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> Iterator[CheckMessage]:
     """Every live space has an embedder of the model that made its vectors."""
-    if "default" not in (databases or ()):
+    if "default" not in (databases or ()) or not features.is_on("vectors"):
         return
     if EmbeddingSpace._meta.db_table not in connections["default"].introspection.table_names():
         return  # before the first migration

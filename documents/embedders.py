@@ -11,6 +11,7 @@ import numpy as np
 from django.core.cache import caches
 from numpy.typing import NDArray
 
+from common import features
 from documents.models import EmbeddingSpace
 from inference.interfaces import DimensionMismatch, Embedder, InferenceError
 from inference.model_registry import alias_of, embedders
@@ -125,7 +126,9 @@ _scales: dict[str, tuple[SimilarityScale, ...]] = {}
 
 def scale_of(space: EmbeddingSpace) -> SimilarityScale | None:
     """The scale of a space's model, measured once and cached. None for a model that does not
-    separate the pairs, or does not work."""
+    separate the pairs, or does not work, and on a site without vectors."""
+    if not features.is_on("vectors"):
+        return None
     texts = [text for _, text in CALIBRATION_PAIRS]
 
     def measure() -> list[SimilarityScale]:
@@ -144,8 +147,10 @@ def compare_sentences(
 
     Where the model's single tokens can be compared it is the mean of two: of the texts as a whole,
     and of the question's tokens, each with the nearest one in the text (late interaction), which
-    tells the sentence that answers from the sentence beside it.
+    tells the sentence that answers from the sentence beside it. None on a site without vectors.
     """
+    if not features.is_on("vectors"):
+        return None
     embedder, calibration = embedder_for(space), [text for _, text in CALIBRATION_PAIRS]
     instruction = space.query_instruction or None
     compare = embedder.compare if getattr(embedder, "compares_tokens", False) else None  # type: ignore[attr-defined]

@@ -101,7 +101,7 @@ def cutting_embedder(space: EmbeddingSpace, language: str) -> Embedder:
 def better_space(collection: Collection) -> EmbeddingSpace | None:
     """The default space, where its model supersedes the collection's, which is of an earlier
     release, and was made for the documents' languages; None where somebody chose the model."""
-    if not collection.automatic_model or collection.former_spaces:
+    if not (collection.has_vectors and collection.automatic_model) or collection.former_spaces:
         return None
     space = EmbeddingSpace.objects.filter(is_default=True).first()
     if space is None or not supersedes(space.model_name, collection.space.model_name):

@@ -14,6 +14,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext, gettext_lazy
 
 from accounts.models import Membership, WorkspaceGroup
+from common import features
 from common.errors import InvalidInput, RagsiteError
 from common.fusion_options import FusionOptions
 from common.options import option_fields
@@ -203,6 +204,11 @@ class CollectionChangeForm(forms.Form):
             " vector=0.7 lexical=0.3”, “depth=400”. Empty: as the site does."
         ),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not features.is_on("graph"):
+            del self.fields["graph"]
 
     def clean(self) -> dict[str, Any]:
         """What was not chosen stays as it is; a new collection gets the defaults."""

@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_noop
 from kombu.exceptions import OperationalError
 
+from common import features
 from common.celery import app, send_or_wait
 from common.errors import RagsiteError
 from common.leases import heartbeat_expired, lease_expired
@@ -77,8 +78,11 @@ def ingest_documents(self: Any, document_ids: list[int]) -> None:
         staged = pipeline.parse_documents(
             document_ids, defer=partial(_continue_later, ingest_documents)
         )
-        if staged:
-            embed_documents.delay(staged)
+        bare = pipeline.without_vectors(staged)
+        if bare:  # nothing to wait for
+            pipeline.embed_documents(bare)
+        if with_vectors := sorted({*staged} - {*bare}):
+            embed_documents.delay(with_vectors)
 
 
 def _continue_later(task: Any, document_id: int) -> None:
@@ -101,7 +105,7 @@ ENCODING_MESSAGE_SECONDS = 600
 def enqueue_encoding() -> None:
     """Have a batch of passages encoded token by token, after all other work of the queue. One
     message waits at a time; a lost one is sent again by recovery."""
-    if not token_encoding.has_work():
+    if not features.is_on("vectors") or not token_encoding.has_work():
         return
     key = f"encode-passages:{current_shard()}"
     try:
@@ -117,6 +121,8 @@ def enqueue_encoding() -> None:
 def encode_passages() -> int:
     """Encode one batch, then send a message for the next; returns how many passages."""
     cache.delete(f"encode-passages:{current_shard()}")
+    if not features.is_on("vectors"):
+        return 0
     done = token_encoding.encode_batch()
     if done is not None:
         enqueue_encoding()
@@ -193,6 +199,9 @@ def recover_documents() -> int:
     staged = set(
         StagedDocument.objects.filter(document_id__in=lost).values_list("document_id", flat=True)
     )
+    if bare := pipeline.without_vectors(staged):
+        pipeline.embed_documents(bare)
+        staged -= {*bare}
     stored = set(Document.objects.filter(id__in=lost).exclude(file="").values_list("id", flat=True))
     for task, ids in ((embed_documents, staged), (ingest_documents, stored - staged)):
         for part in _batches(sorted(ids)):
@@ -281,7 +290,7 @@ def recover_reembeddings() -> int:
     silent = Reembedding.objects.filter(
         heartbeat_expired("seen_at", lease=jobs.lease_duration()), state=Reembedding.State.RUNNING
     )
-    rows = list(silent)
+    rows = list(silent) if features.is_on("vectors") else []
     for row in rows:
         enqueue_reembedding(row, ingestion_reembed.take_over(row))
     return len(rows)

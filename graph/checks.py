@@ -6,6 +6,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Tags, Warning, register
 from django.db import connections
 
+from common import features
 from common.checks import SETTINGS, out_of_bounds
 from documents.models import Collection
 from inference.interfaces import InferenceError
@@ -53,7 +54,7 @@ def check_chat(
         )
         is_migrated = bool(cursor.fetchone()[0])
     try:
-        if not is_migrated or has_chat():
+        if not (is_migrated and features.is_on("graph")) or has_chat():
             return []
     except InferenceError:  # another check reports it
         return []

@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 
 from accounts.models import Membership, Workspace
 from accounts.services import principals
+from common import features
 from common.errors import NotFound
 from common.rls import current_collections
 
@@ -34,10 +35,11 @@ def graph_scope(
 ) -> GraphScope:
     """What `user` may see of the graph of `workspace`; None is the site itself.
 
-    Raises NotFound where the user is no member.
+    Raises SwitchedOff where the site has no graph, and NotFound where the user is no member.
     """
     if user is None:
         return GraphScope(workspace.pk, collection_ids=collection_ids)
+    features.require("graph")
     member = user.is_active and user.pk is not None
     if not member or not Membership.objects.filter(user=user, workspace=workspace).exists():
         raise NotFound(

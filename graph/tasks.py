@@ -4,6 +4,7 @@ rows are authoritative.
 
 from collections.abc import Sequence
 
+from common import features
 from common.celery import app, send_or_wait
 from common.leases import database_now
 from graph.extraction import queue, worker
@@ -16,7 +17,11 @@ MAX_COUNTDOWN = 30
 
 
 def enqueue_extraction(document_ids: Sequence[int]) -> None:
-    """Queues messages to extract these documents. Without a broker, recovery finds them."""
+    """Queues messages to extract these documents. Without a broker, or while the graph is
+    switched off, they wait for recovery.
+    """
+    if not features.is_on("graph"):
+        return
     for start in range(0, len(document_ids), MESSAGE_DOCUMENTS):
         part = list(document_ids[start : start + MESSAGE_DOCUMENTS])
         if not send_or_wait(extract_documents, part):
@@ -25,7 +30,8 @@ def enqueue_extraction(document_ids: Sequence[int]) -> None:
 
 def enqueue_recovery() -> None:
     """Queues a recovery of all due documents."""
-    send_or_wait(recover_extractions)
+    if features.is_on("graph"):
+        send_or_wait(recover_extractions)
 
 
 def extract_now(document_ids: Sequence[int]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from common import features
 from common.bm25 import Ids, Postings, Scores64, Statistics, Term, score
 from common.fusion import normalize_across_spaces
 from common.replicas import read_connection
@@ -283,10 +284,13 @@ def find(
     """Candidates among the rows of `scope` for `question`.
 
     If the embedder fails, only words are searched and `degraded` says so; in mode `vector` the
-    InferenceError is raised.
+    InferenceError is raised, or SwitchedOff on a site without vectors.
     """
     connection = read_connection()
-    spaces = _default_space(connection) if mode != "lexical" else []
+    if mode == "vector":
+        features.require("vectors")
+    by_meaning = mode != "lexical" and features.is_on("vectors")
+    spaces = _default_space(connection) if by_meaning else []
     parameters: dict[str, Any] = {
         "workspace": scope.workspace_id,
         "user": scope.user_id,

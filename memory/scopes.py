@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 
 from accounts.models import User, Workspace
 from accounts.services import can_edit, default_owner
+from common import features
 from common.errors import Forbidden, InvalidInput
 from common.text import parse_integer
 
@@ -87,9 +88,10 @@ def scope_of(*, user: Any, workspace: Workspace, user_id: str | None = None) -> 
     """The memory that a request of `user` works on: the single entry point for people and programs.
 
     Without `user_id` it is the account's own. Editors of the workspace, such as an assistant's
-    login, may name users of their own; accounts of the site are excluded. Raises Forbidden and
-    InvalidInput.
+    login, may name users of their own; accounts of the site are excluded. Raises SwitchedOff,
+    Forbidden and InvalidInput.
     """
+    features.require("memory")
     own = account_id(user)
     if user_id is None or user_id == own:
         return UserScope(workspace.pk, own)

@@ -5,6 +5,7 @@ time.
 import logging
 from collections.abc import Sequence
 
+from common import features
 from common.celery import app, send_or_wait
 from common.leases import database_now
 from inference.interfaces import BackendUnavailable
@@ -48,6 +49,8 @@ def enqueue_extraction(item_id: int, *, seconds: float = 0) -> None:
 @app.task
 def extract(item_id: int) -> bool:
     """Extract facts from a conversation; returns whether anything was read."""
+    if not features.is_on("memory"):
+        return False
     outcome = worker.extract_conversation(item_id)
     if outcome is None:
         return False
@@ -64,7 +67,7 @@ def extract(item_id: int) -> bool:
 @app.task
 def recover_extractions() -> int:
     """Enqueue due conversations, including those of dead workers; returns how many."""
-    if QUEUE.is_paused():
+    if not features.is_on("memory") or QUEUE.is_paused():
         return 0
     ids = due_items()
     for item_id in ids:
@@ -75,10 +78,12 @@ def recover_extractions() -> int:
 @app.task
 def prune_memories() -> int:
     """Prune what exceeds the quotas; returns the number of affected users."""
-    return len(quotas.prune_to_quotas())
+    return len(quotas.prune_to_quotas()) if features.is_on("memory") else 0
 
 
 def _embed(*, contexts: Sequence[int] | None = None, facts: Sequence[int] | None = None) -> int:
+    if not (features.is_on("memory") and features.is_on("vectors")):
+        return 0
     try:
         return embed_waiting(contexts=contexts, facts=facts)
     except BackendUnavailable as error:

@@ -294,7 +294,7 @@ def try_connection(connection: ModelConnection) -> Trial:
 
 
 def with_reported_context(options: ConnectionOptions) -> ConnectionOptions:
-    """The options with the context of the model, where its server reports one. Ollama takes ours."""
+    """The options with the context of the model, where a server reports one. Ollama takes ours."""
     if options.kind == "ollama":
         return options
     context = server_of(unsaved_connection(options)).context_tokens(options.model)

@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 
 from accounts.api_keys import ScopeMissing, collections_of, scopes_of
 from accounts.models import Workspace
+from common import features
 from common.errors import NotFound
 from documents.models import Collection, Document
 from graph.scopes import GraphScope, graph_scope
@@ -142,7 +143,8 @@ class RagContext:
 
     @property
     def memory_scope(self) -> UserScope | None:
-        """The user whose memory is used; None for no memory. Raises Forbidden."""
+        """The user whose memory is used; None for no memory. Raises SwitchedOff and Forbidden."""
+        features.require("memory")
         self.require("memory")
         if self.user is None:
             return user_scope(workspace=self.workspace, user_id=self.memory_user)

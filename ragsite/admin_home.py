@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_noop
 
 from accounts.models import Change
+from common import features
 from common.shards import current_shard
 from documents.models import Document, IngestionRun
 from graph.models import Extraction
@@ -187,6 +188,10 @@ def _counted_rows() -> list[tuple[str, str, QuerySet[Any], dict[str, str]]]:
     unread = Extraction.objects.filter(state=Extraction.State.DEAD)
     unlearnt = ExtractionItem.objects.filter(state=ExtractionItem.State.DEAD)
     broken = Trace.objects.filter(state="failed", started_at__gte=since)
+    if not features.is_on("graph"):
+        unread = unread.none()
+    if not features.is_on("memory"):
+        unlearnt = unlearnt.none()
     return [
         (
             gettext("Runs with failures"),

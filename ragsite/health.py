@@ -26,6 +26,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.authentication import bearer
+from common import features
 from common.logs import redact
 from common.replicas import ReplicaState, replica_state
 from common.rls import bypass_rls
@@ -165,15 +166,18 @@ def check_broker() -> Outcome:
 
 
 def check_queue(queue: str) -> Outcome:
-    """Probe: a worker consumes the queue."""
+    """Probe: a worker consumes the queue, unless it embeds on a site without vectors."""
     with broker_client() as client:
         workers = presence.live_workers(client, queue)
     detail = f"{len(workers)} at work" if workers else "no worker consumes it"
-    return Outcome(ok=bool(workers), detail=detail)
+    is_needed = queue != "embed" or features.is_on("vectors")
+    return Outcome(ok=bool(workers) or not is_needed, detail=detail)
 
 
 def check_models() -> Outcome:
     """Probe: the last use of each embedder succeeded. Loads no model and sends no request."""
+    if not features.is_on("vectors"):
+        return Outcome(ok=True, detail="vectors are switched off")
     try:
         with bypass_rls():  # of the whole site, and nothing of it is shown
             aliases = live_embedders()

@@ -112,6 +112,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "accounts.current_workspace.workspace",
+                "common.features.features",
             ],
         },
     },
@@ -413,6 +414,12 @@ EVALUATION_HOURS = env.float("RAGSITE_EVALUATION_HOURS", default=24.0)
 # Who changed what: no text of anything.
 HISTORY_DAYS = env.int("RAGSITE_HISTORY_DAYS", default=400)
 
+# --- what the site has (common.features) -------------------------------------------------------
+
+MEMORY = env.bool("RAGSITE_MEMORY", default=True)
+GRAPH = env.bool("RAGSITE_GRAPH", default=True)
+VECTORS = env.bool("RAGSITE_VECTORS", default=True)
+
 # --- memory ------------------------------------------------------------------------------------
 
 # What of a user's memory is relevant enough to be found, 0 to 1; how much it counts how fresh it
@@ -422,7 +429,7 @@ MEMORY_RECENCY_WEIGHT = env.float("RAGSITE_MEMORY_RECENCY_WEIGHT", default=0.05)
 MEMORY_HALF_LIFE_DAYS = env.float("RAGSITE_MEMORY_HALF_LIFE_DAYS", default=30.0)
 # Whether what is remembered is put before the chat model where a request does not say, and at most
 # how many tokens of it.
-MEMORY_INJECTION = env.bool("RAGSITE_MEMORY_INJECTION", default=False)
+MEMORY_INJECTION = MEMORY and env.bool("RAGSITE_MEMORY_INJECTION", default=False)
 MEMORY_INJECTION_TOKENS = env.int("RAGSITE_MEMORY_INJECTION_TOKENS", default=512)
 # Contexts and their bytes that are kept of a user and of all users of a workspace; 0 is no limit.
 MEMORY_USER_ROWS = env.int("RAGSITE_MEMORY_USER_ROWS", default=10_000)

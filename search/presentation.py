@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils.dates import MONTHS_3
 from django.utils.translation import gettext, gettext_noop
 
+from common import features
 from common.errors import InvalidInput
 from common.fusion import RERANK_FEATURES
 from common.text import strip_markdown
@@ -70,6 +71,8 @@ MODE_HINTS = {
         "By words, by meaning, and over what passages name: for answers in several documents"
     ),
 }
+#: What a mode needs, of what can be switched off.
+MODE_FEATURES: dict[str, features.Feature] = {"vector": "vectors", "graph": "graph"}
 SORT_LABELS = {
     "relevance": gettext_noop("Best first"),
     "newest": gettext_noop("Newest first"),
@@ -124,6 +127,7 @@ def choices(state: SearchState, name: str) -> list[Choice]:
             hint=gettext(hints[value]) if value in hints else "",
         )
         for value, label in labels.items()
+        if name != "mode" or value not in MODE_FEATURES or features.is_on(MODE_FEATURES[value])
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import gettext
 
+from common import features
 from common.errors import RagsiteError
 from common.fusion import adapted_weights
 from common.fusion_options import RRF_K, FusionOptions, Method
@@ -188,8 +189,12 @@ def rank_results(
 
     Without `in_order` (counting only) the top hits are not compared by text. Without
     `is_counted` a smaller depth may do. `facts` are the scope's facts if just read. Raises
-    InvalidInput and EmbedderUnavailable.
+    InvalidInput, SwitchedOff and EmbedderUnavailable.
     """
+    if "graph" in (query.mode, query.expand):
+        features.require("graph")
+    if query.mode == "vector" or query.vector is not None or query.min_similarity is not None:
+        features.require("vectors")
     rerank = True if query.min_rerank is not None else query.rerank
     if rerank:
         require_reranker(scope)
@@ -395,7 +400,7 @@ def build_page(
         relevance=results.ranking.relevance(),
         first_rank=first_rank,
         snippets=snippets,
-        by_meaning=by_meaning and not retrieved.degraded,
+        by_meaning=by_meaning and bool(retrieved.facts.spaces) and not retrieved.degraded,
         expand=query.expand,
         scope=results.scope,
         passages=results.passages,

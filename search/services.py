@@ -11,6 +11,7 @@ from django.utils.text import get_text_list
 from django.utils.translation import gettext, ngettext
 
 from accounts.models import Workspace
+from common import features
 from common.errors import Conflict, InvalidInput
 from common.metrics import SEARCH_STAGE_SECONDS
 from common.replicas import reads_from_replica
@@ -49,6 +50,10 @@ def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
                 hit_count=hit_count,
                 found=number_format(len(results.hits), force_grouping=True),
             )
+        )
+    if not features.is_on("vectors") and results.query.mode != "lexical":
+        notes.append(
+            gettext("Found by words only: vectors are switched off on this site (RAGSITE_VECTORS).")
         )
     if query.named:
         notes.append(

@@ -21,7 +21,7 @@ from documents.embedders import embedder_for
 from documents.ingestion import jobs as ingestion_jobs
 from documents.ingestion.concurrency import prefetch
 from documents.ingestion.preparation import PreparedDocument
-from documents.models import Document, EmbeddingSpace, IngestionItem, StagedVectors
+from documents.models import Collection, Document, EmbeddingSpace, IngestionItem, StagedVectors
 from inference.cancellation import Cancelled, cancellation
 from inference.interfaces import Embedder, InvalidVector
 from inference.vectors import check_vectors
@@ -66,8 +66,13 @@ def known_hashes(document_ids: Sequence[int]) -> set[tuple[int, str]]:
         return set(cursor.fetchall())
 
 
-def texts_to_embed(documents: Sequence[tuple[int, PreparedDocument]]) -> dict[str, str]:
-    """Texts to embed, by content hash: those of chunks that are new to their document."""
+def texts_to_embed(
+    documents: Sequence[tuple[int, PreparedDocument]], *, collection: Collection
+) -> dict[str, str]:
+    """Texts to embed, by content hash: those of chunks that are new to their document. None where
+    the collection has no vectors."""
+    if not collection.has_vectors:
+        return {}
     known = known_hashes([document_id for document_id, _ in documents])
     return {
         chunk.content_sha256: chunk.embedding_text
@@ -130,7 +135,9 @@ def make_group(
     """The group of these documents, without what is embedded or staged already."""
     pairs = list(zip(documents, prepared, strict=True))
     is_long = len(pairs) == 1 and len(prepared[0].chunks) > LONG_DOCUMENT_CHUNKS
-    texts = texts_to_embed([(document.pk, each) for document, each in pairs])
+    texts = texts_to_embed(
+        [(document.pk, each) for document, each in pairs], collection=documents[0].collection
+    )
     if is_long:
         for digests in _staged(documents[0]).values_list("digests", flat=True):
             for digest in digests:

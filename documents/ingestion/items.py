@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -482,13 +483,14 @@ def _embed_texts(
         (known[key].id if key in known else 0, prepared) for key, prepared in texts.items()
     ]
     embedder = embedder_for(collection.space)
+    wanted = partial(texts_to_embed, collection=collection)
     try:
-        return embed_texts(texts_to_embed(documents), embedder=embedder, concurrency=concurrency)
+        return embed_texts(wanted(documents), embedder=embedder, concurrency=concurrency)
     except InvalidVector:
         problems = []
         for key, document in zip(texts, documents, strict=True):
             try:
-                embed_texts(texts_to_embed([document]), embedder=embedder)
+                embed_texts(wanted([document]), embedder=embedder)
             except InvalidVector as error:
                 problems.append(_item_problem(key, items, str(error)))
         if problems:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
@@ -186,7 +187,7 @@ def load_new_documents(collection: Collection, jobs: Iterable[LoadJob], vectors:
                 setattr(job.document, name, value)
             documents.append(job.document)
             for chunk in job.prepared.chunks:
-                if chunk.content_sha256 not in vectors:
+                if collection.has_vectors and chunk.content_sha256 not in vectors:
                     raise StaleVectors
                 yield _chunk_row(job, chunk, vectors)
 
@@ -226,9 +227,13 @@ def _keep_unchanged(
 ) -> list[tuple[LoadJob, PreparedChunk]]:
     """Delete chunks that vanished, move those that stay, return the new ones."""
     filled = [job.document.id for job in jobs if job.document.id in locked.with_chunks]
-    with_vectors = Chunk.objects.filter(document__in=filled, embedding__isnull=False)
+    bare = [job.document.id for job in jobs if not job.document.collection.has_vectors]
+    # A chunk that lacks its vector is replaced by one that has it.
+    usable = Chunk.objects.filter(document__in=filled).filter(
+        Q(embedding__isnull=False) | Q(document__in=bare)
+    )
     known: dict[tuple[int, str], deque[Chunk]] = defaultdict(deque)
-    for chunk in with_vectors.defer("text", "context", "search_vector", "embedding").order_by(
+    for chunk in usable.defer("text", "context", "search_vector", "embedding").order_by(
         "document_id", "ordinal"
     ):
         known[chunk.document_id, chunk.content_sha256].append(chunk)
@@ -296,7 +301,11 @@ def _store_chunks(
             }
         )
     versions.copy_chunks(shared)
-    if any(chunk.content_sha256 not in vectors for _, chunk in new):
+    if any(
+        chunk.content_sha256 not in vectors
+        for job, chunk in new
+        if job.document.collection.has_vectors
+    ):
         raise StaleVectors
     if new:
         configuration_oids()  # read now: no query can run while rows are being copied
@@ -328,7 +337,7 @@ def _chunk_row(job: LoadJob, chunk: PreparedChunk, vectors: Vectors) -> tuple[An
         Jsonb(placed["metadata"]),
         document.access,
         configuration_oids()[placed["language"]],
-        vectors[chunk.content_sha256],
+        vectors.get(chunk.content_sha256),
         chunk.content_sha256,
         document.is_current,
     )

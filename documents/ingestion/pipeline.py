@@ -122,6 +122,18 @@ def _parse_document(
     return True
 
 
+def without_vectors(document_ids: Iterable[int]) -> list[int]:
+    """Those of these documents whose collections have no vectors."""
+    ids = [*document_ids]
+    bare = [
+        collection
+        for collection in Collection.objects.filter(documents__in=ids).distinct()
+        if not collection.has_vectors
+    ]
+    rows = Document.objects.filter(pk__in=ids, collection__in=bare).order_by("pk")
+    return list(rows.values_list("pk", flat=True))
+
+
 #: A long document that takes the model longer lets others go before, and is continued afterwards.
 EMBEDDING_TURN_SECONDS = 10.0
 

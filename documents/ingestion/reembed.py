@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 from numpy.typing import NDArray
 
+from common import features
 from common.errors import Conflict
 from common.leases import database_now
 from common.shards import on_shard, other_shards
@@ -70,6 +71,7 @@ def start_reembedding(
     space's embedder does not fit, Conflict if chunks are being moved elsewhere. Inside a
     transaction nobody loads into these collections until its end.
     """
+    features.require("vectors")
     embedder_for(target)
     with transaction.atomic():
         lock_space_changes()
@@ -418,6 +420,13 @@ def reindex_chunks(
     )
 
 
+def reindex_missing(**options: Any) -> ReindexResult:
+    """Embed all chunks that have no vector, such as those of a time when vectors were switched
+    off."""
+    ids = Chunk.objects.filter(embedding=None).order_by("pk").values_list("pk", flat=True)
+    return reindex_chunks(chunk_ids=list(ids.iterator(chunk_size=10_000)), **options)
+
+
 def reindex_document(*, document: Document, embed: bool, **options: Any) -> ReindexResult:
     """Rebuild the lexical index of the document's collection, and embed its chunks if `embed`."""
     ids = (
@@ -442,6 +451,8 @@ def _reindex_collections(
     index: bool = False,
     on_progress: Callable[[int, int], Any] = lambda done, total: None,
 ) -> ReindexResult:
+    if chunks:
+        features.require("vectors")
     total = sum(map(len, chunks.values()))
     embedded = 0
     refused: list[int] = []

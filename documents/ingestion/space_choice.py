@@ -50,7 +50,9 @@ def fit_space(collection: Collection, languages: Mapping[str, str]) -> bool:
     and the others follow.
     """
     made_for = collection.space.languages
-    if not collection.automatic_model or not made_for or EVERY in made_for:
+    if not collection.has_vectors or not collection.automatic_model:
+        return False
+    if not made_for or EVERY in made_for:
         return False
     coming = Counter(languages.values())
     foreign = {code for code in coming if not is_made_for(made_for, code)}

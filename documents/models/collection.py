@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
+from common import features
 from common.models import TimestampedModel
 from documents.spaces import SpaceSql
 from inference.model_languages import model_languages
@@ -191,3 +192,8 @@ class Collection(TimestampedModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether its passages are embedded and found by meaning."""
+        return features.is_on("vectors")

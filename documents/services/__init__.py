@@ -9,6 +9,7 @@ from documents.ingestion.reembed import (
     reindex_chunks,
     reindex_collection,
     reindex_document,
+    reindex_missing,
 )
 from documents.ingestion.sources import MAX_METADATA_CHARACTERS
 from documents.ingestion.space_choice import add_space
@@ -160,6 +161,7 @@ __all__ = [
     "reindex_chunks",
     "reindex_collection",
     "reindex_document",
+    "reindex_missing",
     "reingest_documents",
     "require_urls",
     "retry_failed",

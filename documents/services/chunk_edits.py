@@ -294,9 +294,9 @@ def _unavailable(error: InferenceError) -> ModelUnavailable:
 
 
 def embed_chunk_texts(collection: Collection, texts: Mapping[int, str]) -> Vectors:
-    """Vectors of texts in the collection's space, by chunk id. Raises InvalidInput,
-    ModelUnavailable."""
-    if not texts:
+    """Vectors of texts in the collection's space, by chunk id; none where it has no vectors. Raises
+    InvalidInput, ModelUnavailable."""
+    if not texts or not collection.has_vectors:
         return {}
     space = collection.space
     try:
@@ -353,7 +353,7 @@ def _store_edit(
             extent.end,
             chunk_digest(chunk.context, extent.text),
             document.collection.space_id,
-            vectors[chunk.pk],
+            vectors.get(chunk.pk),
             chunk.pk,
         )
         for chunk, extent in touched

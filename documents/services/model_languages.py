@@ -102,9 +102,10 @@ def language_gap(
     collection: Collection, documents: QuerySet[Document] | None = None
 ) -> LanguageGap | None:
     """The languages of the collection's current documents, or of those of `documents`, that its
-    model was not made for; before the first document, of its default language. None without."""
+    model was not made for; before the first document, of its default language. None without, and
+    where it has no vectors."""
     made_for = collection.space.languages
-    if not made_for or EVERY in made_for:
+    if not made_for or EVERY in made_for or not collection.has_vectors:
         return None
     given = Document.objects.filter(collection=collection) if documents is None else documents
     counts = documents_by_language(given)

@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 
 from accounts.audit import Action
 from accounts.models import Workspace
+from common import features
 from common.errors import Conflict, InvalidInput, NotFound
 from common.shards import MAIN, all_shards, current_shard, each_shard, on_shard
 from documents.fitting_models import space_name
@@ -49,6 +50,8 @@ def get_space(name: str) -> EmbeddingSpace:
 
 def live_embedders() -> list[str]:
     """Aliases of the embedders that searches use."""
+    if not features.is_on("vectors"):
+        return []
     used: set[str] = set()
     for _ in each_shard():
         live = EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE)

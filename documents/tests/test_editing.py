@@ -312,7 +312,7 @@ def test_a_change_while_the_text_is_embedded_anew_is_kept(collection: Collection
         collection, source.read(), name="guide", declared=source.declared, watch=Stopwatch()
     )
     job = loader.LoadJob(held, prepared, recipe_for(collection).digest(source.declared), "0" * 64)
-    made = embedding.texts_to_embed([(held.pk, prepared)])
+    made = embedding.texts_to_embed([(held.pk, prepared)], collection=held.collection)
     changed_about(document, "topic5", "zeppelin")
     vectors = embedding.embed_texts(made, embedder=HashingEmbedder())
     loader.load_documents([job], vectors, token=token)

@@ -260,10 +260,15 @@ _COMPARED_FIELDS = (
 ChunkState = tuple[Any, ...]
 
 
-def stored_chunk_states(document_ids: Sequence[int]) -> dict[int, list[ChunkState]]:
-    """The compared fields of each stored chunk, in order, by document."""
+def stored_chunk_states(
+    document_ids: Sequence[int], *, with_vectors: bool
+) -> dict[int, list[ChunkState]]:
+    """The compared fields of each stored chunk, only those `with_vectors` if so, in order, by
+    document."""
     found: dict[int, list[ChunkState]] = defaultdict(list)
-    rows = Chunk.objects.filter(document__in=document_ids, embedding__isnull=False)
+    rows = Chunk.objects.filter(document__in=document_ids)
+    if with_vectors:
+        rows = rows.filter(embedding__isnull=False)
     ordered = rows.order_by("document_id", "ordinal").values_list("document_id", *_COMPARED_FIELDS)
     for document_id, *state in ordered.iterator(chunk_size=2000):
         found[document_id].append(tuple(state))
@@ -376,7 +381,10 @@ class Importer:
             )
             for entry in entries
         ]
-        chunks = stored_chunk_states([row.pk for _, row in pairs if row is not None])
+        chunks = stored_chunk_states(
+            [row.pk for _, row in pairs if row is not None],
+            with_vectors=self.collection.has_vectors,
+        )
         changed: list[ImportedDocument] = []
         skipped: list[IngestionItem] = []
         for entry, known in pairs:
@@ -427,7 +435,7 @@ class Importer:
                 if digest not in vectors and (row is None or (row.pk, digest) not in known):
                     texts[digest] = chunk.embedding_text
         wanted = {digest: text for digest, text in texts.items() if digest not in vectors}
-        if wanted:
+        if wanted and self.collection.has_vectors:
             with self._watch("embed"):
                 vectors |= embed_texts(wanted, embedder=embedder_for(self.collection.space))
         return vectors

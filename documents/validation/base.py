@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.db import connection
 
+from common import features
+
 T = TypeVar("T")
 
 #: Ids that a finding names.
@@ -30,6 +32,7 @@ class Scope:
             "collection": self.collection_id,
             "lease": lease,
             "abandoned": lease * ABANDONED_LEASES,
+            "vectors": features.is_on("vectors"),
         }
 
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.current_workspace import request_workspace
 from accounts.services import require_editor
+from common import features
 from common.errors import InvalidInput
 from common.fields import RowCount
 from common.pagination import newest_first
@@ -90,6 +91,10 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         .filter(collection=collection, finished_at=None)
         .first(),
         "notes": model_notes(collection, documents),
+        "graph": collection.get_graph_display() if features.is_on("graph") else gettext("Off"),
+        "model": collection.space.model_name
+        if collection.has_vectors
+        else gettext("none, found by words only"),
     }
     return render(request, "documents/collection.html", context)
 

@@ -20,6 +20,7 @@ from rest_framework.response import Response
 
 from accounts.api import WorkspaceView, operation
 from accounts.api.etags import READ_METHODS
+from common import features
 from common.api import StreamNegotiation
 from common.errors import InvalidInput, NotFound
 from common.serializers import CursorPagination
@@ -60,6 +61,7 @@ class GraphView(WorkspaceView):
                 gettext("The address is not UTF-8. Percent-encode it as UTF-8.")
             ) from error
         super().initial(request, *args, **kwargs)
+        features.require("graph")
 
     @cached_property
     def scope(self) -> GraphScope:

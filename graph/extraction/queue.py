@@ -9,6 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import QuerySet
 
+from common import features
 from common.leases import lease_expired
 from common.queues import RetryLimits, WorkQueue, lease
 from documents.models import Collection
@@ -78,6 +79,8 @@ def sweep_due() -> list[int]:
     """Documents due for extraction by rules, also of dead workers; not returned again
     within a lease.
     """
+    if not features.is_on("graph"):
+        return []
     # Those of one collection are read together.
     order_by = "collection_id", "document_id"
     return QUEUE.sweep(*order_by, limit=SWEEP_SIZE, collection__graph=Collection.Graph.RULES)
@@ -98,4 +101,6 @@ def next_for_model() -> int | None:
 
 
 def _claimable() -> QuerySet[Extraction]:
+    if not features.is_on("graph"):
+        return Extraction.objects.none()
     return QUEUE.claimable().exclude(collection__graph=Collection.Graph.OFF)

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from accounts.services import get_workspace_by_slug
+from common import features
 from common.console import PARTIAL, CommandOutput, Options, terminal_safe
 from common.errors import InvalidInput, NotFound
 from common.json_lines import STANDARD_STREAM, open_for_reading, write_output
@@ -276,6 +277,7 @@ def extraction_states(options: Options) -> CommandOutput:
 
 def extract_now(options: Options) -> CommandOutput:
     """Extracts waiting documents in this process."""
+    features.require("graph")
     collections = [each for each in _collections(options) if each.graph != Collection.Graph.OFF]
     read = sum(_extract_collection(collection, quiet=options["json"]) for collection in collections)
     shown = _state_table(collections, f"documents read: {read:,}")
@@ -293,6 +295,7 @@ def _extract_collection(collection: Collection, *, quiet: bool) -> int:
 
 def reextract(options: Options) -> CommandOutput:
     """Queues all documents again, or outdated ones."""
+    features.require("graph")
     collection = get_collection_by_slug(workspace=options["workspace"], slug=options["collection"])
     if collection.graph == Collection.Graph.OFF:
         raise InvalidInput(

@@ -23,6 +23,7 @@ from accounts.audit import (
     delete_subject_history,
     record_change,
 )
+from common import features
 from common.json_lines import encode_line
 from common.rls import bypass_rls
 from memory import quotas, scopes, store
@@ -51,6 +52,7 @@ def archive_turn(
     """
     if scope is None:
         return None
+    features.require("memory")
     archived = put_context(
         scope=scope,
         user_message=user_message,
@@ -125,6 +127,7 @@ def set_fact(
     """
     if scope is None:
         return None
+    features.require("memory")
     with transaction.atomic():
         change = put_fact(
             scope=scope,
@@ -230,6 +233,7 @@ def record_messages(
     """
     if scope is None:
         return None
+    features.require("memory")
     said = user_messages(messages, at=at)
     if not said:
         return None

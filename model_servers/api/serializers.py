@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext
 from rest_framework import serializers
 
 from accounts.models import Workspace
@@ -99,7 +100,10 @@ class ConnectionChangeSerializer(OptionsSerializer):
             return None
         found = dict(Workspace.objects.filter(slug__in=slugs).values_list("slug", "pk"))
         if missing := [slug for slug in slugs if slug not in found]:
-            raise InvalidInput(f"There is no workspace “{missing[0]}”.", field="workspaces")
+            raise InvalidInput(
+                gettext("There is no workspace “{workspace}”.").format(workspace=missing[0]),
+                field="workspaces",
+            )
         return sorted(found.values())
 
 

@@ -84,8 +84,7 @@ class ModelConnectionViewSet(WorkspaceViewSet):
         """Read a connection to a model."""
         return connection
 
-    # Not done once: a stored request would keep the key.
-    @operation(takes=NewConnectionSerializer, status=201, errors=(409, 424))
+    @operation(takes=NewConnectionSerializer, status=201, errors=(409, 424), once=True)
     def create(
         self,
         *,

@@ -15,6 +15,7 @@ from django.http.response import HttpResponseBase
 from django.utils.translation import gettext
 
 from accounts.api import operation
+from common import features
 from common.errors import InvalidInput, RagsiteError
 from common.sql import release_connection
 from common.sse import format_event
@@ -330,6 +331,8 @@ def _memory(body: dict[str, Any], context: RagContext) -> bool | None:
     """Whether the request wants memory; None means the site's setting. OpenAI's clients send any
     `user` as a label: one whose memory the caller may not use gets none, unless it is asked for."""
     wanted: bool | None = (body.get("ragsite") or {}).get("memory")
+    if wanted:
+        features.require("memory")
     if wanted is None and context.memory_user is not None:
         try:
             _ = context.memory_scope

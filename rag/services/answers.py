@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext
 
+from common import features
 from common.errors import InvalidInput, RagsiteError
 from common.metrics import ANSWER_SECONDS, FIRST_TOKEN_SECONDS
 from common.sql import release_connection
@@ -260,7 +261,8 @@ def inject_memory(
 def recall(question: str, *, context: RagContext) -> InjectedMemory | None:
     """The memory that answers a question about the user, without a chat model: a fact, else
     something the user wrote; None if nothing fits."""
-    if not FIRST_PERSON.search(question) or not context.allows("memory"):
+    may_recall = features.is_on("memory") and context.allows("memory")
+    if not may_recall or not FIRST_PERSON.search(question):
         return None
     scope = context.memory_scope
     if not any(model.objects.of(scope).exists() for model in (Fact, Context)):
@@ -348,6 +350,8 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
             ),
             field="whole",
         )
+    if question.memory:
+        features.require("memory")
     asked = replace(
         question,
         message=validate_question(question.message, most=MAX_QUESTION_CHARACTERS, field="message"),

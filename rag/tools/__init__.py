@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from accounts.api_keys import KeyLimited
 from accounts.audit import Channel, acting, current_actor
 from accounts.services import can_edit
-from common import bounded_json
+from common import bounded_json, features
 from common.errors import InvalidInput, NotFound
 from common.rls import workspace_context
 from common.tools import Tool, ToolAnswer, run_tool
@@ -68,9 +68,9 @@ def _scope_for(tool: Tool, context: RagContext) -> Any:
 
 
 def tools_for(context: RagContext, names: Sequence[str] = ()) -> list[Tool]:
-    """The tools that this caller may use, limited to `names` if given: by the key's scopes, by the
-    user's role for those that write shared data, and by filters they do not support. Raises
-    NotFound for an unknown name."""
+    """The tools that this caller may use, limited to `names` if given: by what is switched on, the
+    key's scopes, the user's role for those that write shared data, and filters they do not support.
+    Raises NotFound for an unknown name."""
     unknown = [name for name in names if name not in TOOLS]
     if unknown:
         raise NotFound(
@@ -82,7 +82,8 @@ def tools_for(context: RagContext, names: Sequence[str] = ()) -> list[Tool]:
     usable = [
         tool
         for tool in wanted
-        if context.allows(required_scope(tool))
+        if (tool.family == "documents" or features.is_on(tool.family))
+        and context.allows(required_scope(tool))
         and (tool.writes or not context.filter or tool.family != "graph")
         and not (tool.writes and tool.family == "graph" and context.key_collections is not None)
     ]

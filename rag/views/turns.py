@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from common import features
 from common.text import strip_markdown
 from documents.document_html import SafeRenderer
 from documents.templatetags.documents import place_label
@@ -339,7 +340,7 @@ def _turn(
         "doubts": len(doubts),
         "reasoning": visible.reasoning.strip(),
         "thought_seconds": max(round((answer.reasoning_ms or 0) / 1000), 1),
-        "remembered": memory if has_memory else None,
+        "remembered": memory if has_memory and features.is_on("memory") else None,
         "degraded": [degraded_text(name) for name in answer.degraded],
         "answered_by": gettext("Extractive")
         if answer.generator == "extractive"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common import features
 from common.replicas import read_connection
 from common.sql import fetch_rows
 from documents.lexical_search import PENDING_AND_REMOVED_CTES
@@ -35,7 +36,8 @@ class ScopeState:
 @dataclass(frozen=True, slots=True)
 class ScopeFacts:
     """The scope's collections by id with what a search needs of them (`_COLLECTION_FIELDS`), and
-    all spaces that hold chunks of theirs, also during re-embedding. `indexes`: by space id,
+    all spaces that hold chunks of theirs, also during re-embedding; none on a site without vectors.
+    `indexes`: by space id,
     estimated rows of its valid index.
     """
 
@@ -155,6 +157,8 @@ def read_scope_facts(scope: Scope) -> ScopeFacts:
         else:
             known = [values[name] for name in _COLLECTION_FIELDS]
             collections[pk] = Collection.from_db(connection.alias, _COLLECTION_FIELDS, known)
+    if not features.is_on("vectors"):
+        spaces, indexes = [], {}
     return ScopeFacts(collections, tuple(spaces), indexes, state)
 
 

@@ -27,6 +27,12 @@ class Command(ServiceCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--chunk-ids", type=chunk_ids, metavar="1,2,3", help="embed these")
+        what.add_argument(
+            "--missing",
+            action="store_true",
+            help="embed what has no vector, such as after RAGSITE_VECTORS was off, of all"
+            " workspaces",
+        )
         what.add_argument("--document", type=int, metavar="ID")
         what.add_argument("--collection", help="slug")
         parser.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
@@ -63,6 +69,8 @@ def reindex(options: Options, bar: ProgressBar) -> ReindexResult:
     common: dict[str, Any] = {"index": options["index"], "on_progress": bar.show}
     if options["chunk_ids"]:
         return services.reindex_chunks(chunk_ids=options["chunk_ids"], **common)
+    if options["missing"]:
+        return services.reindex_missing(**common)
     if options["document"] is not None:
         document = Document.objects.filter(pk=options["document"]).first()
         if document is None:
