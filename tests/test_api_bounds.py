@@ -137,7 +137,8 @@ def queries(operation: Operation) -> Iterator[tuple[str, Hostile]]:
 def asker(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any) -> Iterator[Any]:
     media = tmp_path_factory.mktemp("media")
     (media / "empty").mkdir()
-    changed = {"MEDIA_ROOT": media, "INGEST_ROOTS": [str(media)], **UNHURRIED}
+    changed = {"MEDIA_ROOT": media, "INGEST_ROOTS": [str(media)], "WORKSPACE_MODELS": True}
+    changed |= UNHURRIED
     with committed_rows(django_db_blocker), override_settings(**changed), no_log():
         world: World = make_world(directory=media / "empty")
         asker = Asker(world)
