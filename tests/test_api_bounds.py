@@ -10,6 +10,7 @@ import pytest
 from django.db import transaction
 from django.test import override_settings
 
+from accounts.models import User
 from tests.access.walking import UNHURRIED
 from tests.access.world import World, make_world
 from tests.description import api_description, faults_of_answer
@@ -137,10 +138,16 @@ def queries(operation: Operation) -> Iterator[tuple[str, Hostile]]:
 def asker(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any) -> Iterator[Any]:
     media = tmp_path_factory.mktemp("media")
     (media / "empty").mkdir()
-    changed = {"MEDIA_ROOT": media, "INGEST_ROOTS": [str(media)], "WORKSPACE_MODELS": True}
-    changed |= UNHURRIED
+    changed = {
+        "MEDIA_ROOT": media,
+        "INGEST_ROOTS": [str(media)],
+        "WORKSPACE_MODELS": True,
+        **UNHURRIED,
+    }
     with committed_rows(django_db_blocker), override_settings(**changed), no_log():
         world: World = make_world(directory=media / "empty")
+        # Rights come before bounds; some things only operators of the site may do.
+        User.objects.filter(username="owner").update(is_superuser=True)
         asker = Asker(world)
         yield asker, world
         asker.close()
