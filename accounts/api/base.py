@@ -6,9 +6,9 @@
         serializer_class = SavedSearchSerializer  # of answers
 
         @operation(takes=NewSavedSearchSerializer, status=201, errors=(409,))
-        def create(self, *, name: str, parameters: str) -> SavedSearch:
+        def create(self, **values: Any) -> SavedSearch:
             "Save a search."
-            return save_search(workspace=self.workspace, name=name, parameters=parameters)
+            return save_search(user=self.request.user, workspace=self.workspace, **values)
 
         @operation()
         def destroy(self, saved: SavedSearch) -> None:
@@ -325,8 +325,7 @@ class WorkspaceViewSet(WorkspaceView, GenericViewSet[Any]):
         return self.narrowed(queryset, **self.parameters) if self.action == "list" else queryset
 
     def narrowed(self, rows: QuerySet[Any], **wanted: Any) -> QuerySet[Any]:
-        """`rows` that match these values of list parameters. Pages and workspace are not among
-        them."""
+        """`rows` filtered by these parameters of a list. Those that all lists have are ignored."""
         found = {
             self.lookups.get(name, name): value
             for name, value in wanted.items()
