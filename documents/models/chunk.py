@@ -32,7 +32,7 @@ SEARCH_VECTOR = joined(
 #: Keys, hashes, serial numbers: ASCII letters and digits in turn, and the signs behind them.
 _IDENTIFIER = re.compile(
     r"(?<![A-Za-z0-9])(?=[A-Za-z]+[0-9]+[A-Za-z]|[0-9]+[A-Za-z]+[0-9])"
-    r"[A-Za-z0-9]{8,}+[\s,;:|\"']*"
+    r"[A-Za-z0-9]{12,}+[\s,;:|\"']*"
 )
 _EMBEDDED_IDENTIFIERS = 4
 
