@@ -187,8 +187,10 @@ BEGIN
             WHERE length(match[1]) < 40 AND match[1] ~ '^v|[.].*[.]' AND substr(match[1], place, 1) IN ('.', '-', '')
               AND form !~ '^[0-9]+$');
     END IF;
-    RETURN ARRAY(SELECT DISTINCT lower(form) FROM unnest(forms) AS form
-                 WHERE form <> ALL (known) AND NOT ragsite_is_letter(form) AND form <> '');
+    -- EXCEPT hashes: `<> ALL (known)` would compare each form with each word
+    RETURN ARRAY(SELECT DISTINCT lower(form)
+                 FROM (SELECT unnest(forms) EXCEPT SELECT unnest(known)) AS missing (form)
+                 WHERE NOT ragsite_is_letter(form) AND form <> '');
 END $_$;
 CREATE FUNCTION ragsite_is_letter(word text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1787,26 +1789,27 @@ INSERT INTO django_migrations (id, app, name, applied) VALUES (49, 'documents', 
 INSERT INTO django_migrations (id, app, name, applied) VALUES (50, 'documents', '0023_index_at_once', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (51, 'documents', '0024_word_forms', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (52, 'documents', '0025_staged_vectors', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (53, 'graph', '0001_nodes_and_edges', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (54, 'memory', '0001_contexts_and_facts', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (55, 'memory', '0002_endings_of_facts', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (56, 'memory', '0003_single_messages_are_due', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (57, 'model_servers', '0001_initial', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (58, 'rag', '0001_conversations_pipelines_traces', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (59, 'rag', '0002_trace_sources', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (60, 'rag', '0003_forget_as_the_owner', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (61, 'rag', '0004_summary', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (62, 'rag', '0005_message_reasoning', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (63, 'search', '0001_search_log_and_judgements', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'search', '0002_saved_search', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'search', '0003_evaluation_and_refusals', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (66, 'search', '0004_forget_as_the_owner', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (67, 'search', '0005_answer_confidence', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (68, 'sources', '0001_sources', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (69, 'sources', '0002_readers', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (70, 'sources', '0003_webhooks_and_notices', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (53, 'documents', '0026_word_forms_in_linear_time', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (54, 'graph', '0001_nodes_and_edges', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (55, 'memory', '0001_contexts_and_facts', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (56, 'memory', '0002_endings_of_facts', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (57, 'memory', '0003_single_messages_are_due', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (58, 'model_servers', '0001_initial', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (59, 'rag', '0001_conversations_pipelines_traces', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (60, 'rag', '0002_trace_sources', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (61, 'rag', '0003_forget_as_the_owner', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (62, 'rag', '0004_summary', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (63, 'rag', '0005_message_reasoning', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'search', '0001_search_log_and_judgements', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'search', '0002_saved_search', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (66, 'search', '0003_evaluation_and_refusals', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (67, 'search', '0004_forget_as_the_owner', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (68, 'search', '0005_answer_confidence', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (69, 'sources', '0001_sources', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (70, 'sources', '0002_readers', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (71, 'sources', '0003_webhooks_and_notices', now());
 INSERT INTO documents_embeddingspace (id, created_at, updated_at, name, embedder, model_name, dimensions, metric, query_instruction, index_type, index_options, "precision", state, is_default) VALUES (1, now(), now(), 'minilm-384', 'default', 'all-MiniLM-L6-v2', 384, 'cosine', '', 'hnsw', '{"m": 16, "ef_construction": 64}', 'full', 'live', true);
-SELECT pg_catalog.setval('django_migrations_id_seq', 70, true);
+SELECT pg_catalog.setval('django_migrations_id_seq', 71, true);
 SELECT pg_catalog.setval('documents_embeddingspace_id_seq', 1, true);
 ALTER TABLE ONLY accounts_apikey
     ADD CONSTRAINT accounts_apikey_pkey PRIMARY KEY (id);

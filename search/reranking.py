@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from common.trigrams import rarity_weighted, trigram_matches
-from documents.models.chunk import embedding_text
+from documents.models.chunk import text_in_context
 from documents.question_language import (
     language_of_script,
     language_of_small_words,
@@ -86,7 +86,7 @@ def windows_to_read(
     start = 0
     for (context, _), end in zip(passages, ends, strict=True):
         best = start + int(np.argmax(held[start:end]))
-        chosen.append(embedding_text(context, windows[best]))
+        chosen.append(text_in_context(context, windows[best]))
         start = end
     return chosen
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from common.fusion_options import Method
 from common.replicas import read_connection
 from common.sql import bigint_array, fetch_rows
-from documents.models.chunk import embedding_text
+from documents.models.chunk import text_in_context
 from graph.retrieval import NamedStop
 from reading.location import PAGE_LABEL, location
 from search.filters import ALL, Node, to_json
@@ -126,8 +126,8 @@ class Passage:
 
     @property
     def embedded_text(self) -> str:
-        """Title, headings and text, as embedded and compared by trigrams."""
-        return embedding_text(self.context, self.text)
+        """Title, headings and text, as compared by trigrams."""
+        return text_in_context(self.context, self.text)
 
     @property
     def location(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, count, islice
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -53,6 +53,10 @@ SAMPLE_CHUNKS = 8
 
 #: `to_tsvector` refuses more than a megabyte; far below that a chunk is no passage any more.
 MAX_CHUNK_CHARACTERS = 200_000
+#: An author's chunk that is longer is cut: forms of words are up to three times the words.
+MAX_AUTHOR_CHUNK_CHARACTERS = 100_000
+#: Characters of a chunk's key that its parts have in theirs.
+MAX_PART_KEY = 1000
 #: Of what a chunk's author puts before it, which is indexed with it.
 MAX_CONTEXT_CHARACTERS = 20_000
 
@@ -331,38 +335,43 @@ def chunk_context(title: str, path: Sequence[str], counter: TokenCounter, limit:
 
 
 def _author_chunks(parsed: ParsedDocument, counter: TokenCounter) -> Iterable[PreparedChunk]:
-    for ordinal, (chunk, (start, _)) in enumerate(
-        zip(parsed.chunks, chunk_offsets(parsed), strict=True)
-    ):
-        if len(chunk.text) > MAX_CHUNK_CHARACTERS:
-            raise ParseError(
-                "too_large",
-                f"{chunk.key} has {len(chunk.text):,} characters; a chunk may have"
-                f" {MAX_CHUNK_CHARACTERS:,}. Split it.",
-            )
+    """Each chunk as its author cut it. One that is too long to be indexed is cut into parts, whose
+    keys have their numbers, such as `a_chunk_007:2`."""
+    ordinals = count()
+    for chunk, (offset, _) in zip(parsed.chunks, chunk_offsets(parsed), strict=True):
         if len(chunk.context) > MAX_CONTEXT_CHARACTERS:
             raise ParseError(
                 "too_large",
                 f"The contextual_prefix or the titles of {chunk.key} have {len(chunk.context):,}"
                 f" characters; {MAX_CONTEXT_CHARACTERS:,} are allowed. Shorten them.",
             )
-        yield PreparedChunk(
-            ordinal=ordinal,
-            text=chunk.text,
-            context=chunk.context,
-            start=start,
-            end=start + len(chunk.text),
-            token_count=chunk.token_count or counter.count(chunk.text),
-            heading_path=chunk.heading_path,
-            page=chunk.page,
-            key=chunk.key,
-            summary=chunk.summary,
-            metadata=chunk.metadata,
-            content_sha256=chunk_digest(chunk.context, chunk.text),
-            # Records of one source may be in several languages, such as a leaflet with
-            # translations.
-            language=detect_language(chunk.text),
-        )
+        extents = [(0, len(chunk.text))]
+        if len(chunk.text) > MAX_AUTHOR_CHUNK_CHARACTERS:
+            whole = ParsedDocument(text=chunk.text, media_type="text/plain", title="")
+            reserve = min(counter.count(chunk.context) + 1, max_context_tokens(counter))
+            spans = get_chunker("recursive", counter=counter, reserve=reserve).split(whole)
+            extents = [(span.start, span.end) for span in spans]
+        for number, (start, end) in enumerate(extents, 1):
+            text = chunk.text[start:end]
+            is_whole = len(extents) == 1
+            key = chunk.key if is_whole else f"{chunk.key[:MAX_PART_KEY]}:{number}"
+            yield PreparedChunk(
+                ordinal=next(ordinals),
+                text=text,
+                context=chunk.context,
+                start=offset + start,
+                end=offset + end,
+                token_count=(is_whole and chunk.token_count) or counter.count(text),
+                heading_path=chunk.heading_path,
+                page=chunk.page,
+                key=key,
+                summary=chunk.summary,
+                metadata=chunk.metadata,
+                content_sha256=chunk_digest(chunk.context, text),
+                # Records of one source may be in several languages, such as a leaflet with
+                # translations.
+                language=detect_language(text),
+            )
 
 
 def chunk_digest(context: str, text: str) -> str:

@@ -108,8 +108,10 @@ BEGIN
             WHERE length(match[1]) < 40 AND match[1] ~ '^v|[.].*[.]' AND substr(match[1], place, 1) IN ('.', '-', '')
               AND form !~ '^[0-9]+$');
     END IF;
-    RETURN ARRAY(SELECT DISTINCT lower(form) FROM unnest(forms) AS form
-                 WHERE form <> ALL (known) AND NOT ragsite_is_letter(form) AND form <> '');
+    -- EXCEPT hashes: `<> ALL (known)` would compare each form with each word
+    RETURN ARRAY(SELECT DISTINCT lower(form)
+                 FROM (SELECT unnest(forms) EXCEPT SELECT unnest(known)) AS missing (form)
+                 WHERE NOT ragsite_is_letter(form) AND form <> '');
 END $$;
 
 -- under which lexemes the index lists a chunk, how often it has each; '' lists all chunks

@@ -4,6 +4,9 @@ engines keep them, in rows.
 `documents/lexical_index.py` writes the tables of the index and tells how they work together.
 """
 
+import re
+from itertools import count
+
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
@@ -26,9 +29,32 @@ SEARCH_VECTOR = joined(
 )
 
 
-def embedding_text(context: str, text: str) -> str:
+#: Keys, hashes, serial numbers: ASCII letters and digits in turn, and the signs behind them.
+_IDENTIFIER = re.compile(
+    r"(?<![A-Za-z0-9])(?=[A-Za-z]+[0-9]+[A-Za-z]|[0-9]+[A-Za-z]+[0-9])"
+    r"[A-Za-z0-9]{12,}+[\s,;:|\"']*"
+)
+_EMBEDDED_IDENTIFIERS = 4
+
+
+def text_in_context(context: str, text: str) -> str:
     """Context and text joined, in the order in which they are indexed."""
     return f"{context}\n{text}" if context else text
+
+
+def embedding_text(context: str, text: str) -> str:
+    """What the embedding model reads of a chunk: context and text.
+
+    Of a text that is mostly identifiers only the first four of them stay, beside all words: a
+    model spends ten times as long on them as on prose, and they mean nothing to it.
+    """
+    identifiers = _IDENTIFIER.findall(text)
+    if len(identifiers) > _EMBEDDED_IDENTIFIERS and 2 * sum(map(len, identifiers)) > len(text):
+        numbers = count()
+        text = _IDENTIFIER.sub(
+            lambda found: found[0] if next(numbers) < _EMBEDDED_IDENTIFIERS else "", text
+        )
+    return text_in_context(context, text)
 
 
 class NextIndexId(models.Func):

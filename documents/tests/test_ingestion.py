@@ -15,9 +15,10 @@ from documents.ingestion import jobs, loader, pipeline, preparation
 from documents.ingestion.items import Item
 from documents.ingestion.sources import Source, SourceError, discover, text_source
 from documents.models import Chunk, Collection, Document, IngestionRun, StagedDocument
+from documents.models.chunk import embedding_text
 from documents.services import document_text, ingest_inline, store_items, update_collection
 from documents.tests.factories import CollectionFactory
-from documents.tests.words import chunk_counts, counted_chunks
+from documents.tests.words import chunk_counts, counted_chunks, scores
 from inference.backends.hashing import HashingEmbedder
 from inference.model_registry import embedders
 from tests.kit import queue_file, work_on
@@ -51,6 +52,39 @@ def test_vectors_are_those_of_context_and_text(collection: Collection) -> None:
     chunk = Chunk.objects.get()
     expected = HashingEmbedder().embed_documents(["Medicines\nAspirin thins the blood."])[0]
     assert np.allclose(np.asarray(chunk.embedding), expected, atol=1e-6)
+
+
+def test_of_rows_of_identifiers_the_model_reads_the_words_and_the_first_four() -> None:
+    keys = [f"{n:04d}ab{n:04d}cd" for n in range(200)]
+    text = f"marker {','.join(keys[:150])} lighthouse {','.join(keys[150:])}"
+    assert embedding_text("Keys", text) == f"Keys\nmarker {','.join(keys[:4])},lighthouse "
+    prose = (
+        f"The part {keys[0]} replaces {keys[1]} in every machine that was built before {keys[2]}."
+    )
+    for kept in (prose * 20, "123456789012 " * 50, "lighthouses " * 50):
+        assert embedding_text("", kept) == kept
+
+
+def test_a_chunk_too_long_to_be_indexed_is_cut_into_parts_and_others_stay(
+    collection: Collection, tmp_path: Path
+) -> None:
+    many = " ".join(f"{n:06x}wort{n}" for n in range(20_000))
+    records = [f"BEGIN lighthouse {many} END harbourmaster", "The second one names the ferryman."]
+    fields = [
+        {"chunk_id": f"big_chunk_{n}", "source_document": "big", "chunk_text": text}
+        for n, text in enumerate(records, 1)
+    ]
+    (tmp_path / "big_chunk_1.json").write_text(json.dumps(fields))
+    run = ingest(collection, *discover([tmp_path]))  # type: ignore[arg-type]
+    assert (run.state, run.ready) == ("succeeded", 1)
+    document = Document.objects.get()
+    chunks = list(document.chunks.order_by("ordinal"))
+    assert (chunks[-1].key, chunks[-1].text) == ("big_chunk_2", records[1])
+    assert [chunk.key for chunk in chunks[:2]] == ["big_chunk_1:1", "big_chunk_1:2"]
+    whole = services.document_text(document).text
+    assert all(chunk.text == whole[chunk.start : chunk.end] for chunk in chunks)
+    for word in ("lighthouse", "harbourmaster", "ferryman"):
+        assert len(scores(collection, word)) == 1
 
 
 def test_an_unchanged_document_is_skipped(collection: Collection) -> None:

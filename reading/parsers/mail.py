@@ -155,7 +155,7 @@ def read_mail(data: bytes) -> Mail:
     """The mail in a file of either format. Raises ParseError."""
     if data.startswith(OLE):
         return _read_message(outlook_message(data))
-    if data.startswith(b"From "):  # as a line of an mbox
+    if re.match(rb"From [ \t]*[^: \t]", data):  # as a line of an mbox
         data = data.partition(b"\n")[2]
     try:
         return _read_message(BytesParser(policy=compat32).parsebytes(_repaired_header(data)))

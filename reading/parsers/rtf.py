@@ -25,12 +25,14 @@ _MAX_ROWS, _MAX_CELLS = 100_000, 500
 #: What nobody reads as text: pictures, definitions, comments, instructions of fields.
 _SKIPPED = frozenset((
     "annotation", "atnauthor", "atnid", "atnref", "bkmkend", "bkmkstart", "colortbl",
-    "datastore", "do", "filetbl", "fldinst", "footer", "footerf", "footerl", "footerr", "ftncn",
-    "ftnsep", "ftnsepc", "generator", "header", "headerf", "headerl", "headerr", "latentstyles",
-    "listoverridetable", "listtable", "mmathPr", "nonshppict", "objclass", "objdata",
-    "pgdsctbl", "pict", "pnseclvl", "revtbl", "rsidtbl", "shprslt", "sn", "sv", "tc",
+    "datastore", "do", "filetbl", "fldinst", "ftncn", "ftnsep", "ftnsepc", "generator",
+    "latentstyles", "listoverridetable", "listtable", "mmathPr", "nonshppict", "objclass",
+    "objdata", "pgdsctbl", "pict", "pnseclvl", "revtbl", "rsidtbl", "shprslt", "sn", "sv", "tc",
     "themedata", "userprops", "xe", "xmlnstbl",
 ))  # fmt: skip
+_HEADS_AND_FEET = frozenset(
+    f"{kind}{pages}" for kind in ("header", "footer") for pages in ("", "f", "l", "r")
+)
 #: Destinations that older readers should skip, and this one does not.
 _STARRED = frozenset(("shpinst", "footnote"))
 _PROPERTIES = {"title": "title", "subject": "subject", "author": "author", "keywords": "keywords"}
@@ -72,6 +74,8 @@ _CHARSETS = {
     255: "cp850",
 }
 _HEADING_STYLE = re.compile(r"(?:heading|überschrift|titre|título|titolo|kop) ([1-9])", re.I)
+#: `Page 3`, `3 / 12`, `Seite 3 von 12`.
+_PAGE = re.compile(r"[^\W\d]*\W*\d{1,4}(?:\W*[^\W\d]*\W*\d{1,4})?\W*")
 _BULLET = re.compile(r"[\W_]*")
 _HEADING_LEVELS = 6
 
@@ -111,8 +115,8 @@ class _Table:
 
 
 class RtfReader:
-    """Reads the tokens of one file; `finish` gives its Markdown. Notes come after their
-    paragraph."""
+    """Reads the tokens of one file; `finish` gives its Markdown. Notes come after their paragraph,
+    heads and feet of pages, each once, after the one that they are stated before."""
 
     def __init__(self, limits: Limits) -> None:
         self.properties: dict[str, str] = {}
@@ -130,6 +134,7 @@ class RtfReader:
         self._bytes: list[bytes] = []
         self._ignored = 0  # characters still to skip after \u
         self._notes: list[str] = []
+        self._heads_and_feet: set[str] = set()
         self._characters = 0
 
     def read(self, data: bytes) -> None:
@@ -192,6 +197,7 @@ class RtfReader:
         self._paragraph()
         self._end_table()
         self._lists.end()
+        self._write_notes()
         return self._out
 
     def _control(self, word: str, number: int | None, is_first: bool, is_starred: bool) -> None:
@@ -225,6 +231,8 @@ class RtfReader:
             group.destination = "skip"
         elif word == "footnote":
             group.destination = "footnote"
+        elif word in _HEADS_AND_FEET:
+            group.destination = "margin"
         elif word in ("listtext", "pntext"):
             group.destination = "listtext"
         else:
@@ -353,6 +361,11 @@ class RtfReader:
             and (note := " ".join(self._take("footnote").split()))
         ):
             self._notes.append(note)
+        elif group.destination == "margin" and outer != "margin":
+            margin = " ".join(self._take("margin").split())
+            if margin and margin not in self._heads_and_feet and not _PAGE.fullmatch(margin):
+                self._heads_and_feet.add(margin)
+                self._notes.append(margin)
 
     def _paragraph(self) -> None:
         """End a paragraph: a heading, a line of a list or a cell of a table, or plain."""
@@ -379,6 +392,9 @@ class RtfReader:
         else:
             self._lists.end()
             self._write_lines(text)
+        self._write_notes()
+
+    def _write_notes(self) -> None:
         notes, self._notes = self._notes, []
         for note in notes:
             self._out.paragraph(note)
@@ -408,11 +424,7 @@ class RtfReader:
         if rows := [*table.rows, *([cells] if cells else [])]:
             self._lists.end()
             write_table(self._out, rows)
-        notes, self._notes = self._notes, []
-        for note in notes if rows else []:
-            self._out.paragraph(note)
-        if not rows:
-            self._notes = notes
+            self._write_notes()
 
 
 def _known_code_page(name: str) -> str:

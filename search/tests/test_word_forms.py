@@ -126,6 +126,18 @@ def test_forms_of_a_long_row_of_numbers_are_none_of_its_beginnings(db: None) -> 
         assert cursor.fetchone() == ([],)
 
 
+def test_forms_of_many_words_are_compared_with_the_words_at_once(db: None) -> None:
+    text = " ".join(f"Ä{n}" for n in range(20_000))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT cardinality(ragsite_forms('simple', said, to_tsvector('simple', said)))"
+            " FROM (VALUES (%s)) AS given (said)",
+            [text],
+        )
+        # Ä10 → A10 Ae10 10, and once Ä
+        assert cursor.fetchone() == (3 * 20_000 - 9,)
+
+
 def test_folded_words_are_marked(collection: Collection) -> None:
     hit = search("orleans", scope=site_scope(workspace=collection.workspace), mode="lexical").hits[
         0

@@ -13,6 +13,7 @@ from documents.tests.factories import CollectionFactory
 from sources import credentials
 from sources.models import DataSource, DataSourceItem
 from sources.services import create_source
+from tests.kit import process_documents
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -61,6 +62,19 @@ def test_every_action_of_a_source(folder: Path) -> None:
     assert not bytes(DataSource.objects.get().webhook_secret)
     assert sources("remove", "Office") == "Office is removed.\n"
     assert Change.objects.filter(kind="source").count() == 7
+
+
+def test_what_was_fetched_and_is_not_found_yet_is_told(folder: Path) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{1:064}\nsize 90405\n"
+    (folder / "prices.csv").write_text(pointer)
+    sources("add", "folder", "Team", "--collection", "team", "--option", f"path={folder}")
+    assert "2 to be indexed by the workers; no search finds them before." in sources("run", "Team")
+    process_documents()
+    shown = sources("show", "Team")
+    assert "not read: prices.csv: The file is stored with Git LFS" in shown
+    assert "to be indexed" not in shown
+    told = data("show", "Team")
+    assert (told["waiting"], [each["name"] for each in told["unread"]]) == (0, ["prices.csv"])
 
 
 def test_secrets_are_encrypted_by_a_new_key_and_then_need_only_that(settings: Any) -> None:

@@ -12,6 +12,7 @@ from accounts.services import DEFAULT_WORKSPACE
 from common.console import PARTIAL, CommandOutput, Options, ServiceCommand
 from common.errors import InvalidInput, NotFound
 from documents.management.cli import ProgressBar, get_or_create_collection
+from documents.models import Document
 from sources import runs, services
 from sources.connectors import connector_class, kinds
 from sources.connectors.base import SourceError
@@ -19,6 +20,7 @@ from sources.models import DataSource, DataSourceRun
 from sources.notices import describe_problem
 
 SHOWN_FAILURES = 200
+Status = Document.Status
 
 
 def option(text: str) -> tuple[str, str]:
@@ -116,7 +118,8 @@ class Command(ServiceCommand):
         code = (
             0 if run.state == DataSourceRun.State.SUCCEEDED else PARTIAL if run.state in good else 2
         )
-        return CommandOutput(_run_report(run), [_run_line(run)], code=code)
+        indexing, lines = _indexing(source)
+        return CommandOutput({**_run_report(run), **indexing}, [_run_line(run), *lines], code=code)
 
 
 def list_kinds(options: Options) -> CommandOutput:
@@ -183,6 +186,7 @@ def show_source(options: Options) -> CommandOutput:
     counts = source.items.aggregate(items=Count("pk"), failed=Count("pk", filter=Q(failures__gt=0)))
     failed = list(source.items.filter(failures__gt=0).order_by("name")[:SHOWN_FAILURES])
     runs = list(source.runs.all()[:10])
+    indexing, indexing_lines = _indexing(source)
     lines = [
         f"{source}: {source.connector} into {source.collection.slug}, {counts['items']:,} items,"
         f" {source.get_state_display()}"
@@ -191,14 +195,34 @@ def show_source(options: Options) -> CommandOutput:
         *([source.error] if source.error else []),
         *map(_run_line, runs),
         *(f"  failed: {row.name}: {row.error}" for row in failed),
+        *indexing_lines,
     ]
     report = {
         **_source_report(source),
         **counts,
+        **indexing,
         "runs": list(map(_run_report, runs)),
         "failures": [{"name": row.name, "reason": row.error} for row in failed],
     }
     return CommandOutput(report, lines)
+
+
+def _indexing(source: DataSource) -> tuple[dict[str, Any], list[str]]:
+    """What the workers still have to index of the fetched files, and what they could not read: as
+    data, and as lines."""
+    documents = Document.objects.filter(
+        collection_id=source.collection_id, key__startswith=source.key_prefix
+    )
+    waiting = documents.filter(status__in=(Status.QUEUED, Status.PROCESSING)).count()
+    failed = documents.filter(status=Status.FAILED).order_by("key").values_list("key", "error")
+    unread = [
+        {"name": key.removeprefix(source.key_prefix), "reason": error}
+        for key, error in failed[:SHOWN_FAILURES]
+    ]
+    lines = [f"  not read: {each['name']}: {each['reason']}" for each in unread]
+    if waiting:
+        lines.append(f"  {waiting:,} to be indexed by the workers; no search finds them before.")
+    return {"waiting": waiting, "unread": unread}, lines
 
 
 def try_source(options: Options) -> CommandOutput:
