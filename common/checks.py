@@ -32,7 +32,8 @@ def out_of_bounds(
 
 
 def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """PostgreSQL is new enough, has pgvector, and folds the case of non-ASCII letters."""
+    """PostgreSQL is new enough, has pgvector, folds the case of non-ASCII letters, and sorts as when
+    its indexes were made."""
     messages: list[CheckMessage] = []
     for alias in databases or ():
         with connections[alias].cursor() as cursor:
@@ -44,7 +45,7 @@ def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> 
             version, folds_case, available, installed = cursor.fetchone()
         messages += _server_messages(version, folds_case) + _vector_messages(installed or available)
         messages += _rls_messages(alias)
-        if name := changed_collation(alias):
+        if version >= MINIMUM_POSTGRESQL and (name := changed_collation(alias)):
             problem = f"The database {name} was made with another version of its collation."
             messages.append(Warning(problem, hint=COLLATION_CURE, id="common.W004"))
     return messages
