@@ -32,8 +32,8 @@ def out_of_bounds(
 
 
 def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """PostgreSQL is new enough, has pgvector, folds the case of non-ASCII letters, and sorts as when
-    its indexes were made."""
+    """PostgreSQL is new enough, has pgvector, folds the case of non-ASCII letters, and sorts as it
+    did when its indexes were made."""
     messages: list[CheckMessage] = []
     for alias in databases or ():
         with connections[alias].cursor() as cursor:
