@@ -32,7 +32,8 @@ def out_of_bounds(
 
 
 def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """PostgreSQL is new enough, has pgvector, and folds the case of non-ASCII letters."""
+    """PostgreSQL is new enough, has pgvector, folds the case of non-ASCII letters, and sorts as it
+    did when its indexes were made."""
     messages: list[CheckMessage] = []
     for alias in databases or ():
         with connections[alias].cursor() as cursor:
@@ -44,7 +45,29 @@ def check_database(*, databases: Sequence[str] | None = None, **kwargs: Any) -> 
             version, folds_case, available, installed = cursor.fetchone()
         messages += _server_messages(version, folds_case) + _vector_messages(installed or available)
         messages += _rls_messages(alias)
+        if version >= MINIMUM_POSTGRESQL and (name := changed_collation(alias)):
+            problem = f"The database {name} was made with another version of its collation."
+            messages.append(Warning(problem, hint=COLLATION_CURE, id="common.W004"))
     return messages
+
+
+#: What to run where `changed_collation` names a database.
+COLLATION_CURE = (
+    "Run REINDEX DATABASE and then ALTER DATABASE … REFRESH COLLATION VERSION, each with its name."
+)
+
+
+def changed_collation(alias: str = "default") -> str:
+    """The name of the database, if its collation is not of the version that it was made with: the
+    operating system or ICU may sort otherwise than its indexes. Else empty."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(
+            "SELECT datname FROM pg_database WHERE datname = current_database()"
+            " AND datcollversion IS NOT NULL AND datcollversion IS DISTINCT FROM"
+            " pg_database_collation_actual_version(oid)"
+        )
+        row = cursor.fetchone()
+    return row[0] if row else ""
 
 
 def _rls_messages(alias: str) -> list[CheckMessage]:

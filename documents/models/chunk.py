@@ -45,8 +45,8 @@ def text_in_context(context: str, text: str) -> str:
 def embedding_text(context: str, text: str) -> str:
     """What the embedding model reads of a chunk: context and text.
 
-    Of a text that is mostly identifiers only the first four of them stay, beside all words: a
-    model spends ten times as long on them as on prose, and they mean nothing to it.
+    Of a text that is mostly identifiers only the first four of them stay, beside all words: they
+    have three times as many tokens as prose of their length, and mean nothing to the model.
     """
     identifiers = _IDENTIFIER.findall(text)
     if len(identifiers) > _EMBEDDED_IDENTIFIERS and 2 * sum(map(len, identifiers)) > len(text):

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from common.checks import check_database
 from documents import lexical_index, services
 from documents.ingestion.items import Item
 from documents.ingestion.sources import text_source
@@ -207,6 +208,18 @@ def test_what_is_broken_is_named(collection: Collection) -> None:
             assert set(problems()) == {check} | ALONGSIDE.get(check, set()), check
             assert check in problems(collection)
             assert problems(other) == {}, check
+
+
+def test_another_version_of_the_collation_is_named(collection: Collection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_database SET datcollversion = '2.28' WHERE datname = current_database()"
+        )
+    assert problems() == {"collation_version": 1}
+    assert problems(collection) == {}
+    (message,) = check_database(databases=["default"])
+    assert message.id == "common.W004"
+    assert "REFRESH COLLATION VERSION" in str(message.hint)
 
 
 def test_the_words_of_chunks_that_are_in_no_index_are_named(collection: Collection) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from django.db import connection, transaction
 from django.utils import timezone
 
+from common.checks import COLLATION_CURE, changed_collation
 from documents.ingestion import jobs
 from documents.ingestion.jobs import UNFINISHED_STATUSES
 from documents.ingestion.stored_files import orphaned_files, remove_orphaned_files, stored_files
@@ -274,7 +275,19 @@ def _missing_files(scope: Scope) -> list[int]:
     ]
 
 
+def _changed_collations(scope: Scope) -> list[str]:
+    name = changed_collation() if scope.collection_id is None else ""
+    return [name] if name else []
+
+
 RUN_AND_FILE_PROBES: tuple[Check | SqlProbe, ...] = (
+    Check(
+        "collation_version",
+        "databases",
+        "are sorted by another version of their collation than they were made with",
+        COLLATION_CURE,
+        find=_changed_collations,
+    ),
     SqlProbe(
         _RUN_STATES,
         (

@@ -74,6 +74,7 @@ _CHARSETS = {
     255: "cp850",
 }
 _HEADING_STYLE = re.compile(r"(?:heading|überschrift|titre|título|titolo|kop) ([1-9])", re.I)
+_MAX_PAGE_CHARACTERS = 40
 #: `Page 3`, `3 / 12`, `Seite 3 von 12`.
 _PAGE = re.compile(r"[^\W\d]*\W*\d{1,4}(?:\W*[^\W\d]*\W*\d{1,4})?\W*")
 _BULLET = re.compile(r"[\W_]*")
@@ -363,7 +364,8 @@ class RtfReader:
             self._notes.append(note)
         elif group.destination == "margin" and outer != "margin":
             margin = " ".join(self._take("margin").split())
-            if margin and margin not in self._heads_and_feet and not _PAGE.fullmatch(margin):
+            is_page = len(margin) < _MAX_PAGE_CHARACTERS and _PAGE.fullmatch(margin)
+            if margin and margin not in self._heads_and_feet and not is_page:
                 self._heads_and_feet.add(margin)
                 self._notes.append(margin)
 
