@@ -156,7 +156,10 @@ def enqueue_reindexing(document_ids: Sequence[int]) -> None:
 @app.task(bind=True, max_retries=None)
 def reindex_documents(self: Any, document_ids: list[int]) -> None:
     """Embed the chunks of documents again. While the model is down they keep their vectors."""
-    chunks = Chunk.objects.filter(document__in=document_ids).order_by("pk")
+    if not features.is_on("vectors"):
+        return
+    rows = Chunk.objects.filter(document__in=document_ids, collection__vectors=True)
+    chunks = rows.order_by("pk")
     try:
         reindex_chunks(chunk_ids=list(chunks.values_list("pk", flat=True)))
     except InferenceError as error:
