@@ -202,11 +202,11 @@ def recover_documents() -> int:
     staged = set(
         StagedDocument.objects.filter(document_id__in=lost).values_list("document_id", flat=True)
     )
-    if bare := pipeline.without_vectors(staged):
-        pipeline.embed_documents(bare)
-        staged -= {*bare}
     stored = set(Document.objects.filter(id__in=lost).exclude(file="").values_list("id", flat=True))
-    for task, ids in ((embed_documents, staged), (ingest_documents, stored - staged)):
+    bare = pipeline.without_vectors(staged)
+    if bare:
+        pipeline.embed_documents(bare)
+    for task, ids in ((embed_documents, staged - {*bare}), (ingest_documents, stored - staged)):
         for part in _batches(sorted(ids)):
             task.delay(part)
     # Fail documents of a command that died: only the command can read their files.

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Membership
 from common.features import SwitchedOff
-from documents.ingestion import loader
+from documents.ingestion import loader, pipeline
 from documents.ingestion.space_choice import add_space
 from documents.models import Chunk, Collection, Document
 from documents.services import (
@@ -21,7 +21,12 @@ from documents.services import (
     update_collection,
 )
 from documents.services.chunk_edits import edit_chunk
-from documents.tasks import embed_documents, ingest_documents, reindex_documents
+from documents.tasks import (
+    embed_documents,
+    ingest_documents,
+    recover_documents,
+    reindex_documents,
+)
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from documents.validation import validate
 from graph.extraction import queue as graph_queue
@@ -41,7 +46,7 @@ from ragsite import health
 from search.query_options import scope_for
 from search.similar import similar_documents
 from search.stores import Store
-from tests.kit import client_of, logged_in, queue_file
+from tests.kit import client_of, logged_in, queue_file, work_on
 
 pytestmark = pytest.mark.django_db
 
@@ -361,6 +366,31 @@ def test_a_collection_whose_vectors_are_on_again_is_embedded(
     assert sent == [[document.pk]]
     reindex_documents(sent[0])
     assert not Chunk.objects.filter(embedding=None).exists()
+
+
+def test_documents_of_both_kinds_are_loaded_together(alice: Membership) -> None:
+    documents = [
+        queue_file(CollectionFactory(workspace=alice.workspace, vectors=has), "log.txt", b"Words.")
+        for has in (False, True, False, True)
+    ]
+    work_on(*documents)
+    assert {each.status for each in documents} == {Document.Status.READY}
+    for chunk in Chunk.objects.select_related("collection"):
+        assert (chunk.embedding is not None) == chunk.collection.vectors
+
+
+def test_recovery_loads_what_needs_no_vectors_itself(
+    alice: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, vectors=False)
+    document = queue_file(collection, "log.txt", b"Words.")
+    pipeline.parse_documents([document.pk])
+    Document.objects.update(claimed_by=None, claimed_until=None, updated_at="2020-01-01T00:00Z")
+    for task in (embed_documents, ingest_documents):
+        monkeypatch.setattr(task, "delay", pytest.fail)
+    assert recover_documents() == 1
+    document.refresh_from_db()
+    assert document.status == Document.Status.READY
 
 
 def test_a_document_is_embedded_if_vectors_are_switched_on_while_it_is_loaded(

@@ -381,12 +381,13 @@ GROUP_CHUNKS = 512
 
 
 def group_jobs(jobs: Iterable[LoadJob]) -> Iterator[list[LoadJob]]:
-    """Neighbours of one space, about GROUP_CHUNKS chunks a group; a long document alone."""
+    """Neighbours of one space, with or without vectors, about GROUP_CHUNKS chunks a group; a long
+    document alone."""
 
-    def space_id(job: LoadJob) -> int:
-        return job.document.collection.space_id
+    def kind(job: LoadJob) -> tuple[int, bool]:
+        return job.document.collection.space_id, job.document.collection.has_vectors
 
-    for _, of_space in groupby(jobs, key=space_id):
+    for _, of_space in groupby(jobs, key=kind):
         group: list[LoadJob] = []
         size = 0
         for job in of_space:
