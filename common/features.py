@@ -24,9 +24,6 @@ class SwitchedOff(Forbidden):
 
     code = "switched_off"
 
-    def __init__(self, feature: Feature) -> None:
-        super().__init__(gettext(_OFF[feature]))
-
 
 def is_on(feature: Feature) -> bool:
     """Whether the site has this part."""
@@ -36,7 +33,7 @@ def is_on(feature: Feature) -> bool:
 def require(feature: Feature) -> None:
     """Raise SwitchedOff where the site does not have this part."""
     if not is_on(feature):
-        raise SwitchedOff(feature)
+        raise SwitchedOff(gettext(_OFF[feature]))
 
 
 def features(request: HttpRequest) -> dict[str, dict[str, bool]]:

@@ -76,6 +76,12 @@ class CollectionOptions(Options):
         description="Fields of the metadata, such as `author` or `topic.area`, that searches with"
         " `facet=*` count. Empty: those that tell the found passages apart best.",
     )
+    vectors: bool = Field(
+        default=True,
+        description="Whether its passages are embedded and found by meaning. Default true; false:"
+        " they are found by words only, and vectors that are there are kept. Switched on again,"
+        " what has none is embedded.",
+    )
     automatic_model: bool = Field(
         default=True,
         description="Whether the languages of its documents choose the model that they are embedded"

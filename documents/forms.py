@@ -99,6 +99,10 @@ GRAPH_CHOICES = [
     (Collection.Graph.OFF, gettext_lazy("Off: nothing is read, and what was is forgotten")),
 ]
 
+VECTORS_CHOICES = [
+    (True, gettext_lazy("On: found by words and by meaning")),
+    (False, gettext_lazy("Off: found by words only")),
+]
 AUTOMATIC_MODEL_CHOICES = [
     (True, gettext_lazy("Choose by the languages of the documents")),
     (False, gettext_lazy("Keep the current model")),
@@ -140,6 +144,17 @@ class CollectionChangeForm(forms.Form):
         required=False,
         help_text=gettext_lazy(
             "A code such as “de”. Left empty, each document's language is detected."
+        ),
+    )
+    vectors = forms.TypedChoiceField(
+        label=gettext_lazy("Vectors"),
+        choices=VECTORS_CHOICES,
+        coerce=lambda value: value == "True",
+        initial=True,
+        required=False,
+        help_text=gettext_lazy(
+            "Whether passages are found by meaning, too. Switched off, vectors that are there are"
+            " kept and not searched; switched on again, what has none is embedded."
         ),
     )
     automatic_model = forms.TypedChoiceField(
@@ -207,13 +222,14 @@ class CollectionChangeForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not features.is_on("graph"):
-            del self.fields["graph"]
+        for name in ("graph", "vectors"):
+            if not features.is_on(name):
+                del self.fields[name]
 
     def clean(self) -> dict[str, Any]:
         """What was not chosen stays as it is; a new collection gets the defaults."""
         given: dict[str, Any] = super().clean() or self.cleaned_data
-        for name in ("chunker", "graph", "automatic_model"):
+        for name in ("chunker", "graph", "vectors", "automatic_model"):
             if given.get(name) == "":
                 given[name] = self.get_initial_for_field(self.fields[name], name)
         return given

@@ -156,7 +156,10 @@ def enqueue_reindexing(document_ids: Sequence[int]) -> None:
 @app.task(bind=True, max_retries=None)
 def reindex_documents(self: Any, document_ids: list[int]) -> None:
     """Embed the chunks of documents again. While the model is down they keep their vectors."""
-    chunks = Chunk.objects.filter(document__in=document_ids).order_by("pk")
+    if not features.is_on("vectors"):
+        return
+    rows = Chunk.objects.filter(document__in=document_ids, collection__vectors=True)
+    chunks = rows.order_by("pk")
     try:
         reindex_chunks(chunk_ids=list(chunks.values_list("pk", flat=True)))
     except InferenceError as error:
@@ -199,11 +202,11 @@ def recover_documents() -> int:
     staged = set(
         StagedDocument.objects.filter(document_id__in=lost).values_list("document_id", flat=True)
     )
-    if bare := pipeline.without_vectors(staged):
-        pipeline.embed_documents(bare)
-        staged -= {*bare}
     stored = set(Document.objects.filter(id__in=lost).exclude(file="").values_list("id", flat=True))
-    for task, ids in ((embed_documents, staged), (ingest_documents, stored - staged)):
+    bare = pipeline.without_vectors(staged)
+    if bare:
+        pipeline.embed_documents(bare)
+    for task, ids in ((embed_documents, staged - {*bare}), (ingest_documents, stored - staged)):
         for part in _batches(sorted(ids)):
             task.delay(part)
     # Fail documents of a command that died: only the command can read their files.

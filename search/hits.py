@@ -26,7 +26,7 @@ from search.results import (
 from search.retrieval.arms import Candidate
 from search.retrieval.scope_facts import ScopeFacts
 from search.retrieval.statements import scope_conditions
-from search.snippets import highlights, make_snippet, snippet_focuses
+from search.snippets import Span, highlights, make_snippet, snippet_focuses
 
 #: Chunks on either side; longer sections are cut.
 NEIGHBOUR_COUNTS = {"siblings": 1, "section": 10}
@@ -174,7 +174,11 @@ def make_hits(
     read = passages(ids)
     marked = highlights(query, ids) if snippets else {}
     present = [read[chunk_id] for chunk_id in ids if chunk_id in read]
-    focus = snippet_focuses(query.text, present, marked, spaces=facts.spaces) if by_meaning else {}
+    focus: Mapping[int, Span] = {}
+    if by_meaning:
+        ids_with_vectors = facts.embedded
+        embedded = [each for each in present if each.collection_id in ids_with_vectors]
+        focus = snippet_focuses(query.text, embedded, marked, spaces=facts.spaces)
     around = surroundings(present, expand)
     hit_paths = paths_to_hits(graph, ids)
     related = related_to_hits(query, ids, scope=scope) if expand == "graph" else {}

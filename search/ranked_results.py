@@ -193,12 +193,15 @@ def rank_results(
     """
     if "graph" in (query.mode, query.expand):
         features.require("graph")
-    if query.mode == "vector" or query.vector is not None or query.min_similarity is not None:
-        features.require("vectors")
     rerank = True if query.min_rerank is not None else query.rerank
     if rerank:
         require_reranker(scope)
     facts = facts or cached_facts(scope)
+    if query.mode == "vector" or query.vector is not None or query.min_similarity is not None:
+        features.require("vectors")
+        if not facts.embedded:
+            for collection in facts.collections.values():
+                collection.require_vectors()
     may_be_shallow = 2 * last <= SHALLOW_DEPTH and not (
         is_counted or query.group or query.diversify or query.sort != "relevance"
     )

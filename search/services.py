@@ -28,6 +28,25 @@ from search.query_options import MAX_K, MAX_OFFSET, SearchQuery
 from search.ranked_results import RankedResults, build_page, rank_results, sort_hits
 from search.ranking import has_reranker
 from search.results import Scope, SearchResult
+from search.retrieval.scope_facts import ScopeFacts
+
+#: Collections that a note names.
+MAX_NAMED = 5
+
+
+def by_words_note(facts: ScopeFacts) -> str:
+    """Why meaning did not take part in a search, or not everywhere; empty where it did."""
+    if not features.is_on("vectors"):
+        return gettext(
+            "Found by words only: vectors are switched off on this site (RAGSITE_VECTORS)."
+        )
+    without = [each.name for each in facts.collections.values() if not each.vectors]
+    if not without:
+        return ""
+    named = ", ".join(without[:MAX_NAMED]) + (", …" if len(without) > MAX_NAMED else "")
+    return gettext("Found by words only, because their vectors are switched off: {names}.").format(
+        names=named
+    )
 
 
 def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
@@ -51,10 +70,8 @@ def search_notes(results: RankedResults, *, hit_count: int) -> tuple[str, ...]:
                 found=number_format(len(results.hits), force_grouping=True),
             )
         )
-    if not features.is_on("vectors") and results.query.mode != "lexical":
-        notes.append(
-            gettext("Found by words only: vectors are switched off on this site (RAGSITE_VECTORS).")
-        )
+    if results.query.mode != "lexical" and (by_words := by_words_note(retrieved.facts)):
+        notes.append(by_words)
     if query.named:
         notes.append(
             gettext(

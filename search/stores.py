@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from accounts.services import current_workspace, require_editor
-from common import features
 from common.errors import InvalidInput, NotFound, RagsiteError
 from common.fusion_options import Method
 from common.options import Options
@@ -407,7 +406,7 @@ class Store:
         Score: 1 − d for `cosine`, −d for `l2`, inner product for `ip`; default: the space's
         metric. Items not re-embedded yet cannot be compared and are left out.
         """
-        features.require("vectors")
+        self._current().require_vectors()
         space = self.space()
         metric = resolve_metric(metric) if metric else space.metric
         k = NearestOptions(k=k).k
@@ -454,8 +453,8 @@ class Store:
         )
 
     def embed(self, text: str) -> NDArray[np.float32]:
-        """The query embedding of a text. Raises SwitchedOff on a site without vectors."""
-        features.require("vectors")
+        """The query embedding of a text. Raises SwitchedOff without vectors."""
+        self._current().require_vectors()
         try:
             return embed_question(self.space(), text)
         except InferenceError as error:

@@ -9,6 +9,8 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Membership
 from common.features import SwitchedOff
+from documents.ingestion import loader, pipeline
+from documents.ingestion.space_choice import add_space
 from documents.models import Chunk, Collection, Document
 from documents.services import (
     export_collection,
@@ -16,9 +18,15 @@ from documents.services import (
     reembed_collection,
     reembed_inline,
     reindex_collection,
+    update_collection,
 )
 from documents.services.chunk_edits import edit_chunk
-from documents.tasks import embed_documents, ingest_documents
+from documents.tasks import (
+    embed_documents,
+    ingest_documents,
+    recover_documents,
+    reindex_documents,
+)
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from documents.validation import validate
 from graph.extraction import queue as graph_queue
@@ -38,7 +46,7 @@ from ragsite import health
 from search.query_options import scope_for
 from search.similar import similar_documents
 from search.stores import Store
-from tests.kit import client_of, logged_in, queue_file
+from tests.kit import client_of, logged_in, queue_file, work_on
 
 pytestmark = pytest.mark.django_db
 
@@ -315,6 +323,111 @@ def test_what_has_no_vector_is_embedded_when_they_are_on_again(
     ]
     call_command("reindex", "--missing")
     assert Chunk.objects.get().embedding is not None
+
+
+def test_a_collection_without_vectors_is_found_by_words(alice: Membership) -> None:
+    api = client_of(alice)
+    for name in ("Kept", "Plain"):
+        made = api.post("/api/v1/collections/", {"name": name, "graph": "off"}).json()
+        assert made["vectors"] is True
+    for collection in Collection.objects.filter(workspace=alice.workspace):
+        document = DocumentFactory(collection=collection, title=collection.name)
+        ChunkFactory(document=document, text=f"The lighthouse keeper of {collection.name}.")
+    assert api.patch("/api/v1/collections/plain/", {"vectors": False}).json()["vectors"] is False
+    assert not Chunk.objects.filter(embedding=None).exists()
+
+    answer = api.get("/api/v1/search/?q=lighthouse").json()
+    similarity = {hit["document"]["title"]: hit["scores"]["similarity"] for hit in answer["hits"]}
+    assert similarity.keys() == {"Kept", "Plain"}
+    assert similarity["Kept"] is not None
+    assert similarity["Plain"] is None
+    assert "their vectors are switched off: Plain." in " ".join(answer["notes"])
+    assert len(api.get("/api/v1/search/?q=lighthouse&mode=vector").json()["hits"]) == 1
+    alone = api.get("/api/v1/search/?q=lighthouse&mode=vector&collection=plain")
+    assert refusal(alone) == (403, "switched_off")
+    page = logged_in(alice).get("/documents/plain/").content.decode()
+    assert "none, found by words only" in page
+
+
+def test_a_collection_whose_vectors_are_on_again_is_embedded(
+    alice: Membership, django_capture_on_commit_callbacks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = CollectionFactory(
+        workspace=alice.workspace, slug="notes", vectors=False, graph="off"
+    )
+    document = ingested(collection)
+    ChunkFactory(document=DocumentFactory(collection=collection))
+    assert Chunk.objects.filter(embedding=None).count() == 1
+    assert validate(collection_id=collection.pk).findings == ()
+    sent: list[Any] = []
+    monkeypatch.setattr(reindex_documents, "delay", sent.append)
+    with django_capture_on_commit_callbacks(execute=True):
+        update_collection(collection=collection, vectors=True)
+    assert sent == [[document.pk]]
+    reindex_documents(sent[0])
+    assert not Chunk.objects.filter(embedding=None).exists()
+
+
+def test_documents_of_both_kinds_are_loaded_together(alice: Membership) -> None:
+    documents = [
+        queue_file(CollectionFactory(workspace=alice.workspace, vectors=has), "log.txt", b"Words.")
+        for has in (False, True, False, True)
+    ]
+    work_on(*documents)
+    assert {each.status for each in documents} == {Document.Status.READY}
+    for chunk in Chunk.objects.select_related("collection"):
+        assert (chunk.embedding is not None) == chunk.collection.vectors
+
+
+def test_recovery_loads_what_needs_no_vectors_itself(
+    alice: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, vectors=False)
+    document = queue_file(collection, "log.txt", b"Words.")
+    pipeline.parse_documents([document.pk])
+    Document.objects.update(claimed_by=None, claimed_until=None, updated_at="2020-01-01T00:00Z")
+    for task in (embed_documents, ingest_documents):
+        monkeypatch.setattr(task, "delay", pytest.fail)
+    assert recover_documents() == 1
+    document.refresh_from_db()
+    assert document.status == Document.Status.READY
+
+
+def test_a_document_is_embedded_if_vectors_are_switched_on_while_it_is_loaded(
+    alice: Membership, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes", vectors=False)
+    make_group = loader.make_group
+
+    def switched_on(*args: Any) -> Any:
+        group = make_group(*args)
+        Collection.objects.update(vectors=True)
+        return group
+
+    monkeypatch.setattr(loader, "make_group", switched_on)
+    ingested(collection)
+    assert Chunk.objects.get().embedding is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_site_moves_to_another_model_without_its_collections_without_vectors(
+    alice: Membership,
+) -> None:
+    kept, plain = (
+        CollectionFactory(workspace=alice.workspace, slug=slug, vectors=slug == "kept")
+        for slug in ("kept", "plain")
+    )
+    for collection in (kept, plain):
+        ChunkFactory(document=DocumentFactory(collection=collection), text="The lighthouse.")
+    before = plain.space
+    target, _ = add_space(name="other", embedder="default")
+    with pytest.raises(SwitchedOff, match="“plain”"):
+        reembed_inline(target=target, collection=plain)
+    reembed_inline(target=target)
+    for collection, space in ((kept, target), (plain, before)):
+        collection.refresh_from_db()
+        assert (collection.space, collection.former_spaces) == (space, [])
+        assert Chunk.objects.get(collection=collection).space == space
 
 
 def test_a_site_without_vectors_needs_no_model_and_no_worker_that_embeds(

@@ -33,13 +33,13 @@ class CollectionAdmin(ContentAdmin, ReadOnlyAdmin):
     """Collections to inspect, process again, export and delete."""
 
     list_display = ["name", "slug", "workspace", "space", "chunk_count", "contents", "created_at"]
-    list_filter = [("workspace", AutocompleteSelectFilter), "space", "graph"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "space", "vectors", "graph"]
     search_fields = ["name", "slug"]
     ordering = ["name", "id"]
     actions = ["read_again", "embed_again", "export"]
     can_delete = True
     fields = ["name", "slug", "workspace", "description", "contents", "default_language"]
-    fields += ["automatic_model", "chunker", "chunker_options", "graph", "reranker"]
+    fields += ["vectors", "automatic_model", "chunker", "chunker_options", "graph", "reranker"]
     fields += ["rerank_instruction", "fusion", "facets", "space", "learnt_weights"]
     fields += ["created_at", "updated_at"]
 

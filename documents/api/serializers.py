@@ -78,6 +78,7 @@ class CollectionSerializer(ReadOnlyModelSerializer[Collection]):
             "chunker_options",
             "graph",
             "space",
+            "vectors",
             "automatic_model",
             "reranker",
             "rerank_instruction",

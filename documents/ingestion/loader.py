@@ -113,7 +113,8 @@ def load_documents(jobs: Sequence[LoadJob], vectors: Vectors, *, token: UUID) ->
     A document that `token` no longer claims is skipped. Chunks whose text did not change keep their
     id and vector; all others are replaced. Readers see the old or the new document, because all of
     it is one transaction. Raises StaleVectors, and loads nothing, if the vectors are for a space
-    that a collection has left meanwhile, or a chunk that had one was deleted.
+    that a collection has left meanwhile, if its vectors were switched on or off, or if a chunk that
+    had one was deleted.
     """
     _check_spaces(job.document.collection for job in jobs)
     deduplicated = duplicates.documents_to_deduplicate([job.document.id for job in jobs])
@@ -215,10 +216,10 @@ def _apply_edits(
 
 
 def _check_spaces(collections: Iterable[Collection]) -> None:
-    wanted = {collection.pk: collection.space_id for collection in collections}
+    wanted = {each.pk: (each.pk, each.space_id, each.vectors) for each in collections}
     share_collection_locks(wanted)
-    spaces = dict(Collection.objects.filter(id__in=wanted).values_list("id", "space_id"))
-    if any(spaces.get(collection_id, space) != space for collection_id, space in wanted.items()):
+    rows = Collection.objects.filter(id__in=wanted).values_list("id", "space_id", "vectors")
+    if any(wanted[row[0]] != row for row in rows):
         raise StaleVectors
 
 
@@ -380,12 +381,13 @@ GROUP_CHUNKS = 512
 
 
 def group_jobs(jobs: Iterable[LoadJob]) -> Iterator[list[LoadJob]]:
-    """Neighbours of one space, about GROUP_CHUNKS chunks a group; a long document alone."""
+    """Neighbours of one space, with or without vectors, about GROUP_CHUNKS chunks a group; a long
+    document alone."""
 
-    def space_id(job: LoadJob) -> int:
-        return job.document.collection.space_id
+    def kind(job: LoadJob) -> tuple[int, bool]:
+        return job.document.collection.space_id, job.document.collection.has_vectors
 
-    for _, of_space in groupby(jobs, key=space_id):
+    for _, of_space in groupby(jobs, key=kind):
         group: list[LoadJob] = []
         size = 0
         for job in of_space:

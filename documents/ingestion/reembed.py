@@ -72,6 +72,8 @@ def start_reembedding(
     transaction nobody loads into these collections until its end.
     """
     features.require("vectors")
+    if collection is not None:
+        collection.require_vectors()
     embedder_for(target)
     with transaction.atomic():
         lock_space_changes()
@@ -207,7 +209,7 @@ def _renew_lease(row: Reembedding, token: UUID) -> None:
 
 
 def _affected_collections(row: Reembedding) -> QuerySet[Collection]:
-    every = Collection.objects.order_by("id")
+    every = Collection.objects.filter(vectors=True).order_by("id")
     return every if row.collection_id is None else every.filter(pk=row.collection_id)
 
 
@@ -423,7 +425,9 @@ def reindex_chunks(
 def reindex_missing(**options: Any) -> ReindexResult:
     """Embed all chunks that have no vector, such as those of a time when vectors were switched
     off."""
-    ids = Chunk.objects.filter(embedding=None).order_by("pk").values_list("pk", flat=True)
+    features.require("vectors")
+    bare = Chunk.objects.filter(embedding=None, collection__vectors=True)
+    ids = bare.order_by("pk").values_list("pk", flat=True)
     return reindex_chunks(chunk_ids=list(ids.iterator(chunk_size=10_000)), **options)
 
 
@@ -451,8 +455,9 @@ def _reindex_collections(
     index: bool = False,
     on_progress: Callable[[int, int], Any] = lambda done, total: None,
 ) -> ReindexResult:
-    if chunks:
-        features.require("vectors")
+    for collection in collections:
+        if chunks.get(collection.pk):
+            collection.require_vectors()
     total = sum(map(len, chunks.values()))
     embedded = 0
     refused: list[int] = []

@@ -56,6 +56,7 @@ def unread_documents(model_name: str) -> QuerySet[Document]:
         is_current=True,
         status=Document.Status.READY,
         chunk_count__gt=0,
+        collection__vectors=True,
     )
 
 

@@ -3,7 +3,7 @@ which model made a vector, and how the vectors are indexed."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from common import features
@@ -126,6 +126,14 @@ class Collection(TimestampedModel):
             " stores vectors of it: that one stays."
         ),
     )
+    vectors = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text=gettext_lazy(
+            "Whether its passages are embedded and found by meaning, or by words only. Vectors that"
+            " are there are kept."
+        ),
+    )
     chunker = models.CharField(max_length=20, default="auto")
     chunker_options = models.JSONField(default=dict, blank=True)
     default_language = models.CharField(
@@ -196,4 +204,15 @@ class Collection(TimestampedModel):
     @property
     def has_vectors(self) -> bool:
         """Whether its passages are embedded and found by meaning."""
-        return features.is_on("vectors")
+        return self.vectors and features.is_on("vectors")
+
+    def require_vectors(self) -> None:
+        """Raise SwitchedOff where it has none."""
+        features.require("vectors")
+        if not self.vectors:
+            raise features.SwitchedOff(
+                gettext(
+                    "Vectors of “{slug}” are switched off. Search it by words, or switch them on"
+                    " on its page."
+                ).format(slug=self.slug)
+            )

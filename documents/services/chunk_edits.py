@@ -326,11 +326,13 @@ _WRITE_CHUNK = """
 def _store_edit(
     document: Document, plan: _EditPlan, vectors: Vectors, finish: Callable[[_EditPlan], Any]
 ) -> EditResult | None:
-    """None if the document, or the collection's space, has changed since the plan was made."""
+    """None if the document, or where its vectors belong, has changed since the plan was made."""
     share_collection_locks([document.collection_id])
     held = Document.objects.select_for_update(no_key=True).filter(pk=document.pk, is_current=True)
     collection = document.collection
-    spaces = Collection.objects.filter(pk=collection.pk, space=collection.space_id)
+    spaces = Collection.objects.filter(
+        pk=collection.pk, space=collection.space_id, vectors=collection.vectors
+    )
     names = ("pk", "ordinal", "start", "content_sha256")
     now = Chunk.objects.filter(document=document).order_by("ordinal").values_list(*names)
     planned = [tuple(getattr(chunk, name) for name in names) for chunk in plan.chunks]

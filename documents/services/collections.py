@@ -125,7 +125,9 @@ def update_collection(
     site's default) and `fusion` (empty for the site's default) apply to the next search. If `graph`
     changes (off, rules or llm), the graph is extracted again from all documents. `facets` are the
     metadata fields that searches count; empty for automatic ones. Without `automatic_model` it
-    keeps its model whatever language its documents are in. Raises InvalidInput.
+    keeps its model whatever language its documents are in. Without `vectors` it is searched by
+    words; once they are on again the workers embed what has none. Raises InvalidInput, and Conflict
+    where vectors are switched off during a move to another model.
     """
     from documents.collection_options import CollectionOptions  # noqa: PLC0415 (loads pydantic)
 
@@ -142,12 +144,16 @@ def update_collection(
     for field, value in given.items():
         setattr(collection, field, value)
     with transaction.atomic():
+        if "vectors" in given:
+            lock_collection(collection.pk)  # what is being loaded has its vectors, or has not
         rows = Collection.objects.select_for_update().filter(pk=collection.pk)
         before = rows.values(*given).first()
         if before is None:
             raise NotFound(gettext("The collection “{slug}” is gone.").format(slug=collection.slug))
         collection.save(update_fields=[*given, "updated_at"])
         changed = [field for field in given if before[field] != getattr(collection, field)]
+        if "vectors" in changed:
+            _switch_vectors(collection)
         if "graph" in changed:
             listeners.changed(collection)
             graphs = (Collection.Graph(before["graph"]), Collection.Graph(collection.graph))
@@ -155,6 +161,23 @@ def update_collection(
         elif changed:
             record(Action.CHANGED, collection, fields=changed)
     return collection
+
+
+def _switch_vectors(collection: Collection) -> None:
+    """Have the workers embed what has no vector, where vectors were switched on."""
+    if not collection.vectors and Collection.objects.get(pk=collection.pk).former_spaces:
+        raise Conflict(
+            gettext(
+                "“{slug}” is being moved to another model. Switch its vectors off when that has"
+                " ended."
+            ).format(slug=collection.slug)
+        )
+    if collection.has_vectors:
+        from documents.tasks import enqueue_reindexing  # noqa: PLC0415 (loads Celery)
+
+        bare = Chunk.objects.filter(collection=collection, embedding=None)
+        ids = bare.order_by("document_id").values_list("document_id", flat=True).distinct()
+        enqueue_reindexing(list(ids))
 
 
 def delete_collection(*, collection: Collection) -> None:

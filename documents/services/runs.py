@@ -11,7 +11,6 @@ from django.utils.translation import gettext
 
 from accounts.audit import Action
 from accounts.services import require_editor
-from common import features
 from common.errors import Conflict
 from common.leases import retry_on_deadlock
 from documents.ingestion import jobs
@@ -189,7 +188,8 @@ def reingest_documents(*, documents: Sequence[Document], user: Any = None) -> Re
 def reembed_documents(*, documents: Sequence[Document]) -> int:
     """Have a worker embed the passages of these documents again and index their words; returns the
     number of passages. Searches use the previous vectors meanwhile."""
-    features.require("vectors")
+    for collection in {document.collection for document in documents}:
+        collection.require_vectors()
     record(Action.REEMBEDDED, *documents)
     from documents.tasks import enqueue_reindexing  # noqa: PLC0415 (loads Celery)
 
@@ -200,7 +200,7 @@ def reembed_documents(*, documents: Sequence[Document]) -> int:
 @transaction.atomic
 def reembed_collection(*, collection: Collection) -> int:
     """The same for all documents of a collection."""
-    features.require("vectors")
+    collection.require_vectors()
     rows = Document.objects.filter(collection=collection, chunk_count__gt=0)
     counts = dict(rows.order_by("pk").values_list("pk", "chunk_count"))
     record(Action.REEMBEDDED, collection, values={"passages": sum(counts.values())})

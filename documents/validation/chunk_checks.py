@@ -19,7 +19,8 @@ _CHUNK_COPIES = """
            c.access IS DISTINCT FROM d.access AS chunk_access,
            c.media_type <> d.media_type AS chunk_media_type,
            c.is_current <> d.is_current AS chunk_is_current,
-           d.status = 'ready' AND %(vectors)s AND c.embedding IS NULL AS chunk_without_vector,
+           d.status = 'ready' AND c.embedding IS NULL AND k.vectors AND %(vectors)s
+               AS chunk_without_vector,
            c.space_id <> k.space_id AND c.space_id <> ALL (k.former_spaces) AS chunk_space
     FROM documents_chunk c
     JOIN documents_document d ON d.id = c.document_id

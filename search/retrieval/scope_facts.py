@@ -36,8 +36,7 @@ class ScopeState:
 @dataclass(frozen=True, slots=True)
 class ScopeFacts:
     """The scope's collections by id with what a search needs of them (`_COLLECTION_FIELDS`), and
-    all spaces that hold chunks of theirs, also during re-embedding; none on a site without vectors.
-    `indexes`: by space id,
+    all spaces that hold vectors of theirs, also during re-embedding. `indexes`: by space id,
     estimated rows of its valid index.
     """
 
@@ -45,6 +44,11 @@ class ScopeFacts:
     spaces: tuple[EmbeddingSpace, ...]
     indexes: Mapping[int, int]
     state: ScopeState
+
+    @property
+    def embedded(self) -> tuple[int, ...]:
+        """Ids of the collections that have vectors."""
+        return tuple(pk for pk, each in self.collections.items() if each.has_vectors)
 
     @property
     def chunks(self) -> int:
@@ -120,7 +124,7 @@ _FACTS_SQL = f"""
     LEFT JOIN pg_class AS class
       ON class.oid = to_regclass('chunk_space_' || space.id || '_index')
     LEFT JOIN pg_index AS index ON index.indexrelid = class.oid
-    WHERE space.id IN (SELECT unnest(former_spaces || space_id) FROM collection)
+    WHERE space.id IN (SELECT unnest(former_spaces || space_id) FROM collection WHERE vectors)
     UNION ALL
     SELECT 'state', NULL::bigint, NULL, NULL, chunks, version, content, is_restricted
     FROM state
@@ -129,7 +133,7 @@ _FACTS_SQL = f"""
 _SPACE_FIELDS = [field.attname for field in EmbeddingSpace._meta.concrete_fields]
 _READ = {
     *("id", "slug", "name", "space_id", "reranker", "rerank_instruction", "tuning", "facets"),
-    "fusion",
+    *("fusion", "vectors"),
 }
 #: In the order that `from_db` wants.
 _COLLECTION_FIELDS = [

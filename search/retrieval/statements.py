@@ -85,12 +85,21 @@ SQL_DIRECTORY = Path(__file__).parent / "sql"
 @dataclass(frozen=True, slots=True)
 class SpaceQuery:
     """The query's vector in one space, and whether that space is scanned exactly. `unrelated` is
-    the similarity that its model gives to texts that have nothing in common."""
+    the similarity that its model gives to texts that have nothing in common. `collections` are the
+    only ones whose vectors count; None: all."""
 
     space: SpaceSql
     vector: NDArray[np.float32]
     exact: bool
     unrelated: float = 0.0
+    collections: tuple[int, ...] | None = None
+
+    @property
+    def condition(self) -> str:
+        """What chunks must fulfil so that their vectors count."""
+        if self.collections is None:
+            return "TRUE"
+        return f"chunk.collection_id = ANY('{{{','.join(map(str, self.collections))}}}'::bigint[])"
 
 
 @cache
@@ -155,7 +164,7 @@ def _nearest_sql(entry: SpaceQuery, conditions: str, depth: int) -> str:
     query, space = f"%({entry.space.parameter})s", entry.space
     chunks = (
         f"FROM documents_chunk AS chunk WHERE {space.predicate}"
-        f" AND chunk.embedding IS NOT NULL AND {conditions}"
+        f" AND chunk.embedding IS NOT NULL AND {entry.condition} AND {conditions}"
     )
     exactly = f"ORDER BY ({space.distance(query)}) + 0, index_id LIMIT {int(depth)}"
     if entry.exact:
@@ -192,6 +201,8 @@ def compare_statement(
     for entry in spaces:
         parameters[entry.space.parameter] = entry.vector
     similarity = similarity_by_space("chunk", [entry.space for entry in spaces])
+    counts = spaces[0].condition if spaces else "TRUE"
+    similarity = f"CASE WHEN {counts} THEN {similarity} END"
     ctes, likeness, beside = "", "NULL::float8", ""
     if best:
         parameters["best"] = bigint_array(best)
@@ -202,7 +213,7 @@ def compare_statement(
             WHERE index_id = ANY(%(best)s::bigint[]) AND embedding IS NOT NULL AND {conditions}
             GROUP BY space_id
         )"""  # noqa: S608 - fixed pieces, values are parameters
-        likeness = "1 - (embedding <=> best.vector)"
+        likeness = f"CASE WHEN {counts} THEN 1 - (embedding <=> best.vector) END"
         beside = "LEFT JOIN best ON best.space_id = chunk.space_id"
     sql = f"""{ctes}
         SELECT array_agg(id), array_agg(index_id), array_agg(space_id), array_agg(document_id),
@@ -260,7 +271,9 @@ def scope_statement(
             f" FROM counted WHERE {space.predicate} AND distance IS NOT NULL"
             f" ORDER BY distance, index_id LIMIT {int(depth)}) AS near"
         )
-    distance = f"CASE chunk.space_id{distances} END" if spaces else "NULL"
+    distance = "NULL"
+    if spaces:
+        distance = f"CASE WHEN {spaces[0].condition} THEN CASE chunk.space_id{distances} END END"
     sql = (
         f"WITH counted AS MATERIALIZED (SELECT chunk.index_id, chunk.space_id, {distance}"  # noqa: S608 - fixed pieces, values are parameters
         f" AS distance FROM documents_chunk AS chunk WHERE {conditions} LIMIT %(at_most)s)"
@@ -348,6 +361,8 @@ def space_queries(
     if vector is not None:
         _check_vector(vector, facts)
     queries: list[SpaceQuery] = []
+    embedded = facts.embedded
+    collections = None if len(embedded) == len(facts.collections) else embedded
     error: InferenceError | None = None
     # A small scope is scanned exactly.
     if scope.versions == "current":
@@ -375,7 +390,11 @@ def space_queries(
         # `depth · of / chunks` rows, each for about three times as long.
         of = indexes.get(space.pk)
         is_exact = of is None or (of > 4 * facts.chunks and facts.chunks**2 < 3 * depth * of)
-        queries.append(SpaceQuery(space.sql, asked, exact=is_exact, unrelated=unrelated))
+        queries.append(
+            SpaceQuery(
+                space.sql, asked, exact=is_exact, unrelated=unrelated, collections=collections
+            )
+        )
     usual = max(MIN_EF_SEARCH, isqrt(_largest_index(facts)))
     usual *= FILTER_FACTOR if is_narrowed(query, scope, facts) else 1
     automatic = min(max(depth, usual), MAX_EF_SEARCH)
