@@ -84,8 +84,9 @@ pulled AS MATERIALIZED (
 SELECT (SELECT array_agg(node_id) FROM asked),
        (SELECT count(*)
         FROM (SELECT FROM documents_document
-              WHERE collection_id IN (SELECT collection_id FROM documents_chunk
-                                      WHERE id = ANY(%(graph_chunks)s::bigint[]))
+              -- an array, because IN may look each document's chunks through
+              WHERE collection_id = ANY(ARRAY(SELECT collection_id FROM documents_chunk
+                                              WHERE id = ANY(%(graph_chunks)s::bigint[])))
                 AND is_current
               LIMIT %(graph_counted)s) AS counted),
        mention.*, chunk.*
