@@ -316,7 +316,6 @@ MADE_WITHOUT_A_KEY = {
     "/api/v1/traces/{id}/cancel/": "makes nothing",
     "/api/v1/sources/{id}/webhook/": "its answer holds a secret",
     "/api/v1/invitations/": "its answer holds a secret",
-    "/api/v1/model-connections/": "a stored request would keep the key of the server",
     "/api/v1/groups/": "a name is taken once",
     "/api/v1/summary/": "there is one at a time",
     "/api/v1/documents/{id}/summary/": "there is one at a time",
