@@ -27,7 +27,12 @@ class SwitchedOff(Forbidden):
 
 def is_on(feature: Feature) -> bool:
     """Whether the site has this part."""
-    return bool(getattr(settings, feature.upper()))
+    switches = {
+        "memory": settings.MEMORY,
+        "graph": settings.GRAPH,
+        "vectors": settings.VECTORS,
+    }
+    return bool(switches[feature])
 
 
 def require(feature: Feature) -> None:

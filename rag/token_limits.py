@@ -7,15 +7,7 @@ from django.conf import settings
 from django.utils.formats import number_format
 from django.utils.translation import gettext
 
-from accounts.rate_limits import (
-    WINDOWS,
-    Rate,
-    TooManyRequests,
-    consume,
-    format_wait,
-    parse_rate,
-    spend,
-)
+from accounts.rate_limits import Rate, TooManyRequests, consume, format_wait, parse_rate, spend
 from rag.context import RagContext
 
 WORKSPACE, USER = "tokens-workspace", "tokens-user"
@@ -25,23 +17,21 @@ def require_tokens(context: RagContext) -> None:
     """Raise TooManyRequests, which says until when, where workspace or user have used up theirs."""
     refusals = {
         WORKSPACE: gettext(
-            "This workspace has used up what its language models may read and write: {limit} tokens"
-            " within a {window}. Ask again in {wait}, or choose the model “extractive”."
+            "This workspace has used up what its language models may read and write: {limit}"
+            " tokens. Ask again in {wait}, or choose the model “extractive”."
         ),
         USER: gettext(
-            "You have used up what language models may read and write for you: {limit} tokens"
-            " within a {window}. Ask again in {wait}, or choose the model “extractive”."
+            "You have used up what language models may read and write for you: {limit} tokens."
+            " Ask again in {wait}, or choose the model “extractive”."
         ),
     }
     for name, caller, rate in _limits(context):
         quota = consume(caller=caller, name=name, rate=rate, counts=False)
         if quota is not None and not quota.passes:
             wait = max(quota.wait, 1)
-            window = next(word for word, seconds in WINDOWS.items() if seconds == rate.seconds)
             raise TooManyRequests(
                 refusals[name].format(
                     limit=number_format(rate.limit, force_grouping=True),
-                    window=window,
                     wait=format_wait(wait),
                 ),
                 retry_after=wait,

@@ -65,7 +65,7 @@ def test_a_workspace_that_has_used_up_its_tokens_is_refused_until_they_come_back
         asked(context)
     # Of a day's 1,500 are 500 overdrawn: with one more they take a little over a third of it.
     assert 28_000 < refused.value.retry_after < 29_000
-    assert "1,500 tokens within a day. Ask again in 9 hours" in str(refused.value)
+    assert "1,500 tokens. Ask again in 9 hours" in str(refused.value)
     assert isinstance(asked(context, model="extractive"), Done)
     assert len(counting.requests) == 2
 
