@@ -2,10 +2,11 @@
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -76,6 +77,11 @@ class Provider:
         )
         is_name = len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
         return self.is_configured() and is_name and is_allowed
+
+    def build(self, name: str, **options: Any) -> Any:
+        """A new instance of its model `name`. Raises InferenceError."""
+        where = {"base_url": self.base_url} if self.base_url else {}
+        return import_string(self.backend)(name.removeprefix(self.dropped), **where, **options)
 
 
 PROVIDERS = (
@@ -183,15 +189,14 @@ def chat_models(*, workspace_id: int | None = None) -> list[ModelName]:
     return names
 
 
-def provider_of(name: str) -> Provider | None:
+def provider_of(name: str, providers: Iterable[Provider] = PROVIDERS) -> Provider | None:
     """The provider of a model or pattern, configured or not."""
-    return next((maker for maker in PROVIDERS if maker.prefix.match(name)), None)
+    return next((maker for maker in providers if maker.prefix.match(name)), None)
 
 
 @lru_cache(CACHED_MODELS)
 def _build_routed(maker: Provider, name: str) -> ChatModel:
-    where = {"base_url": maker.base_url} if maker.base_url else {}
-    model: ChatModel = import_string(maker.backend)(name.removeprefix(maker.dropped), **where)
+    model: ChatModel = maker.build(name)
     return model
 
 

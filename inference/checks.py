@@ -197,7 +197,7 @@ def check_chat_names(**kwargs: object) -> list[CheckMessage]:
         hint = "Call that alias something else."
         found.append(_error("E005", f"“{EXTRACTIVE}” is what answers without a model.", hint))
     for name in [] if settings.CHAT_MODELS == [NO_PROVIDER] else settings.CHAT_MODELS:
-        maker = provider_of(name) or embedding_models.provider_of(name)
+        maker = provider_of(name) or provider_of(name, embedding_models.PROVIDERS)
         if maker is None:
             hint = (
                 "Begin it with claude-, gpt-, chatgpt-, o1-, text-embedding- or ollama/; aliases"

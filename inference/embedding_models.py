@@ -6,9 +6,8 @@ import re
 from functools import lru_cache
 
 from django.core.signals import setting_changed
-from django.utils.module_loading import import_string
 
-from inference.chat_models import CACHED_MODELS, Provider
+from inference.chat_models import CACHED_MODELS, Provider, provider_of
 from inference.interfaces import BackendUnavailable, DimensionMismatch, Embedder
 
 PROVIDERS = (
@@ -35,28 +34,21 @@ def routed_embedder(name: str) -> Embedder | None:
     key or address, or RAGSITE_CHAT_MODELS, if set, does not allow it. Raises InferenceError: a
     model that is not known here is asked for the length of its vectors.
     """
-    maker = provider_of(name)
+    maker = provider_of(name, PROVIDERS)
     return _build_routed(maker, name) if maker and maker.offers(name) else None
-
-
-def provider_of(name: str) -> Provider | None:
-    """The provider of a model or pattern, configured or not."""
-    return next((maker for maker in PROVIDERS if maker.prefix.match(name)), None)
 
 
 @lru_cache(CACHED_MODELS)
 def _build_routed(maker: Provider, name: str) -> Embedder:
-    make, model = import_string(maker.backend), name.removeprefix(maker.dropped)
-    where = {"base_url": maker.base_url} if maker.base_url else {}
     try:
-        known: Embedder = make(model, **where)
+        known: Embedder = maker.build(name)
     except BackendUnavailable:  # the length of its vectors is not known
         length = 1
         try:
-            make(model, dimensions=1, **where).embed_query("length")
+            maker.build(name, dimensions=1).embed_query("length")
         except DimensionMismatch as error:
             length = error.actual
-        measured: Embedder = make(model, dimensions=length, **where)
+        measured: Embedder = maker.build(name, dimensions=length)
         return measured
     return known
 
