@@ -433,15 +433,18 @@ _BLOCKS_OF_PARTS = f"""
       AND (octet_length(posting.data) > 5 OR substring(posting.data FOR 2) = ANY(%(lows)s))
 """  # noqa: S608 (a constant)
 
-# Likewise of pending chunks, of rows in which all chunks are dead.
+# Likewise of pending chunks, of rows in which all chunks are dead. An array: a join may split the
+# texts into words anew for each pending row, which took minutes for some statistics.
 _DROP_PENDING_WORDS = """
     DELETE FROM documents_pendingposting AS posting
-    USING documents_pendingchunk AS pending
-    JOIN documents_chunk AS chunk USING (collection_id, index_id),
-    ragsite_postings(chunk.language, context, text, search_vector) AS word
-    WHERE pending.collection_id = %(collection)s AND chunk.id = ANY(%(chunks)s)
-      AND posting.collection_id = pending.collection_id AND posting.lexeme = word.lexeme COLLATE "C"
-      AND word.lexeme <> ''
+    WHERE posting.collection_id = %(collection)s AND posting.lexeme = ANY(ARRAY(
+        SELECT word.lexeme COLLATE "C"
+        FROM documents_chunk AS chunk,
+             ragsite_postings(language, context, text, search_vector) AS word
+        WHERE chunk.id = ANY(%(chunks)s) AND word.lexeme <> ''
+          AND chunk.index_id = ANY(ARRAY(
+              SELECT index_id FROM documents_pendingchunk WHERE collection_id = %(collection)s))
+        GROUP BY 1))
       AND NOT EXISTS (SELECT FROM unnest(posting.entries) AS entry
                       WHERE entry >> 24 <> ALL(%(dead)s))
 """

@@ -189,6 +189,28 @@ def test_a_search_reads_no_pending_passages_of_other_collections_whatever_was_pl
     assert rows_read(lambda: found(collection, "hybrid")) == own
 
 
+@pytest.mark.django_db(transaction=True)
+def test_forgetting_reads_each_pending_passage_once_whatever_the_statistics_say() -> None:
+    collection = CollectionFactory()
+    fill(collection, 60)
+    statistics = {
+        "documents_chunk": 0,
+        "documents_pendingposting": 0,
+        "documents_pendingchunk": 1000,
+    }
+    with connection.cursor() as cursor:
+        for table, rows in statistics.items():
+            cursor.execute(
+                "UPDATE pg_class SET reltuples = %s, relpages = greatest(1, %s / 20)"
+                " WHERE oid = %s::regclass",
+                [rows, rows, table],
+            )
+    chosen = Chunk.objects.filter(collection=collection)
+    read = dict(rows_read(lambda: lexical_index.forget_words(chosen)))
+    assert read["documents_pendingchunk"] <= 60
+    assert set(PendingPosting.objects.values_list("lexeme", flat=True)) == {""}
+
+
 def rows_read(work: Callable[[], Any]) -> list[tuple[str, int]]:
     """Rows of the lexical index that `work` reads, by table: by an index or a scan."""
 
