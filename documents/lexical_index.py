@@ -409,7 +409,8 @@ def removed_ids(collection_id: int) -> Ids:
 
 # --- forgetting ----------------------------------------------------------------------------------
 
-# Blocks that may hold nothing else: those with no more postings than there are dead ids.
+# Blocks that may hold nothing else: those with no more postings than there are dead ids. OFFSET 0:
+# a lookup for each word and segment; a join may read all words of a segment for each.
 _BLOCKS_OF_WORDS = """
     SELECT posting.segment_id, posting.lexeme, posting.base, posting.data
     FROM (SELECT DISTINCT chunk.collection_id, word.lexeme
@@ -417,8 +418,10 @@ _BLOCKS_OF_WORDS = """
                ragsite_postings(language, context, text, search_vector) AS word
           WHERE chunk.id = ANY(%s) AND word.lexeme <> '') AS word
     JOIN documents_lexicalsegment AS segment USING (collection_id)
-    JOIN documents_posting AS posting
-      ON posting.segment_id = segment.id AND posting.lexeme = word.lexeme COLLATE "C"
+    CROSS JOIN LATERAL (
+        SELECT * FROM documents_posting
+        WHERE segment_id = segment.id AND lexeme = word.lexeme COLLATE "C" OFFSET 0
+    ) AS posting
     WHERE octet_length(posting.data) <= 5 * %s
 """
 

@@ -308,8 +308,12 @@ _PASSAGES_SQL = f"""
                {CREATED_DAY_SQL}),
            chunk.heading_path, chunk.metadata::text
     FROM unnest(%s::bigint[]) AS wanted (id)
-    JOIN documents_chunk AS chunk ON chunk.id = wanted.id
-    JOIN documents_document AS document ON document.id = chunk.document_id
+    CROSS JOIN LATERAL (
+        SELECT * FROM documents_chunk WHERE id = wanted.id OFFSET 0
+    ) AS chunk
+    CROSS JOIN LATERAL (
+        SELECT * FROM documents_document WHERE id = chunk.document_id OFFSET 0
+    ) AS document
     JOIN documents_collection AS collection ON collection.id = chunk.collection_id
 """  # noqa: S608  # of constants
 

@@ -47,8 +47,13 @@ _KNOWN_HASHES = """
         SELECT id, id FROM unnest(%(ids)s::bigint[]) AS id
         UNION ALL
         SELECT waiting.id, current.id FROM documents_document AS waiting
-        JOIN documents_document AS current USING (collection_id, key)
-        WHERE waiting.id = ANY(%(ids)s) AND NOT waiting.is_current AND current.is_current
+        -- OFFSET 0: looked up for each, not joined with all documents
+        CROSS JOIN LATERAL (
+            SELECT id FROM documents_document
+            WHERE collection_id = waiting.collection_id AND key = waiting.key AND is_current
+            OFFSET 0
+        ) AS current
+        WHERE waiting.id = ANY(%(ids)s) AND NOT waiting.is_current
     )
     SELECT source.document_id, chunk.content_sha256
     FROM source JOIN documents_chunk AS chunk ON chunk.document_id = source.chunks_of

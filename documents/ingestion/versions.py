@@ -165,8 +165,13 @@ _LOCK_DOCUMENTS = """
     WHERE id IN (
         SELECT unnest(%(ids)s::bigint[])
         UNION SELECT current.id FROM documents_document AS waiting
-              JOIN documents_document AS current USING (collection_id, key)
-              WHERE waiting.id = ANY(%(ids)s) AND NOT waiting.is_current AND current.is_current
+              -- OFFSET 0: looked up for each, not joined with all documents
+              CROSS JOIN LATERAL (
+                  SELECT id FROM documents_document
+                  WHERE collection_id = waiting.collection_id AND key = waiting.key AND is_current
+                  OFFSET 0
+              ) AS current
+              WHERE waiting.id = ANY(%(ids)s) AND NOT waiting.is_current
         UNION SELECT id FROM documents_document WHERE duplicate_of_id = ANY(%(ids)s)
     )
     ORDER BY id

@@ -193,6 +193,9 @@ def compare_statement(
     `best` are index ids of the best lexical match and the nearest of each space. Arrays: chunk
     id, index id, space, document, collection, media type, parent (-1: none), similarity to the
     query, similarity to the mean direction of `best` (NaN: none).
+
+    OFFSET 0: each id is looked up, whatever the planner believes. With a join it reads the whole
+    collection once an id where it takes that for empty, and plans of prepared statements last.
     """
     conditions, parameters = scope_conditions(scope, query)
     if are_within:
@@ -209,8 +212,9 @@ def compare_statement(
         ctes = f"""
         WITH best AS MATERIALIZED (
             SELECT space_id, sum(l2_normalize(embedding)) AS vector
-            FROM documents_chunk AS chunk
-            WHERE index_id = ANY(%(best)s::bigint[]) AND embedding IS NOT NULL AND {conditions}
+            FROM (SELECT * FROM documents_chunk
+                  WHERE index_id = ANY(%(best)s::bigint[]) OFFSET 0) AS chunk
+            WHERE embedding IS NOT NULL AND {conditions}
             GROUP BY space_id
         )"""  # noqa: S608 - fixed pieces, values are parameters
         likeness = f"CASE WHEN {counts} THEN 1 - (embedding <=> best.vector) END"
@@ -225,7 +229,9 @@ def compare_statement(
                    coalesce({similarity}, 'NaN') AS similarity,
                    coalesce({likeness}, 'NaN') AS likeness
             FROM unnest(%(candidates)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
-            JOIN documents_chunk AS chunk ON chunk.{by} = wanted.id
+            CROSS JOIN LATERAL (
+                SELECT * FROM documents_chunk WHERE {by} = wanted.id OFFSET 0
+            ) AS chunk
             {beside}
             WHERE {conditions}
             ORDER BY wanted.place
@@ -248,7 +254,8 @@ def in_scope_statement(
     sql = (
         "SELECT array_agg(chunk.index_id ORDER BY wanted.place)"  # noqa: S608 - fixed pieces, values are parameters
         " FROM unnest(%(candidates)s::bigint[]) WITH ORDINALITY AS wanted (index_id, place)"
-        " JOIN documents_chunk AS chunk ON chunk.index_id = wanted.index_id"
+        " CROSS JOIN LATERAL (SELECT * FROM documents_chunk"
+        " WHERE index_id = wanted.index_id OFFSET 0) AS chunk"
         f" WHERE {conditions}"
     )
     return sql, parameters

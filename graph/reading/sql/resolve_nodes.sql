@@ -11,6 +11,7 @@ CROSS JOIN LATERAL (
     SELECT alias.node_id, 1 FROM graph_alias AS alias
     WHERE alias.workspace_id = %(workspace)s AND alias.form = wanted.form
 ) AS called
-JOIN graph_node AS node ON node.id = called.node_id
+-- OFFSET 0: looked up for each, not each id for all nodes
+CROSS JOIN LATERAL (SELECT * FROM graph_node WHERE id = called.node_id OFFSET 0) AS node
 WHERE {node}
 ORDER BY wanted.id, called.rank
