@@ -200,10 +200,12 @@ _STREAMS = {
 
 def _identify_compound_file(data: bytes) -> FileKind:
     try:
-        names = set(CompoundFile(data).children())  # not those of objects in it
+        # Not those of objects in it. Some programs write their names in capitals.
+        names = {name.casefold() for name in CompoundFile(data).children()}
     except ParseError:
-        names = {name for name in _STREAMS if f"{name}\0".encode("utf-16-le") in data}
-    return next((kind for name, kind in _STREAMS.items() if name in names), _COMPOUND)
+        names = {name.casefold() for name in _STREAMS if f"{name}\0".encode("utf-16-le") in data}
+    found = (kind for name, kind in _STREAMS.items() if name.casefold() in names)
+    return next(found, _COMPOUND)
 
 
 def _identify_picture(data: bytes) -> FileKind | None:
