@@ -169,8 +169,8 @@ def _units(glyphs: Sequence[Glyph], *, is_rtl: bool) -> list[_Unit]:
         # Those of ligatures with a character of their own it does not reverse.
         if text[::-1] in _LIGATURES and text not in _LIGATURES:
             text = text[::-1]
-        marks = "".join(glyph.text for glyph in filter(_is_mark, cluster))
-        text = unicodedata.normalize("NFC", text + _without_forms(marks))
+        text += _without_forms("".join(glyph.text for glyph in filter(_is_mark, cluster)))
+        text = unicodedata.normalize("NFC", text)
         if is_rtl != bool(RIGHT_TO_LEFT.search(text)):
             text = text[::-1]
         size = own[0].size
