@@ -95,6 +95,7 @@ def _written(text: str) -> FPDF:
     [
         ("Výbava na přání", True),
         ("Faktura za usługi wykonane w kwietniu", True),
+        ("の削除・インストールについて", True),
         ("7KLV LV D WHVW RI VKLIWHG JO\\SKV", False),
         ("!\"#$%&' ()*+ ,-./", False),
         ("\u0101\u0142\u01a3\u0203 \u0190\u0183", False),
