@@ -1,5 +1,5 @@
-"""Word and PowerPoint files of before 2007, turned into those of today by LibreOffice where it is
-installed. Begin with `target_format`; `convert` runs in the parser process."""
+"""Office files of before 2007, turned into those of today by LibreOffice where it is installed.
+Begin with `target_format`; `convert` runs in the parser process."""
 
 import os
 import shutil
@@ -39,6 +39,12 @@ def target_format(data: bytes) -> str:
     if not is_compound_file(data) or not program():
         return ""
     return _TARGETS.get(identify_binary(data).media_type, "")
+
+
+def reads_workbook(name: str) -> bool:
+    """Whether LibreOffice is there for workbooks of this name that calamine cannot read: those of
+    Excel 95, some binary ones, those with text boxes alone."""
+    return name.lower().endswith((".xls", ".xlsb")) and bool(program())
 
 
 def convert(

@@ -21,7 +21,7 @@ from documents.services.directories import allowed_directory
 from documents.services.documents import checked_access
 from sources import credentials, signatures
 from sources.connectors import connector_class
-from sources.connectors.base import Item, Unfinished
+from sources.connectors.base import Item, Unfinished, local_path
 from sources.models import DataSource, DataSourceItem, DataSourceRun
 from sources.readers import AccessOf
 from sources.runs import all_options, open_connector
@@ -181,9 +181,9 @@ def _server(kind: str, options: Mapping[str, Any]) -> list[str]:
 
 
 def _check_server_path(kind: str, options: Mapping[str, Any], user: Any) -> None:
-    place = str(options.get(_SERVER_PATHS.get(kind, ""), ""))
-    if user is not None and place and "://" not in place:
-        allowed_directory(place)
+    path = local_path(str(options.get(_SERVER_PATHS.get(kind, ""), "")))
+    if user is not None and path:
+        allowed_directory(path)
 
 
 def _saved(

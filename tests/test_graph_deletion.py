@@ -185,6 +185,21 @@ def test_names_of_merged_nodes_go_with_the_one_that_was_kept(
     assert places_with_words(media_root) == set()
 
 
+def test_merging_survives_the_text_and_holds_for_the_next_one(collection: Collection) -> None:
+    scope = GraphScope(collection.workspace_id)
+    first = "Ada Lovelace sold the yard to Tideway Group. Ada Lovelace left London."
+    document = bring(collection, "a.md", first)
+    group = Node.objects.get(name="Tideway Group")
+    upsert_node(scope=scope, id="tideway", name="Tideway")
+    merge_nodes(scope=scope, keep="tideway", others=[group.key])
+    services.delete_document(document=document)
+    assert names() == {"tideway"}
+    bring(collection, "a.md", first.replace("London", "Bergen"))
+    assert Mention.objects.filter(node__name="Tideway").count() == 1
+    assert names() >= {"tideway", "ada lovelace", "bergen"}
+    assert not names() & {"tideway group", "london"}
+
+
 def test_a_changed_text_and_a_removed_version_leave_nothing_of_the_old_one(
     collection: Collection, media_root: Path
 ) -> None:

@@ -42,6 +42,8 @@ from reading.sandbox.protocol import ParseRequest
 #: Changes when the same bytes would be cut differently, so that documents are cut anew.
 RECIPE_VERSION = 6
 
+#: Failures of an old workbook that LibreOffice may read all the same.
+_PERHAPS_READ = frozenset({"malformed", "no_text"})
 #: By which a compound file is known.
 HEAD_BYTES = 8
 
@@ -151,8 +153,8 @@ def parse_content(
     says how to fix the file. `page_texts` is what OCR read, by page number.
 
     A text that a program gave as a string is only decoded, which is linear and uses no library; the
-    trip to the sandbox would be most of the work. An old Word or PowerPoint file is converted
-    first, if LibreOffice is there.
+    trip to the sandbox would be most of the work. If LibreOffice is there, an old Word or
+    PowerPoint file is converted first, and an old or binary workbook if no text is found in it.
     """
     check_size(limits.max_bytes, content.size, name=name)
     file_name = str(declared.get("file_name") or name)
@@ -171,13 +173,28 @@ def parse_content(
         data = head + file.read() if is_compound_file(head) else b""
     target = libreoffice.target_format(data)
     if not target:
-        return parse_in_sandbox(request, limits=limits)
+        try:
+            return parse_in_sandbox(request, limits=limits)
+        except ParseError as error:
+            if error.code not in _PERHAPS_READ or not libreoffice.reads_workbook(file_name):
+                raise
+            try:
+                parsed = _parse_converted(request, "xlsx", limits)
+            except ParseError:
+                raise error from None
+    else:
+        parsed = _parse_converted(request, target, limits)
+    with content.open() as file:
+        media_type = detect_media_type(file.read(), name=file_name)
+    return replace(parsed, media_type=media_type)
+
+
+def _parse_converted(request: ParseRequest, target: str, limits: ParserLimits) -> ParsedDocument:
     converted = _convert_office(request, target, limits)
     parsed = parse_in_sandbox(replace(request, data=converted, path=None), limits=limits)
     # LibreOffice states its own language where the file states none.
     metadata = {name: value for name, value in parsed.metadata.items() if name != "language"}
-    media_type = detect_media_type(data, name=file_name)
-    return replace(parsed, media_type=media_type, language="", metadata=metadata)
+    return replace(parsed, language="", metadata=metadata)
 
 
 def _convert_office(request: ParseRequest, target: str, limits: ParserLimits) -> bytes:

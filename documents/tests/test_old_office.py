@@ -1,4 +1,5 @@
-"""Word and PowerPoint files of before 2007: converted by LibreOffice, refused without it."""
+"""Office files of before 2007: converted by LibreOffice, those of Word and PowerPoint refused
+without it."""
 
 import subprocess
 from pathlib import Path
@@ -12,8 +13,9 @@ from documents.ingestion.stored_files import has_own_look
 from reading import libreoffice
 from reading.parsers import ParsedDocument, ParseError
 from reading.tests.factories_office import old_drawing
+from reading.tests.test_parsers_cases import CASES
 
-LEASE = Path(settings.BASE_DIR) / "reading/tests/cases/doc/lease.doc"
+LEASE = CASES / "doc/lease.doc"
 #: As LibreOffice writes it without a ZIP around it.
 TALK = """<?xml version="1.0" encoding="UTF-8"?>
 <office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
@@ -24,6 +26,17 @@ TALK = """<?xml version="1.0" encoding="UTF-8"?>
 <office:presentation><draw:page><draw:frame svg:width="20cm" svg:height="8cm"><draw:text-box>
 <text:p>The boiler is checked in October.</text:p></draw:text-box></draw:frame></draw:page>
 </office:presentation></office:body></office:document>"""
+#: The same in a workbook without cells.
+BOXES = (
+    TALK.replace("presentation", "spreadsheet")
+    .replace(
+        " xmlns:text",
+        ' xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text',
+        1,
+    )
+    .replace("<draw:page>", '<table:table table:name="Boiler"><table:shapes>')
+    .replace("</draw:page>", "</table:shapes></table:table>")
+)
 
 needs_libreoffice = pytest.mark.skipif(
     not libreoffice.program(), reason="LibreOffice is not installed"
@@ -49,17 +62,22 @@ def test_an_old_word_file_is_read_with_its_structure() -> None:
     assert has_own_look(parsed.media_type)  # so that the file itself is kept
 
 
-@needs_libreoffice
-def test_an_old_presentation_is_read(tmp_path: Path) -> None:
-    talk = tmp_path / "talk.fodp"
-    talk.write_text(TALK)
+def converted(source: str, tmp_path: Path, suffix: str) -> Path:
+    """The file that LibreOffice writes of `source`."""
+    flat = tmp_path / "source.xml"
+    flat.write_text(source)
     profile = (tmp_path / "profile").as_uri()
     subprocess.run(
         [libreoffice.program(), f"-env:UserInstallation={profile}", "--headless", "--convert-to",
-         "ppt", "--outdir", tmp_path, talk],
+         suffix, "--outdir", tmp_path, flat],
         check=True, capture_output=True,
     )  # fmt: skip
-    parsed = read(tmp_path / "talk.ppt")
+    return flat.with_suffix(f".{suffix}")
+
+
+@needs_libreoffice
+def test_an_old_presentation_is_read(tmp_path: Path) -> None:
+    parsed = read(converted(TALK, tmp_path, "ppt"))
     assert parsed.media_type == "application/vnd.ms-powerpoint"
     assert "The boiler is checked in October." in parsed.text
     assert parsed.pages[0].number == 1
@@ -93,3 +111,18 @@ def test_other_compound_files_are_not_converted() -> None:
     content = content_from_bytes(old_drawing())
     with pytest.raises(ParseError, match=r"old Visio drawing .*Export it as PDF"):
         parse_content(content, name="a.doc", declared={}, limits=parser_limits())
+
+
+@needs_libreoffice
+def test_a_workbook_that_has_only_text_boxes_is_read(tmp_path: Path) -> None:
+    parsed = read(converted(BOXES, tmp_path, "xls"))
+    assert parsed.media_type == "application/vnd.ms-excel"
+    assert "The boiler is checked in October." in parsed.text
+
+
+@needs_libreoffice
+def test_an_empty_workbook_is_refused_for_that(tmp_path: Path) -> None:
+    empty = converted(BOXES.replace("The boiler is checked in October.", ""), tmp_path, "xls")
+    with pytest.raises(ParseError, match="no filled cells") as caught:
+        read(empty)
+    assert caught.value.code == "no_text"

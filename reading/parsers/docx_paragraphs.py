@@ -141,9 +141,7 @@ class Numbering:
     def __init__(self, root: Element | None) -> None:
         nodes = [] if root is None else [node for node in root if isinstance(node.tag, str)]
         self._schemes = {
-            node.get(f"{W}abstractNumId", ""): {
-                parse_integer(level.get(f"{W}ilvl")): level for level in node.iterfind(f"{W}lvl")
-            }
+            node.get(f"{W}abstractNumId", ""): _levels(node)
             for node in nodes
             if node.tag == f"{W}abstractNum"
         }
@@ -158,38 +156,56 @@ class Numbering:
         if entry is None:
             return None
         scheme = child_value(entry, "abstractNumId")
-        levels = self._schemes.get(scheme, {})
+        levels = dict(self._schemes.get(scheme, {}))
         counts = self._counts.setdefault(scheme, {})
-        if numbered not in self._begun:
-            for override in entry.iterfind(f"{W}lvlOverride"):
-                start = child_value(override, "startOverride")
-                if start and parse_integer(override.get(f"{W}ilvl")) == at:
-                    counts[at] = parse_integer(start, 1) - 1
+        for override in entry.iterfind(f"{W}lvlOverride"):
+            levels |= _levels(override)
+            start = child_value(override, "startOverride")
+            is_here = parse_integer(override.get(f"{W}ilvl")) == at
+            if start and is_here and numbered not in self._begun:
+                counts[at] = parse_integer(start, 1) - 1
         self._begun.add(numbered)
         level = levels.get(at)
+        for upper in range(min(at, _MOST_LEVELS)):  # those passed over have begun as well
+            counts.setdefault(upper, _list_start(levels.get(upper)))
         counts[at] = counts.get(at, _list_start(level) - 1) + 1
         for deeper in [other for other in counts if other > at]:
-            del counts[deeper]
-        if level is None or child_value(level, "numFmt") in {"bullet", "none"}:
+            # What restarts it: by default each level above, else those down to the one named.
+            restart = child_value(levels.get(deeper), "lvlRestart")
+            if not restart or at < parse_integer(restart):
+                del counts[deeper]
+        if level is None or child_value(level, "numFmt") == "bullet":
             return ""
+        is_legal = _is_on(level.find(f"{W}isLgl"))
 
         def format_number(place: re.Match[str]) -> str:
             level = levels.get(int(place[1]) - 1)
             number = counts.get(int(place[1]) - 1, _list_start(level))
-            written = _NUMBER_FORMATS.get(child_value(level, "numFmt"), str)
-            return written(number) if number > 0 else str(number)
+            form = child_value(level, "numFmt")
+            if form in {"bullet", "none"}:
+                return ""
+            return str(number) if is_legal else _NUMBER_FORMATS.get(form, str)(number)
 
         return _PLACEHOLDER.sub(format_number, child_value(level, "lvlText"))
 
 
+#: Word has no more.
+_MOST_LEVELS = 9
+
+
+def _levels(node: Element) -> dict[int, Element]:
+    return {parse_integer(level.get(f"{W}ilvl")): level for level in node.iterfind(f"{W}lvl")}
+
+
 def _list_start(level: Element | None) -> int:
-    return parse_integer(child_value(level, "start"), 1)
+    """A level that names no start begins with 0 (ISO/IEC 29500-1, 17.9.25)."""
+    return 1 if level is None else parse_integer(child_value(level, "start"), 0)
 
 
-def _alphabetic(number: int) -> str:
+def _alphabetic(number: int, alphabet: str = "abcdefghijklmnopqrstuvwxyz") -> str:
     """a … z, aa, bb …, as Word counts."""
-    times, letter = divmod(number - 1, 26)
-    return chr(ord("a") + letter) * min(times + 1, 10)
+    times, letter = divmod(number - 1, len(alphabet))
+    return alphabet[letter] * min(times + 1, 10) if number > 0 else str(number)
 
 
 def _roman(number: int) -> str:
@@ -197,15 +213,38 @@ def _roman(number: int) -> str:
     for size, letters in _ROMAN:
         times, left = divmod(left, size)
         text += letters * times
-    return text
+    return text or str(number)
 
 
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number % 100 in {11, 12, 13} else ending}"
+
+
+def _chinese(number: int) -> str:
+    """一 … 九十九; larger numbers in digits."""
+    if not 0 < number < 100:
+        return str(number)
+    tens, ones = divmod(number, 10)
+    digits = "一二三四五六七八九"
+    text = (digits[tens - 1] if tens > 1 else "") + ("十" if tens else "")
+    return text + (digits[ones - 1] if ones else "")
+
+
+_CYRILLIC = "абвгдежзиклмнопрстуфхцчшщыэюя"
 _NUMBER_FORMATS: dict[str, Callable[[int], str]] = {
     "decimalZero": lambda number: f"{number:02}",
+    "ordinal": _ordinal,
+    "numberInDash": lambda number: f"- {number} -",
     "lowerLetter": _alphabetic,
     "upperLetter": lambda number: _alphabetic(number).upper(),
+    "russianLower": lambda number: _alphabetic(number, _CYRILLIC),
+    "russianUpper": lambda number: _alphabetic(number, _CYRILLIC).upper(),
     "lowerRoman": _roman,
     "upperRoman": lambda number: _roman(number).upper(),
+    "chineseCounting": _chinese,
+    "chineseCountingThousand": _chinese,
+    "japaneseCounting": _chinese,
 }
 
 

@@ -356,7 +356,11 @@ def _date(value: str) -> str:
 
 def _file_name(part: Message) -> str:
     try:
-        return _decoded(str(part.get_filename() or ""))
+        own = Message()  # `get_filename` would give undecoded bytes as unknown characters
+        for name in ("Content-Disposition", "Content-Type"):
+            for value in _raw_headers(part, name):
+                own[name] = value if value.isascii() else _decoded(value)
+        return _decoded(str(own.get_filename() or ""))
     except _BROKEN:
         return ""
 

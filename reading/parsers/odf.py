@@ -90,6 +90,13 @@ class OdfWriter:
             case name if name not in _SKIPPED:
                 self.blocks(node)
 
+    def shape(self, node: Element) -> None:
+        """What is in a shape of a sheet, or a comment of a cell."""
+        if local_name(node) == "annotation":
+            self._write(self._comment(node))
+        else:
+            self.blocks(node)
+
     def heading(self, level: int, title: str) -> int:
         """Write a heading and return its offset."""
         self._lists.end()
@@ -167,11 +174,14 @@ class OdfWriter:
                     texts = (self._read(one).text for one in child.iter(f"{TEXT}p"))
                     found.notes.append(f"[{self._note_count}] {' '.join(texts)}")
                 case "annotation":
-                    texts = (single_line(self._read(one).text) for one in child.iter(f"{TEXT}p"))
-                    found.notes.append(f"Comment: {' '.join(texts)}")
+                    found.notes.append(self._comment(child))
                 case name if name not in _SKIPPED:
                     self._inline(child, found)
             found.parts.append(child.tail or "")
+
+    def _comment(self, node: Element) -> str:
+        texts = (single_line(self._read(one).text) for one in node.iter(f"{TEXT}p"))
+        return f"Comment: {' '.join(texts)}"
 
     def _attachments(self, paragraph: Paragraph) -> None:
         for note in paragraph.notes:
@@ -251,6 +261,10 @@ def _odf_cell_text(cell: Element) -> str:
 _ODF_TYPE = "application/vnd.oasis.opendocument."
 _MANIFEST_PART = "meta-inf/manifest.xml"
 _PAGE_FURNITURE = frozenset({"date-time", "footer", "header", "page-number", "page"})
+#: Shapes of a master page that people fill; None: those that are no placeholders.
+_TYPED_ON_MASTERS = frozenset({None, "header", "footer"})
+_TYPED = frozenset({"a", "line-break", "s", "span", "tab"})
+_SHEET_SHAPES = (f"{DRAW}text-box", f"{DRAW}custom-shape", f"{OFFICE}annotation")
 _PROPERTIES = {
     "title": "title",
     "initial-creator": "author",
@@ -308,17 +322,32 @@ def _write_document(
     limits: Limits,
     masters: Iterable[Element],
 ) -> Iterator[Page]:
-    """Write the whole document; yields the pages of a presentation. Heads and feet of the `masters`
-    of a text's pages come once, first."""
+    """Write the whole document; yields the pages of a presentation. What people typed on the
+    `masters` of its pages comes once: before a text, behind the sheets, on the first slide."""
+    seen: set[str] = set()
+
+    def write_once(nodes: Iterable[Element]) -> None:
+        for node in nodes:
+            text = single_line(_text(node))
+            if LETTER.search(text) and text not in seen:
+                seen.add(text)
+                writer.blocks([node] if local_name(node) == "p" else node)
+
     match local_name(body):
         case "spreadsheet":
             for table in body.iterfind(f"{TABLE}table"):
                 sheet = read_sheet(table, limits)
-                if sheet.rows:
+                shapes = [node for node in table.iter(*_SHEET_SHAPES) if LETTER.search(_text(node))]
+                if sheet.rows or shapes:
                     title = " ".join(table.get(f"{TABLE}name", "").split())
                     workbook.sheet(title, writer.heading(1, title), sheet)
-                    writer.has_text = True
+                    writer.has_text |= bool(sheet.rows)
+                    for shape in shapes:
+                        writer.shape(shape)
+            for page in masters:
+                write_once(line for part in _heads_and_feet(page) for line in _typed_lines(part))
         case "presentation":
+            by_name = {page.get(f"{STYLE}name", ""): page for page in masters}
             for number, slide in enumerate(body.iterfind(f"{DRAW}page"), start=1):
                 titles = [node for node in slide if node.get(f"{PRESENTATION}class") == "title"]
                 title = " ".join(
@@ -327,21 +356,32 @@ def _write_document(
                 offset = writer.heading(2, title or f"Slide {number}")
                 writer.has_text |= bool(title)
                 writer.blocks(node for node in _slide_elements(slide) if node not in titles)
+                for shape in by_name.get(slide.get(f"{DRAW}master-page-name", ""), ()):
+                    if shape.get(f"{PRESENTATION}class") in _TYPED_ON_MASTERS:
+                        write_once(_typed_lines(shape))
                 for notes in slide.iterfind(f"{PRESENTATION}notes"):
                     writer.out.open("> ", "> ")
                     writer.blocks(_slide_elements(notes))
                     writer.out.close()
                 yield Page(offset, number)
         case _:
-            seen: set[str] = set()
-            for page in masters:
-                for part in page:
-                    text = single_line("".join(map(str, part.itertext())))
-                    is_furniture = local_name(part).startswith(("header", "footer"))
-                    if is_furniture and LETTER.search(text) and text not in seen:
-                        seen.add(text)
-                        writer.blocks(part)
+            write_once(part for page in masters for part in _heads_and_feet(page))
             writer.blocks(body)
+
+
+def _text(node: Element) -> str:
+    return "".join(map(str, node.itertext()))
+
+
+def _heads_and_feet(page: Element) -> Iterator[Element]:
+    return (part for part in page if local_name(part).startswith(("header", "footer")))
+
+
+def _typed_lines(node: Element) -> Iterator[Element]:
+    """Paragraphs without fields, such as the number of the page or the name of the sheet."""
+    for line in node.iter(f"{TEXT}p"):
+        if all(local_name(part) in _TYPED for part in line.iterdescendants()):
+            yield line
 
 
 def _slide_elements(page: Element) -> Iterator[Element]:

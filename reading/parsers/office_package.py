@@ -19,6 +19,10 @@ Element = etree._Element
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(main|relationships|chart|diagram)\b")
 _TRANSITIONAL = rb"http://schemas.openxmlformats.org/\1/2006/\2"
 _DOCTYPE = b"<!DOCTYPE"
+#: That of OpenOffice, which only names a definition elsewhere that is not read.
+_OPEN_OFFICE_DOCTYPE = re.compile(
+    rb"""<!DOCTYPE\s[\w:.-]{1,99}\sPUBLIC\s"-//OpenOffice\.org//[^"<>]{0,99}"\s"[\w./-]{0,99}"\s?>"""
+)
 _PARSER_OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
     "load_dtd": False,
@@ -77,8 +81,8 @@ def _damaged_part(part: str, error: Exception) -> ParseError:
 
 
 class _SafeXml:
-    """What lxml reads from: refuses a document type, which Office never writes and which entities
-    need; converts strict namespaces to the usual ones."""
+    """What lxml reads from: refuses document types but those of OpenOffice: entities need them, and
+    Office never writes any; converts strict namespaces to the usual ones."""
 
     def __init__(self, source: BoundedReader) -> None:
         self._source = source
@@ -88,7 +92,7 @@ class _SafeXml:
     def read(self, size: int = -1) -> bytes:
         block = self._source.read(size)
         seen = (self._tail + block).replace(b"\0", b"")
-        if _DOCTYPE in seen:
+        if _DOCTYPE in _OPEN_OFFICE_DOCTYPE.sub(b"", seen):
             raise ParseError(
                 "malformed",
                 "The file declares a document type, which Office never does and which can do "

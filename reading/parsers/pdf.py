@@ -280,11 +280,16 @@ def is_scan(content: PageContent) -> bool:
 _PROSE_WORD = re.compile(r"(?<!\S)[^\W\d_]?[^\W\d_A-Z]+[.,:;!?]?(?!\S)")
 _VOWEL = re.compile("[aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýÿāăąēĕėęěīĭįıōŏőœūŭůűų]", re.I)
 _PROSE_SHARE = 0.6
+_KANA = re.compile("[\u3041-\u30ff]")
+_KANA_SHARE = 0.3
 
 
 def _is_prose(text: str) -> bool:
-    """Whether text in Latin letters whose font has no map of them is one nevertheless: its codes
-    are those of Unicode. Numbers of glyphs give capitals and signs."""
+    """Whether text whose font has no map of its letters means something nevertheless: Latin one
+    whose codes are those of Unicode, or Japanese one, which a map of Adobe's reads. Numbers of
+    glyphs give capitals and signs, and kana in no usual font."""
+    if len(_KANA.findall(text)) > _KANA_SHARE * sum(map(str.isalpha, text)):
+        return True
     words = [word for word in text.split() if any(map(str.isalpha, word))]
     found = [word for word in words if _PROSE_WORD.fullmatch(word) and _VOWEL.search(word)]
     return len(found) > _PROSE_SHARE * len(words) and odd_characters(text) < 0.02 * len(text)

@@ -11,8 +11,11 @@ from bidi import get_display
 
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff]")
 _PRESENTATION_FORM = re.compile("[\ufb1d-\ufdff\ufe70-\ufefc]+")
-#: Alef comes after lam in the ligature of both.
-_ALEF_LAM = re.compile("^([\u0622\u0623\u0625\u0627])(\u0644)$")
+#: The letters of Arabic ligatures in logical order, such as those of lam and alef.
+_LIGATURES = frozenset(
+    unicodedata.normalize("NFKC", chr(code))
+    for code in (*range(0xFBEA, 0xFDFC), *range(0xFEF5, 0xFEFD))
+)
 #: In sizes of the font: spaces are wider, gaps between letters of a word narrower.
 _WORD_GAP = 0.15
 #: In sizes of the font, on average.
@@ -162,9 +165,12 @@ def _units(glyphs: Sequence[Glyph], *, is_rtl: bool) -> list[_Unit]:
             # pdfium reverses the letters of a ligature, or gives each its part of the box.
             own.reverse()
             own.sort(key=lambda glyph: -glyph.x0)
-        text = "".join(glyph.text for glyph in [*own, *filter(_is_mark, cluster)])
-        text = _PRESENTATION_FORM.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
-        text = unicodedata.normalize("NFC", _ALEF_LAM.sub(r"\2\1", text))
+        text = _without_forms("".join(glyph.text for glyph in own))
+        # Those of ligatures with a character of their own it does not reverse.
+        if text[::-1] in _LIGATURES and text not in _LIGATURES:
+            text = text[::-1]
+        text += _without_forms("".join(glyph.text for glyph in filter(_is_mark, cluster)))
+        text = unicodedata.normalize("NFC", text)
         if is_rtl != bool(RIGHT_TO_LEFT.search(text)):
             text = text[::-1]
         size = own[0].size
@@ -176,6 +182,11 @@ def _units(glyphs: Sequence[Glyph], *, is_rtl: bool) -> list[_Unit]:
         indexes = [glyph.position for glyph in cluster]
         units.append(_Unit(text, x0, x1, own[0].y, size, indexes))
     return units
+
+
+def _without_forms(text: str) -> str:
+    """Letters in place of their presentation forms."""
+    return _PRESENTATION_FORM.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
 
 
 def _is_mark(glyph: Glyph) -> bool:

@@ -4,7 +4,7 @@ its text can be trusted. Begin with `page_words` or, for the layout, `read_page`
 import ctypes
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -206,7 +206,7 @@ def read_page(page: PdfPage) -> PageContent:
         _place_runs(text_page, area, content, by_word=bool(links) or len(content.rules) > 4)
     finally:
         text_page.close()
-    content.runs += _annotation_texts(page, area)
+    content.runs += list(_annotation_texts(page, area, content.runs))
     if links:
         content.runs = [
             run._replace(link=next((url for box, url in links if _is_inside(run, box)), ""))
@@ -636,9 +636,22 @@ _FIELD_SIZE = 11.0
 _NOTES = frozenset({pdfium.FPDF_ANNOT_FREETEXT, pdfium.FPDF_ANNOT_TEXT})
 
 
-def _annotation_texts(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
-    """What is filled in the page's form fields and typed on it, as words at their places."""
+#: Marks and drawings, of which the program shows a comment beside the page.
+_COMMENTED = frozenset(
+    {
+        pdfium.FPDF_ANNOT_HIGHLIGHT, pdfium.FPDF_ANNOT_UNDERLINE, pdfium.FPDF_ANNOT_SQUIGGLY,
+        pdfium.FPDF_ANNOT_STRIKEOUT, pdfium.FPDF_ANNOT_CARET, pdfium.FPDF_ANNOT_SQUARE,
+        pdfium.FPDF_ANNOT_CIRCLE, pdfium.FPDF_ANNOT_LINE, pdfium.FPDF_ANNOT_POLYGON,
+        pdfium.FPDF_ANNOT_POLYLINE, pdfium.FPDF_ANNOT_INK, pdfium.FPDF_ANNOT_STAMP,
+    }
+)  # fmt: skip
+
+
+def _annotation_texts(page: PdfPage, area: PageArea, runs: Sequence[TextRun]) -> Iterator[TextRun]:
+    """What is filled in the page's form fields and typed on it, as words at their places; comments
+    on what is marked, which are no copies of the page's `runs`, below the page."""
     form, rect = page.formenv, pdfium.FS_RECTF()
+    shown, below = "", area.height
     for index in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_FIELDS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, index)
         if not annotation:
@@ -650,21 +663,39 @@ def _annotation_texts(page: PdfPage, area: PageArea) -> Iterator[TextRun]:
                 continue
             if subtype == pdfium.FPDF_ANNOT_WIDGET and form:
                 kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
-            if subtype in _NOTES:
+            if subtype in _NOTES or subtype in _COMMENTED:
                 value = wide_text(
                     pdfium.FPDFAnnot_GetStringValue, annotation, b"Contents", most=_MAX_VALUE_BYTES
                 )
-            elif kind in _TEXT_FIELDS:
+            elif kind == pdfium.FPDF_FORMFIELD_LISTBOX:
+                value = _selected_options(form, annotation)
+            if not value and kind in _TEXT_FIELDS:
                 value = wide_text(
                     pdfium.FPDFAnnot_GetFormFieldValue, form, annotation, most=_MAX_VALUE_BYTES
                 )
-            elif kind in _CHECK_FIELDS and pdfium.FPDFAnnot_IsChecked(form, annotation):
+            if kind in _CHECK_FIELDS and pdfium.FPDFAnnot_IsChecked(form, annotation):
                 value = "\N{BALLOT BOX WITH CHECK}"
-            if value.strip() and pdfium.FPDFAnnot_GetRect(annotation, rect):
+            if subtype in _COMMENTED:
+                shown = shown or "".join("".join(run.text.split()) for run in runs)
+                if "".join(value.split()) not in shown:
+                    height = 2 * _FIELD_SIZE * len(value.splitlines())
+                    yield from _words_in_box(value, (0.0, below, area.width, below + height))
+                    below += height
+            elif value.strip() and pdfium.FPDFAnnot_GetRect(annotation, rect):
                 box = area.box(rect.left, rect.bottom, rect.right, rect.top)
                 yield from _words_in_box(value, box)
         finally:
             pdfium.FPDFPage_CloseAnnot(annotation)
+
+
+def _selected_options(form: Any, annotation: Any) -> str:
+    """A line each."""
+    count = max(0, pdfium.FPDFAnnot_GetOptionCount(form, annotation))
+    return "\n".join(
+        wide_text(pdfium.FPDFAnnot_GetOptionLabel, form, annotation, index, most=_MAX_VALUE_BYTES)
+        for index in range(min(count, _MAX_FIELDS))
+        if pdfium.FPDFAnnot_IsOptionSelected(form, annotation, index)
+    )
 
 
 def _words_in_box(text: str, box: Box) -> Iterator[TextRun]:

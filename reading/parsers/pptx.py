@@ -6,6 +6,7 @@ from reading.parsers.base import DEFAULT_LIMITS, Limits, Page, ParsedDocument, P
 from reading.parsers.markdown_writer import MarkdownWriter, single_line
 from reading.parsers.office_content import (
     FROM_LEFT,
+    LETTER,
     ListWriter,
     cell_text,
     drawing_paragraph_text,
@@ -50,6 +51,20 @@ class Slide:
         self.titled = [shape for shape in self.shapes if _placeholder_type(shape) in _TITLE_TYPES]
         self.title = " ".join(text for shape in self.titled for text in drawing_paragraphs(shape))
 
+    def inherited(self, seen: set[str]) -> Iterator[str]:
+        """What people typed on its layout and master beside the placeholders; from each part once,
+        which is then `seen`."""
+        part, root = self.part, self.root
+        for kind in ("slidelayout", "slidemaster"):
+            above = self.package.related_part(part, kind)
+            if above is None or above in seen or not is_true(root.get("showMasterSp")):
+                return
+            seen.add(above)
+            part, root = above, self.package.xml(above)
+            for shape in _shapes(root.iterfind(_SHAPES)):
+                if _placeholder_type(shape) is None:
+                    yield single_line(" ".join(drawing_paragraphs(shape)))
+
     def notes(self) -> list[str]:
         """The paragraphs of the speaker's notes."""
         root = self.package.optional_xml(self.package.related_part(self.part, "notesslide"))
@@ -93,6 +108,10 @@ def write_content(out: MarkdownWriter, slide: Slide, seen: set[str]) -> bool:
                 properties = shape.find(f"*/{P}cNvPr")
                 out.write("" if properties is None else picture_description(properties))
                 out.end_block()
+    for text in slide.inherited(seen):
+        if LETTER.search(text) and text not in seen:
+            seen.add(text)
+            out.paragraph(text)
     if notes := slide.notes():
         out.open("> ", "> ")
         out.paragraph("\n".join(["Notes: " + notes[0], *notes[1:]]))

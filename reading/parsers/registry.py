@@ -72,6 +72,9 @@ _ZIP_MEMBERS = {
     "meta-inf/container.xml": FileKind("application/epub+zip", "an EPUB book"),
     "meta-inf/manifest.mf": FileKind("application/java-archive", "a Java archive"),
 }
+_PAGES_OF_XPS = re.compile(r"\.fdseq(?:/\[\d+\](?:\.last)?\.piece)?$")
+#: The one folder in an archive that macOS made of a document which is a folder.
+_APPLE_FOLDER = re.compile(r"[^/]+\.(?:pages|numbers|key)/")
 _OFFICE_LIST = "[content_types].xml"
 _OFFICE_FOLDERS = {"word/": _WORD, "xl/": _EXCEL, "ppt/": _POWERPOINT}
 _OFFICE_TYPES = {
@@ -200,10 +203,12 @@ _STREAMS = {
 
 def _identify_compound_file(data: bytes) -> FileKind:
     try:
-        names = set(CompoundFile(data).children())  # not those of objects in it
+        # Not those of objects in it. Some programs write their names in capitals.
+        names = {name.casefold() for name in CompoundFile(data).children()}
     except ParseError:
-        names = {name for name in _STREAMS if f"{name}\0".encode("utf-16-le") in data}
-    return next((kind for name, kind in _STREAMS.items() if name in names), _COMPOUND)
+        names = {name.casefold() for name in _STREAMS if f"{name}\0".encode("utf-16-le") in data}
+    found = (kind for name, kind in _STREAMS.items() if name.casefold() in names)
+    return next(found, _COMPOUND)
 
 
 def _identify_picture(data: bytes) -> FileKind | None:
@@ -213,6 +218,15 @@ def _identify_picture(data: bytes) -> FileKind | None:
 
 def _starts_with(data: bytes, table: tuple[tuple[bytes, FileKind], ...]) -> FileKind | None:
     return next((kind for magic, kind in table if data.startswith(magic)), None)
+
+
+def _kind_by_members(names: set[str]) -> FileKind | None:
+    if kind := next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), None):
+        return kind
+    if any(map(_PAGES_OF_XPS.search, names)):
+        return _XPS
+    folder = _APPLE_FOLDER.match(next(iter(names), ""))
+    return _APPLE if folder and all(name.startswith(folder[0]) for name in names) else None
 
 
 def _identify_zip(data: bytes) -> FileKind:
@@ -231,7 +245,7 @@ def _identify_zip(data: bytes) -> FileKind:
         if not stated.startswith(_OPEN_DOCUMENT):
             return _ZIP
         return FileKind(stated.removesuffix("-template"), "an OpenDocument file")
-    if kind := next((kind for member, kind in _ZIP_MEMBERS.items() if member in names), None):
+    if kind := _kind_by_members(names):
         return kind
     if _OFFICE_LIST not in names:
         return _ZIP

@@ -22,9 +22,9 @@ _MAX_DEPTH = 1_000
 _FORGOTTEN = 4
 _MAX_ROWS, _MAX_CELLS = 100_000, 500
 
-#: What nobody reads as text: pictures, definitions, comments, instructions of fields.
+#: What nobody reads as text: pictures, definitions, authors of comments, instructions of fields.
 _SKIPPED = frozenset((
-    "annotation", "atnauthor", "atnid", "atnref", "bkmkend", "bkmkstart", "colortbl",
+    "atnauthor", "atndate", "atnid", "atnref", "bkmkend", "bkmkstart", "colortbl",
     "datastore", "do", "filetbl", "fldinst", "ftncn", "ftnsep", "ftnsepc", "generator",
     "latentstyles", "listoverridetable", "listtable", "mmathPr", "nonshppict", "objclass",
     "objdata", "pgdsctbl", "pict", "pnseclvl", "revtbl", "rsidtbl", "shprslt", "sn", "sv", "tc",
@@ -34,7 +34,9 @@ _HEADS_AND_FEET = frozenset(
     f"{kind}{pages}" for kind in ("header", "footer") for pages in ("", "f", "l", "r")
 )
 #: Destinations that older readers should skip, and this one does not.
-_STARRED = frozenset(("shpinst", "footnote"))
+_STARRED = frozenset(("shpinst", "footnote", "annotation"))
+#: What stands before them.
+_NOTES = {"footnote": "", "annotation": "Comment: "}
 _PROPERTIES = {"title": "title", "subject": "subject", "author": "author", "keywords": "keywords"}
 _CHARACTERS = {
     "tab": "\t",
@@ -230,8 +232,8 @@ class RtfReader:
             group.destination = "skip"  # styles of characters, sections and tables
         elif word in _SKIPPED or (is_starred and word not in _STARRED):
             group.destination = "skip"
-        elif word == "footnote":
-            group.destination = "footnote"
+        elif word in _NOTES:
+            group.destination = word
         elif word in _HEADS_AND_FEET:
             group.destination = "margin"
         elif word in ("listtext", "pntext"):
@@ -356,12 +358,9 @@ class RtfReader:
         elif group.destination in _PROPERTIES and outer == "info":
             if value := " ".join(self._take(group.destination).split())[:1_000]:
                 self.properties[group.destination] = value
-        elif (
-            group.destination == "footnote"
-            and outer != "footnote"
-            and (note := " ".join(self._take("footnote").split()))
-        ):
-            self._notes.append(note)
+        elif group.destination in _NOTES and outer != group.destination:
+            if note := " ".join(self._take(group.destination).split()):
+                self._notes.append(_NOTES[group.destination] + note)
         elif group.destination == "margin" and outer != "margin":
             margin = " ".join(self._take("margin").split())
             is_page = len(margin) < _MAX_PAGE_CHARACTERS and _PAGE.fullmatch(margin)

@@ -20,7 +20,7 @@ from reading.parsers.markdown_writer import MarkdownWriter
 from reading.parsers.normalise import normalise_text, without_invisible
 from reading.parsers.office_content import GENERAL, format_number
 from reading.parsers.office_package import office_document
-from reading.parsers.xls_formats import NumberFormats, number_formats
+from reading.parsers.xls_formats import NumberFormats, has_password, number_formats
 from reading.parsers.xlsx import MAX_CELLS, Sheet, WorkbookWriter
 from reading.parsers.zip_archive import open_zip
 
@@ -32,6 +32,8 @@ def parse_xls(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Par
         with open_zip(data, limits):  # no bomb
             pass
     with _calamine_errors():
+        if has_password(data):
+            raise PasswordError
         workbook = CalamineWorkbook.from_filelike(BytesIO(data))
     formats = number_formats(data, limits)
     out = MarkdownWriter()

@@ -1,5 +1,5 @@
-"""Number formats of cells in old (.xls, [MS-XLS]) and binary (.xlsb, [MS-XLSB]) workbooks, which
-calamine does not tell. Begin with `number_formats`."""
+"""What calamine does not tell of old (.xls, [MS-XLS]) and binary (.xlsb, [MS-XLSB]) workbooks:
+number formats of cells, and whether there is a password. Begin with `number_formats`."""
 
 import struct
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from reading.parsers.zip_archive import ZIP_ERRORS, ZipArchive, open_zip
 # Records of .xls.
 _FORMAT, _XF, _DATE_MODE, _SHEET = 0x041E, 0x00E0, 0x0022, 0x0085
 _NUMBER, _RK, _FORMULA, _MANY_RK = 0x0203, 0x027E, 0x0006, 0x00BD
-_END = 0x000A
+_END, _PASSWORD = 0x000A, 0x002F
 # Records of .xlsb.
 _B_ROW, _B_NUMBERS, _B_SHEET, _B_WORKBOOK = 0, frozenset({2, 5, 9}), 156, 153
 _B_FORMAT, _B_XF, _B_STYLES_BEGIN, _B_STYLES_END = 44, 47, 617, 618
@@ -40,9 +40,23 @@ def number_formats(data: bytes, limits: Limits) -> NumberFormats:
         return NumberFormats()
 
 
-def _of_old(data: bytes) -> NumberFormats:
+def has_password(data: bytes) -> bool:
+    """Whether an old workbook is encrypted; one in a ZIP archive never is."""
+    try:
+        return any(kind == _PASSWORD for kind, _ in _old_records(_old_stream(data), 0))
+    except (ParseError, struct.error, LookupError):
+        return False
+
+
+def _old_stream(data: bytes) -> bytes:
+    """The stream `Workbook`; some programs write its name in capitals, Excel 95 `Book`."""
     file = CompoundFile(data)
-    stream = file.read(file.children()["Workbook"])
+    streams = {name.casefold(): entry for name, entry in file.children().items()}
+    return file.read(streams["workbook"] if "workbook" in streams else streams["book"])
+
+
+def _of_old(data: bytes) -> NumberFormats:
+    stream = _old_stream(data)
     found = NumberFormats()
     own: dict[int, str] = {}
     styles: list[int] = []

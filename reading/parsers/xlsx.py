@@ -49,7 +49,18 @@ _COLUMN_LETTERS = re.compile(r"[A-Z]{1,3}")
 _CELL_RANGE = re.compile(r"([A-Z]{1,3})([0-9]{1,7}):([A-Z]{1,3})([0-9]{1,7})")
 _DIGITS = "0123456789"
 _VALUE, _INLINE, _FORMULA = f"{S}v", f"{S}is", f"{S}f"
-_ROWS_AND_MERGED = ((f"{S}sheetData", f"{S}row"), (f"{S}mergeCells", f"{S}mergeCell"))
+_WANTED = (
+    (f"{S}sheetData", f"{S}row"),
+    (f"{S}mergeCells", f"{S}mergeCell"),
+    *((f"{S}headerFooter", f"{S}{name}") for name in ("oddHeader", "oddFooter")),
+)
+#: In heads and feet of printed pages: the beginning of a section, what is computed, such as the
+#: number of the page, and fonts, sizes and colours.
+_SECTION = re.compile(r"&[LCR]")
+_COMPUTED = re.compile(r"&[PNDTAFZG](?:[+-]\d+)?")
+_LOOK = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f]{2}[0-9A-Fa-f+-]{3,4}|\d{1,3}|[BEHIOSUXY])')
+#: Words beside what is computed, as in `Page 1 of 3`, that say nothing.
+_WORDS_OF_COUNTS = 3
 #: Filled cells take about 100 bytes each until their sheet is written.
 MAX_CELLS = 5_000_000
 _MAX_MERGED = 20_000
@@ -57,10 +68,12 @@ _MAX_MERGED = 20_000
 
 @dataclass(slots=True)
 class Sheet:
-    """Filled rows in order, and merged areas as (row, column, last row, last column)."""
+    """Filled rows in order, merged areas as (row, column, last row, last column), and what was
+    typed into heads and feet of its pages."""
 
     rows: list[SheetRow] = field(default_factory=list)
     merged: list[tuple[int, int, int, int]] = field(default_factory=list)
+    heads_and_feet: list[str] = field(default_factory=list)
 
 
 class CellReader:
@@ -93,11 +106,13 @@ class CellReader:
         """Read one sheet: only existing cells count, whatever size it declares."""
         sheet = Sheet()
         number = 0
-        for node in self._package.stream(part, *_ROWS_AND_MERGED):
+        for node in self._package.stream(part, *_WANTED):
             if node.tag == f"{S}row":
                 number = parse_integer(node.get("r"), number + 1)
                 if cells := self._row(node):
                     sheet.rows.append((number, cells))
+            elif node.tag != f"{S}mergeCell":
+                sheet.heads_and_feet += _typed_sections(node.text or "")
             elif len(sheet.merged) < _MAX_MERGED and (
                 area := _CELL_RANGE.fullmatch(node.get("ref", ""))
             ):
@@ -158,6 +173,14 @@ def _column_index(name: str) -> int | None:
     for letter in name:
         index = index * 26 + ord(letter) - 64
     return index - 1
+
+
+def _typed_sections(text: str) -> Iterator[str]:
+    for section in _SECTION.split(text.replace("&&", "\0")):
+        typed = " ".join(_LOOK.sub("", _COMPUTED.sub("", section)).replace("\0", "&").split())
+        words = len(typed.split()) if _COMPUTED.search(section) else _WORDS_OF_COUNTS + 1
+        if LETTER.search(typed) and words > _WORDS_OF_COUNTS:
+            yield typed
 
 
 def _string_item_text(node: Element) -> str:
@@ -376,6 +399,7 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
         metadata = package.properties()
         out = MarkdownWriter()
         is_filled = False
+        seen: set[str] = set()
         writer = WorkbookWriter(out)
         relations = package.related(package.main)
         for sheet in workbook.iterfind(f"{S}sheets/{S}sheet"):
@@ -395,6 +419,10 @@ def parse_xlsx(data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS) -> Pa
                 for drawing in drawings:
                     write_drawing(out, package, drawing)
                 is_filled |= out.length > before
+                for typed in cells.heads_and_feet:
+                    if typed not in seen:
+                        seen.add(typed)
+                        out.paragraph(typed)
         if not is_filled:
             raise ParseError(
                 "no_text",

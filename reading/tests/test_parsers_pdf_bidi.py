@@ -26,6 +26,14 @@ def test_lines_are_read_from_right_to_left_in_either_order_of_drawing(
     assert parse(data, name="a.pdf").text == written
 
 
+@pytest.mark.parametrize("is_logical", [True, False])
+def test_ligatures_that_are_characters_of_their_own_keep_the_order_of_their_letters(
+    is_logical: bool,
+) -> None:
+    data = right_to_left_pdf(["ا\ufccbطوط في المدينة"], is_logical=is_logical)
+    assert parse(data, name="a.pdf").text == "الخطوط في المدينة"
+
+
 def test_lines_of_a_paragraph_follow_one_another_from_the_right_edge() -> None:
     rows = ["חוזה השכירות מתחיל היום ומסתיים אחרי שנים רבות מאוד ועוד שבועות אחדים", "ועוד יום"]
     assert parse(right_to_left_pdf(rows), name="a.pdf").text.replace("\n", " ") == " ".join(rows)

@@ -102,7 +102,10 @@ _TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+
         ({"Index/Document.iwa": ""}, "a.zip", "Apple iWork document"),
         ({"[Content_Types].xml": '<Override ContentType="application/vnd.ms-visio.drawing.main"/>'},
          "a.vsdx", "Visio drawing .*PDF"),
+        ({"a.key/Index.zip": "", "a.key/Data/a.txt": ""}, "a.key", "Apple iWork document"),
         ({"FixedDocumentSequence.fdseq": ""}, "a.xps", "XPS document .*PDF"),
+        ({"FixedDocSeq.fdseq": "", "Documents/1.fdoc": ""}, "a.xps", "XPS document .*PDF"),
+        ({"FixedDocSeq.fdseq/[0].piece": ""}, "a.oxps", "XPS document .*PDF"),
     ],
 )  # fmt: skip
 def test_archives_of_other_programs_are_refused_by_name(

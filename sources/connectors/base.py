@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, ClassVar, Self
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -78,6 +79,15 @@ def check_size(size: int | None, max_bytes: int) -> None:
             f"It has {size:,} bytes; {max_bytes:,} are allowed. Split it, or raise"
             " RAGSITE_MAX_UPLOAD_BYTES."
         )
+
+
+def local_path(address: str) -> str:
+    """The path on this server that `/srv/team` or `file:///srv/team` names; empty where `address`
+    is one of another machine."""
+    url = urlsplit(address)
+    if url.scheme == "file" and url.netloc in {"", "localhost"}:
+        return unquote(url.path)
+    return "" if "://" in address else address
 
 
 class ConnectorOptions(BaseModel):

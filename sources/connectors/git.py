@@ -27,6 +27,7 @@ from sources.connectors.base import (
     ItemError,
     SourceError,
     check_size,
+    local_path,
 )
 from sources.connectors.git_http import BoundedGitClient, too_much
 
@@ -149,7 +150,8 @@ class Git(Connector):
                     password=options.password.get_secret_value(),
                 )
                 return client.fetch_newest(repo, missing)
-            return LocalGitClient().fetch(options.url, repo, determine_wants=missing, depth=1)
+            path = local_path(options.url)
+            return LocalGitClient().fetch(path, repo, determine_wants=missing, depth=1)
         except (GitProtocolError, NotGitRepository, urllib3.exceptions.HTTPError, OSError) as error:
             raise SourceError(
                 gettext(
@@ -165,7 +167,7 @@ class Git(Connector):
                 _ = url.port
             except ValueError as error:
                 raise SourceError(str(error), is_permanent=True) from error
-        elif url.scheme or not Path(self._options.url).is_absolute():
+        elif not Path(local_path(self._options.url)).is_absolute():
             raise SourceError(
                 gettext(
                     "Enter an address that begins with https://, or an absolute path on the server."

@@ -148,6 +148,17 @@ def test_a_name_that_changes_its_answer_is_refused_at_its_next_connection(
     assert refused.value.is_permanent
 
 
+def test_a_repository_of_this_server_is_named_by_path_or_address(tmp_path: Path) -> None:
+    place = GitPlace(tmp_path / "our team")
+    place.write("leave.md", LEAVE)
+    (place.root / "link.md").symlink_to("leave.md")
+    (place.root / "outside.txt").symlink_to("/etc/hostname")
+    place.tell()
+    assert names(str(place.root)) == names(place.root.as_uri()) == ["leave.md"]
+    with pytest.raises(SourceError, match="an absolute path on the server"):
+        names(f"file://other.example.org{place.root}")
+
+
 def test_a_web_site_is_no_repository() -> None:
     with running(Web()) as web:
         web.file("/team/info/refs", b"0" * 40 + b"\trefs/heads/main\n")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 
-from common.errors import Conflict, InvalidInput
+from common.errors import Conflict, Forbidden, InvalidInput
 from documents.models import Collection, Document
 from documents.tests.factories import CollectionFactory
 from documents.tests.web_server import Web, running
@@ -361,6 +361,9 @@ def test_people_name_only_folders_that_may_be_read(collection: Collection, tmp_p
 
     with pytest.raises(Exception, match="RAGSITE_INGEST_ROOTS"):
         made(collection, Place(tmp_path), user=UserFactory())
+    for address in (str(tmp_path), tmp_path.as_uri(), f"FILE://localhost{tmp_path}"):
+        with pytest.raises(Forbidden, match="RAGSITE_INGEST_ROOTS"):
+            services.first_items("git", {"url": address}, user=UserFactory())
     with pytest.raises(InvalidInput, match="kind"):
         services.first_items("ftp", {})
     with pytest.raises(InvalidInput, match="path"):
