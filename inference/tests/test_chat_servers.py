@@ -187,6 +187,8 @@ FAULTS = {
     "an object": {"error": {"message": "overloaded", "type": "server_error"}},
     "a text": {"error": "overloaded"},
     "beside choices": {**delta(finish="error"), "error": {"message": "overloaded", "code": 502}},
+    "beside no choices": {"choices": [], "error": {"message": "overloaded"}, "usage": None},
+    "of a type": {"type": "error", "error": {"type": "x", "message": "overloaded"}},
     "of a kind": {"object": "error", "message": "overloaded", "code": 400},
     "after the reason": None,
 }
