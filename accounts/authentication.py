@@ -65,7 +65,7 @@ class HeaderKeyAuthentication(KeyAuthentication):
 
     @staticmethod
     def secret(request: Request) -> str | None:
-        return request.headers.get("x-api-key")
+        return request.headers.get("x-api-key") or None
 
 
 def bearer(request: Any) -> str | None:

@@ -79,6 +79,8 @@ class AnswerFormat:
                 self._model = event.model or self._model
         if isinstance(event, Citation):
             self._citations.append(event.data())
+        if isinstance(event, ReasoningToken) and (start := event.withdrawn_from) is not None:
+            self._citations = [each for each in self._citations if each["at"] < start]
 
     def _sources(self) -> dict[str, Any]:
         """An answer from documents has `citations`, even if empty."""

@@ -264,6 +264,10 @@ def test_a_bearer_token_opens_too_and_a_session_does_not(context: RagContext) ->
     client = APIClient(headers={"x-api-key": secret})
     # The rest of the API takes no key from this header.
     assert client.get("/api/v1/collections/").status_code == 401
+    # A header without a key is none.
+    assert APIClient(headers={"x-api-key": ""}).post(URL, body, format="json").status_code == 401
+    login = {"Authorization": f"Bearer {secret}", "x-api-key": ""}
+    assert APIClient(headers=login).post(URL, body, format="json").status_code == 200
     browser = APIClient()
     assert context.user is not None
     browser.force_login(context.user)

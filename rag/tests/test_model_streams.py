@@ -40,6 +40,7 @@ STREAMS = {
     ),
     "think": sent(SAID[0], delta(f"<think>{THOUGHT}</think>\n"), *SAID[1:]),
 }
+UNOPENED = sent(SAID[0], delta("A plan [1]."), delta(" More."), delta("\n</think>\n\n"), *SAID[1:])
 BROKEN = {
     "nodone": sent(*SAID[:-1], last=""),
     "error": sent(*SAID[:6], {"error": {"message": "overloaded"}}, *SAID[6:]),
@@ -116,3 +117,19 @@ def test_an_answer_that_breaks_off_ends_with_an_error(
     assert last.get("error", last)["code"] == "model_unavailable"
     whole = client(context).post(door, {**asked, "stream": False}, format="json")
     assert whole.status_code == 503
+
+
+@pytest.mark.parametrize("door", ["/v1/chat/completions", "/v1/messages"])
+def test_sources_of_text_that_turns_out_to_be_reasoning_are_not_listed(
+    context: RagContext, server: StubServer, door: str
+) -> None:
+    server.always(lambda payload: UNOPENED)
+    asked = {"model": "stub", "collections": ["office"], **DOORS[door]}
+    response = client(context).post(door, {**asked, "stream": True}, format="json")
+    events = events_of(response)
+    listed = [
+        each.get("citations") or each["choices"][0]["delta"]["citations"]
+        for each in events
+        if "citations" in each or "citations" in str(each.get("choices"))
+    ]
+    assert [[source["at"] for source in sources] for sources in listed] == [[TEXT.index("[1]")]]
