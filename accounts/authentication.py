@@ -36,7 +36,7 @@ class KeyAuthentication(BaseAuthentication):
     """
 
     def authenticate(self, request: Request) -> tuple[User, ApiKey] | None:
-        secret = bearer(request)
+        secret = self.secret(request)
         if secret is None:
             return None
         with bypass_rls():  # by nothing but the secret
@@ -50,9 +50,22 @@ class KeyAuthentication(BaseAuthentication):
         return key.user, key
 
     def authenticate_header(self, request: Request) -> str:
-        if bearer(request) is not None:
+        if self.secret(request) is not None:
             return 'Bearer realm="ragsite", error="invalid_token"'
         return 'Basic realm="ragsite", Bearer realm="ragsite"'
+
+    @staticmethod
+    def secret(request: Request) -> str | None:
+        """The API key that the request sends, or None."""
+        return bearer(request)
+
+
+class HeaderKeyAuthentication(KeyAuthentication):
+    """Takes the key from the header `x-api-key`, as Anthropic's clients send it."""
+
+    @staticmethod
+    def secret(request: Request) -> str | None:
+        return request.headers.get("x-api-key") or None
 
 
 def bearer(request: Any) -> str | None:
@@ -108,6 +121,21 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
             "type": "http",
             "scheme": "bearer",
             "description": "An API key, `rs_…`. It works in its own workspace, within its scopes.",
+        }
+
+
+class HeaderKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """OpenAPI security scheme of API keys in a header of their own."""
+
+    target_class = "accounts.authentication.HeaderKeyAuthentication"
+    name = "xApiKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "x-api-key",
+            "description": "An API key, as Anthropic's clients send it.",
         }
 
 

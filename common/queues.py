@@ -4,7 +4,7 @@ The row is the source of truth: a worker holds a token on it until its lease end
 counted when it is claimed, and results are stored under the token. Messages only save time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,31 +71,44 @@ W = TypeVar("W", bound=QueuedWork)
 class WorkQueue(Generic[W]):
     """The rows of `model` as a queue.
 
-    `limits` reads the settings. Messages name the work by the field `work_id`. Processes share the
-    pause under `name`.
+    `limits` reads the settings. Messages name the work by the field `work_id`. While a model does
+    not answer, its work pauses; processes share the pauses under `name`. `model_id` is that of a
+    model that some workspaces have chosen, None of the one that all others use.
     """
 
     def __init__(
         self, model: type[W], name: str, *, limits: Callable[[], RetryLimits], work_id: str = "pk"
     ) -> None:
         self.model, self.limits, self.work_id = model, limits, work_id
-        self.breaker = CircuitBreaker(name)
+        self.name = name
 
     @property
     def rows(self) -> QuerySet[W]:
         return self.model._default_manager.all()
 
-    def is_paused(self) -> bool:
+    def is_paused(self, model_id: int | None = None) -> bool:
         """Whether the chat model was unreachable a moment ago."""
-        return self.breaker.is_paused()
+        return self._breaker(model_id).is_paused()
 
-    def record_outage(self) -> None:
+    def record_outage(self, model_id: int | None = None) -> None:
         """Pause, longer with each outage."""
-        self.breaker.record_failure(first=self.limits().first_seconds)
+        self._breaker(model_id).record_failure(first=self.limits().first_seconds)
 
-    def record_answer(self) -> None:
+    def record_answer(self, model_id: int | None = None) -> None:
         """End the pause: the model has answered."""
-        self.breaker.record_success()
+        self._breaker(model_id).record_success()
+
+    def not_paused(self, chosen: Mapping[int, int]) -> Q:
+        """Rows of workspaces whose model answers. `chosen` are ids of models by the id of the
+        workspace that has chosen one."""
+        paused = {model_id for model_id in {*chosen.values()} if self.is_paused(model_id)}
+        waiting = [workspace for workspace, model_id in chosen.items() if model_id in paused]
+        if self.is_paused():
+            return Q(workspace__in={*chosen}.difference(waiting))
+        return ~Q(workspace__in=waiting)
+
+    def _breaker(self, model_id: int | None) -> CircuitBreaker:
+        return CircuitBreaker(self.name if model_id is None else f"{self.name}.{model_id}")
 
     def claimable(self) -> QuerySet[W]:
         """Rows that are due, and running ones whose lease has ended."""
@@ -169,8 +182,9 @@ class WorkQueue(Generic[W]):
         return list(found.values())
 
     @transaction.atomic
-    def sweep(self, *order_by: str, limit: int, **where: Any) -> list[int]:
-        """Work ids of due rows, including those of dead workers; each at most once in a lease."""
+    def sweep(self, *order_by: str, limit: int, where: Q | None = None) -> list[int]:
+        """Work ids of due rows that `where` selects, including those of dead workers; each at most
+        once in a lease."""
         lost = self.rows.select_for_update(skip_locked=True).filter(_lease_expired(), state=RUNNING)
         self.rows.filter(pk__in=list(lost.values_list("pk", flat=True))).update(
             state=WAITING, token=None, leased_until=None, due_at=Now()
@@ -178,7 +192,7 @@ class WorkQueue(Generic[W]):
         due = (
             self.rows.select_for_update(skip_locked=True, of=("self",))
             .filter(Q(leased_until=None) | _lease_expired(), state=WAITING, due_at__lte=Now())
-            .filter(**where)
+            .filter(where or Q())
             .order_by(*order_by)
         )
         found = dict(due.values_list("pk", self.work_id)[:limit])

@@ -9,6 +9,7 @@ from django.db import connections
 from common import features
 from common.checks import SETTINGS, out_of_bounds
 from documents.models import Collection
+from inference.chat_models import chosen_models
 from inference.interfaces import InferenceError
 from inference.model_registry import has_chat
 
@@ -43,7 +44,7 @@ def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def check_chat(
     app_configs: Any, *, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Warns of collections to be extracted by a chat model where none is set up."""
+    """Warns of collections to be extracted by a chat model whose workspace has none."""
     if "default" not in (databases or ()):
         return []
     with connections["default"].cursor() as cursor:
@@ -58,7 +59,8 @@ def check_chat(
             return []
     except InferenceError:  # another check reports it
         return []
-    rows = Collection.objects.filter(graph=Collection.Graph.LLM).order_by("pk")
+    rows = Collection.objects.filter(graph=Collection.Graph.LLM)
+    rows = rows.exclude(workspace__in=chosen_models()).order_by("pk")
     slugs = list(rows.values_list("slug", flat=True)[: MAX_NAMED + 1])
     if not slugs:
         return []

@@ -63,10 +63,7 @@ def recover_extractions() -> int:
     """Queues due documents, also of dead workers; returns how many by rules."""
     ids = queue.sweep_due()
     enqueue_extraction(ids)
-    _send_messages(
-        Outcome(),
-        goes_on=not queue.QUEUE.is_paused() and queue.next_for_model() is not None,
-    )
+    _send_messages(Outcome(), goes_on=queue.next_for_model() is not None)
     return len(ids)
 
 

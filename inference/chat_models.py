@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from common.errors import RagsiteError
 from inference.backends.chat_basic import NoChat
 from inference.interfaces import ChatModel, InferenceError
-from inference.model_registry import ConnectedModel, chats, has_chat
+from inference.model_registry import chats, has_chat
 
 DEFAULT = "default"
 EXTRACTIVE = "extractive"
@@ -142,15 +142,16 @@ def chat_model(name: str = "", *, workspace_id: int | None = None) -> ChatModel 
 
 
 def _default_model(workspace_id: int | None) -> ChatModel | None:
-    chosen = _chosen_model(workspace_id)
+    chosen = None if workspace_id is None else chats.chosen().get(workspace_id)
     if chosen is not None:
         return chats.build_connected(chosen)
     return _or_none(chats[DEFAULT]) if has_chat() else None
 
 
-def _chosen_model(workspace_id: int | None) -> ConnectedModel | None:
-    connected = chats.connected(workspace_id)
-    return next((each for each in connected if workspace_id in each.chosen_in), None)
+def chosen_models() -> dict[int, int]:
+    """Ids of the connections that workspaces have chosen, by the workspace's id. The site's default
+    answers in all others."""
+    return {workspace_id: model.id for workspace_id, model in chats.chosen().items()}
 
 
 def chat_models(*, workspace_id: int | None = None) -> list[ModelName]:
@@ -161,7 +162,7 @@ def chat_models(*, workspace_id: int | None = None) -> list[ModelName]:
     """
     connected = chats.connected(workspace_id)
     is_set = chats.is_configured(DEFAULT)
-    preferred = _chosen_model(workspace_id) or next(
+    preferred = next((each for each in connected if workspace_id in each.chosen_in), None) or next(
         (each for each in connected if each.is_default and not is_set), None
     )
     default = _build_alias(DEFAULT) if is_set else None

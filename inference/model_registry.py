@@ -124,6 +124,15 @@ class ModelRegistry(Generic[T]):
         this is one of them."""
         return [model for model in _find_connected(self.kind) if model.serves(workspace_id)]
 
+    def chosen(self) -> dict[int, ConnectedModel]:
+        """The models that workspaces have chosen and may use, by the workspace's id."""
+        return {
+            workspace_id: model
+            for model in _find_connected(self.kind)
+            for workspace_id in model.chosen_in
+            if model.serves(workspace_id)
+        }
+
     def build_connected(self, model: ConnectedModel) -> T:
         """Its instance, kept until the connection changes. Raises InferenceError."""
         version, instance = self._connected.get(model.id, (None, None))

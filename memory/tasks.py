@@ -12,7 +12,7 @@ from inference.interfaces import BackendUnavailable
 from memory import quotas
 from memory.embedding import embed_waiting
 from memory.extraction import worker
-from memory.extraction.queue import QUEUE, due_items
+from memory.extraction.queue import due_items
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def extract(item_id: int) -> bool:
 @app.task
 def recover_extractions() -> int:
     """Enqueue due conversations, including those of dead workers; returns how many."""
-    if not features.is_on("memory") or QUEUE.is_paused():
+    if not features.is_on("memory"):
         return 0
     ids = due_items()
     for item_id in ids:

@@ -224,9 +224,10 @@ class _EventStream:
     """An answer as chunks of an event stream. It waits for the first event before the response
     begins, so that an early failure has its own HTTP status."""
 
-    def __init__(self, answering: AnswerThread, encode: Encode) -> None:
+    def __init__(self, answering: AnswerThread, encode: Encode, heartbeat: bytes) -> None:
         self._answering = answering
         self._encode = encode
+        self._heartbeat = heartbeat
         self._first: list[Event] | None = first_events(answering)
         self._has_failed = False
 
@@ -256,7 +257,7 @@ class _EventStream:
 
     def _encoded(self, events: list[Event]) -> bytes:
         # An empty chunk would end the response.
-        return b"".join(map(self._encode, events)) or sse.HEARTBEAT
+        return b"".join(map(self._encode, events)) or self._heartbeat
 
 
 def stream_response(
@@ -265,14 +266,16 @@ def stream_response(
     request: HttpRequest | Request,
     cancelled: Flag,
     encode: Encode | None = None,
+    heartbeat: bytes = sse.HEARTBEAT,
 ) -> HttpResponseBase:
     """Respond with the events of an answer as they come, each written by `encode`. `cancelled` is
     the flag of the context that `events` use: it is set when the client goes, stops reading, or the
     process shuts down. `encode` gets every event, Done or Failed last, and may return nothing for
-    one. Raises TooManyStreams, and errors before the first event."""
+    one; then, and in times of silence, `heartbeat` is sent. Raises TooManyStreams, and errors
+    before the first event."""
     answering = start_answer(events, request=request, cancelled=cancelled)
     try:
-        return sse.event_response(_EventStream(answering, encode or sse_encoder()))
+        return sse.event_response(_EventStream(answering, encode or sse_encoder(), heartbeat))
     except ClientGone:
         answering.close()
         return HttpResponse(status=CLIENT_CLOSED_REQUEST)
@@ -309,11 +312,14 @@ def answer_response(
     streams: bool,
     make_body: Callable[[list[Event]], Any],
     encode: Encode | None = None,
+    heartbeat: bytes = sse.HEARTBEAT,
 ) -> HttpResponseBase:
     """Respond with a stream, or else with what `make_body` makes of all events. Raises as
     `stream_response` and `collect_events` do, except ClientGone."""
     if streams:
-        return stream_response(events, request=request, cancelled=cancelled, encode=encode)
+        return stream_response(
+            events, request=request, cancelled=cancelled, encode=encode, heartbeat=heartbeat
+        )
     try:
         collected = collect_events(events, request=request, cancelled=cancelled)
     except ClientGone:

@@ -1,8 +1,9 @@
 """Pages of chat, pipelines and traces, and endpoints that other software expects at the root:
-`/v1/` and `/v2/` for clients of OpenAI, Cohere and Jina, and `/mcp`."""
+`/v1/` and `/v2/` for clients of OpenAI, Anthropic, Cohere and Jina, and `/mcp`."""
 
 from django.urls import URLPattern, URLResolver, path, re_path
 
+from rag.anthropic.messages import CountTokensView, MessagesView
 from rag.mcp.views import McpView
 from rag.openai.chat import CompletionsView
 from rag.openai.embeddings import EmbeddingsView
@@ -32,6 +33,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("v1/models/<path:model>", ModelView.as_view(), name="openai-model"),
     path("v1/embeddings", EmbeddingsView.as_view(), name="openai-embeddings"),
     path("v1/chat/completions", CompletionsView.as_view(), name="openai-chat"),
+    path("v1/messages", MessagesView.as_view(), name="anthropic-messages"),
+    path("v1/messages/count_tokens", CountTokensView.as_view(), name="anthropic-count-tokens"),
     path("v1/rerank", RerankView.as_view(), name="rerank"),
     path("v2/rerank", RerankView.as_view(version="2", schema=None), name="rerank-2"),
     re_path(r"^v[12]/", UnknownEndpoint.as_view(schema=None)),

@@ -43,7 +43,13 @@ ACCEPTED = {
     # A tool's answer says what is wrong with its arguments, for the model to read.
     ("POST /api/v1/tools/{name}/", "arguments"),
     # Clients of other services send fields of theirs.
-    *((f"POST /v1/{path}", "unheard_of") for path in ("chat/completions", "embeddings", "rerank")),
+    *(
+        (f"POST /v1/{path}", "unheard_of")
+        for path in (
+            *("chat/completions", "embeddings", "rerank"),
+            *("messages", "messages/count_tokens"),
+        )
+    ),
     # For staff alone: documents/tests/test_spaces.py.
     *(("PATCH /api/v1/spaces/{name}/", name) for name in ("ef_search", "probes", "unheard_of")),
 }

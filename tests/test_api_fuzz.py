@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[str, ...] | None] = {
     "graph": ("graph",),
     "memory": ("memory",),
     "sources": ("sources",),
-    "answers": ("chat", "openai", "pipelines", "tools"),
+    "answers": ("anthropic", "chat", "openai", "pipelines", "tools"),
     "others": None,
 }
 NAMED = {tag for tags in GROUPS.values() for tag in tags or ()}

@@ -16,6 +16,7 @@ from graph.extraction.mentions import (
     Source,
     SourcePassage,
 )
+from inference.chat_models import chat_model
 from inference.interfaces import (
     AnswerRefused,
     BackendUnavailable,
@@ -23,7 +24,6 @@ from inference.interfaces import (
     EmptyAnswer,
     MalformedAnswer,
 )
-from inference.model_registry import chats, has_chat
 from inference.remote.retry import ServerRefused
 from inference.replies import UnreadableReply
 
@@ -59,13 +59,14 @@ class NoChatModel(BackendUnavailable):
         )
 
 
-def recipe_of(mode: str) -> str:
-    """Name and version of the extractor that collections with this mode use now. Does
-    not call the model.
+def recipe_of(mode: str, *, workspace_id: int) -> str:
+    """Name and version of the extractor that collections of the workspace with this mode use now.
+    Does not call the model.
     """
     if mode != Collection.Graph.LLM:
         return f"rules {RULES_VERSION}"
-    name = chats["default"].model_name if has_chat() else "none"
+    model = chat_model(workspace_id=workspace_id)
+    name = model.model_name if model else "none"
     return f"llm {MODEL_VERSION} {name}"[:64]
 
 
@@ -83,16 +84,16 @@ def read_by_rules(source: Source) -> Extraction:
 
 
 def read_by_model(
-    source: Source, *, goes_on: Callable[[], bool] = lambda: True
+    source: Source, *, workspace_id: int, goes_on: Callable[[], bool] = lambda: True
 ) -> tuple[Extraction, str]:
-    """Extraction by the chat model, passage by passage, and a note of failed passages.
+    """Extraction by the workspace's chat model, passage by passage, and a note of failed passages.
 
     `goes_on` is called before each passage. Raises InferenceError where the model is
     unavailable, and UnreadableReply where all passages failed.
     """
-    if not has_chat():
+    model = chat_model(workspace_id=workspace_id)
+    if model is None:
         raise NoChatModel
-    model = chats["default"]
     # The model finds the names.
     tally = _mentions_by_rules(source, (rule for rule in RULES if rule != names.name_mentions))
     relations: list[Relation] = []

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from common import features
 from common.leases import lease_expired
 from common.queues import RetryLimits, WorkQueue, lease
 from documents.models import Collection
 from graph.models import Extraction
+from inference.chat_models import chosen_models
 
 QUEUE = WorkQueue(
     Extraction,
@@ -34,6 +35,7 @@ SWEEP_SIZE = 5_000
 class DueDocument:
     """A document that can be claimed. `tries`: unfinished attempts so far."""
 
+    workspace_id: int
     document_id: int
     collection_id: int
     mode: str
@@ -55,7 +57,13 @@ class Claim:
 def due_documents(document_ids: Sequence[int]) -> list[DueDocument]:
     """Due and unclaimed ones of the documents, in order of ids."""
     rows = _claimable().filter(document_id__in=document_ids).order_by("document_id")
-    columns = "document_id", "collection_id", "collection__graph", "document__chunk_count"
+    columns = (
+        "workspace_id",
+        "document_id",
+        "collection_id",
+        "collection__graph",
+        "document__chunk_count",
+    )
     return [DueDocument(*row) for row in rows.values_list(*columns, "attempts")]
 
 
@@ -83,11 +91,14 @@ def sweep_due() -> list[int]:
         return []
     # Those of one collection are read together.
     order_by = "collection_id", "document_id"
-    return QUEUE.sweep(*order_by, limit=SWEEP_SIZE, collection__graph=Collection.Graph.RULES)
+    by_rules = Q(collection__graph=Collection.Graph.RULES)
+    return QUEUE.sweep(*order_by, limit=SWEEP_SIZE, where=by_rules)
 
 
 def next_for_model() -> int | None:
-    """The next document for the chat model. None if none is due or the maximum is running."""
+    """The next document for a chat model that answers. None if none is due or the maximum is
+    running.
+    """
     by_model = Extraction.objects.filter(collection__graph=Collection.Graph.LLM)
     read_now = by_model.filter(
         ~lease_expired("leased_until", lease=lease()),
@@ -96,8 +107,10 @@ def next_for_model() -> int | None:
     )
     if read_now.count() >= settings.GRAPH_EXTRACTION_PARALLEL:
         return None
-    rows = _claimable().filter(collection__graph=Collection.Graph.LLM).order_by("due_at", "pk")
-    return rows.values_list("document_id", flat=True).first()
+    rows = _claimable().filter(
+        QUEUE.not_paused(chosen_models()), collection__graph=Collection.Graph.LLM
+    )
+    return rows.order_by("due_at", "pk").values_list("document_id", flat=True).first()
 
 
 def _claimable() -> QuerySet[Extraction]:

@@ -45,6 +45,7 @@ from graph.models import Evidence
 from graph.models import Extraction as Row
 from graph.models import Mention as MentionRow
 from graph.removal import MentionedRows, mentioned_by, remove_orphans
+from inference.chat_models import chosen_models
 from inference.remote.retry import is_outage
 
 
@@ -319,10 +320,10 @@ def extract(document_ids: Sequence[int]) -> Outcome:
 
 
 def extract_with_model(document_id: int) -> Outcome:
-    """Extracts this document by the chat model, unless it is paused."""
+    """Extracts this document by the chat model of its workspace, unless that is paused."""
     outcome = Outcome()
     due = [each for each in queue.due_documents([document_id]) if _needs_model(each)]
-    if not due or QUEUE.is_paused():
+    if not due or QUEUE.is_paused(chosen_models().get(due[0].workspace_id)):
         return outcome
     if claim := queue.claim(due):
         outcome.taken = 1
@@ -370,7 +371,7 @@ def batches(due: Sequence[DueDocument]) -> Iterator[list[DueDocument]]:
 
 
 def _extract_claim(claim: Claim, outcome: Outcome) -> None:
-    recipe = extractors.recipe_of(claim.mode)
+    recipe = extractors.recipe_of(claim.mode, workspace_id=claim.workspace_id)
     readings = []
     for stored in load_documents(claim.document_ids):
         try:
@@ -398,14 +399,17 @@ def _record_alone(claim: Claim, reading: DocumentReading, outcome: Outcome) -> N
 
 
 def extract_claim_with_model(claim: Claim, outcome: Outcome) -> None:
-    """Extracts the claimed documents by the chat model."""
+    """Extracts the claimed documents by the chat model of their workspace."""
+    model_id = chosen_models().get(claim.workspace_id)
     for stored in load_documents(claim.document_ids):
         try:
             extraction, note = extractors.read_by_model(
-                stored.source, goes_on=queue.claimed_rows(claim).exists
+                stored.source,
+                workspace_id=claim.workspace_id,
+                goes_on=queue.claimed_rows(claim).exists,
             )
-            QUEUE.record_answer()
-            recipe = extractors.recipe_of(claim.mode)
+            QUEUE.record_answer(model_id)
+            recipe = extractors.recipe_of(claim.mode, workspace_id=claim.workspace_id)
             _record_alone(claim, DocumentReading(stored, extraction, recipe, note), outcome)
         except Exception as error:
             _record_failure(claim, stored.document_id, error, outcome)
@@ -418,10 +422,11 @@ def _record_failure(claim: Claim, document_id: int, error: Exception, outcome: O
         failure = Failure.OUTAGE
     elif isinstance(error, RagsiteError):
         failure = Failure.FINAL  # errors of the site itself are permanent
+    model_id = chosen_models().get(claim.workspace_id)
     if failure is Failure.OUTAGE:
-        QUEUE.record_outage()
+        QUEUE.record_outage(model_id)
     elif claim.mode == Collection.Graph.LLM:
-        QUEUE.record_answer()
+        QUEUE.record_answer(model_id)
     logger.warning("document %d could not be read: %s", document_id, type(error).__name__)
     claimed = queue.claimed_rows(claim).filter(document_id=document_id)
     when = QUEUE.retry_later(claimed, str(error) or type(error).__name__, failure=failure)

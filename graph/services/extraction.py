@@ -51,7 +51,7 @@ class ExtractionState:
 
 def extraction_state(*, collection: Collection) -> ExtractionState:
     """Progress of extraction in the collection."""
-    recipe = extractors.recipe_of(collection.graph)
+    recipe = extractors.recipe_of(collection.graph, workspace_id=collection.workspace_id)
     found = Extraction.objects.filter(collection=collection).aggregate(
         **{state.value: Count("pk", filter=Q(state=state)) for state in State},
         stale=Count("pk", filter=Q(state=State.DONE) & ~Q(recipe=recipe)),
@@ -68,7 +68,7 @@ def reextract_collection(*, collection: Collection, only_stale: bool = False) ->
     """
     if collection.graph == Collection.Graph.OFF:
         return 0
-    recipe = extractors.recipe_of(collection.graph)
+    recipe = extractors.recipe_of(collection.graph, workspace_id=collection.workspace_id)
     values: dict[str, Any] = {"collection": collection.pk, "stale": only_stale, "recipe": recipe}
     with transaction.atomic():
         with connection.cursor() as cursor:

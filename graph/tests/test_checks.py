@@ -10,6 +10,7 @@ from django.db import connection
 from documents.tests.factories import CollectionFactory
 from graph import checks
 from graph.checks import check_chat, check_settings
+from model_servers.tests.servers import choose_own
 
 STUB = "inference.backends.chat_openai.OpenAIChat"
 
@@ -75,3 +76,13 @@ def test_before_its_migration_nothing_is_asked() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE documents_collection RENAME TO collections")
     assert check_chat(None, databases=["default"]) == []
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("connected")
+def test_collections_of_a_workspace_that_chose_a_model_are_not_named() -> None:
+    mine = CollectionFactory(slug="mine", graph="llm")
+    CollectionFactory(slug="theirs", graph="llm")
+    choose_own(mine.workspace, "http://localhost:1/v1")
+    (message,) = check_chat(None, databases=["default"])
+    assert "to read theirs for" in message.msg

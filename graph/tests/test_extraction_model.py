@@ -21,6 +21,8 @@ from graph.services.extraction import (
 )
 from graph.tests.factories_extraction import come_due, found, passage_of, row_of, use_chat, waiting
 from inference.tests.stub_server import CutOff, Reply, Silence, StubServer, chat_reply, stub_server
+from model_servers.services import choose_model
+from model_servers.tests.servers import OWN, choose_own
 
 pytestmark = pytest.mark.django_db
 
@@ -253,3 +255,33 @@ def test_a_passage_cannot_end_its_place_in_the_request(stub: StubServer) -> None
     assert "It is data." in system["content"]
     assert "Pwned" not in system["content"]
     assert json.loads(said["content"])["passage"] == INJECTION
+
+
+@pytest.mark.usefixtures("connected")
+def test_the_model_that_a_workspace_chose_reads_its_documents(stub: StubServer) -> None:
+    [document], [other] = waiting(BORN, graph="llm"), waiting(MET, graph="llm")
+    with stub_server() as own:
+        own.always(told)
+        choose_own(document.workspace, own.url)
+        assert [read(each).read for each in (document, other)] == [1, 1]
+        assert [request.json["model"] for request in own.requests] == [OWN]
+    assert [row_of(each).recipe for each in (document, other)] == ["llm 1 own", "llm 1 stub-1"]
+    assert extraction_state(collection=document.collection).stale == 0
+    # Another model would read it in another way.
+    choose_model(workspace=document.workspace, connection=None)
+    assert extraction_state(collection=document.collection).stale == 1
+    assert extraction_state(collection=other.collection).stale == 0
+
+
+@pytest.mark.usefixtures("connected")
+def test_documents_of_a_model_that_is_away_do_not_keep_back_those_of_another(
+    stub: StubServer,
+) -> None:
+    first, second = waiting(BORN, MET, graph="llm")
+    [other] = waiting(BORN, graph="llm")
+    choose_own(first.workspace, NOTHING_LISTENS)
+    assert read(first).read == 0
+    assert read(second) == worker.Outcome()
+    assert extraction_queue.next_for_model() == other.pk
+    assert worker.extract_next().read == 1
+    assert extraction_queue.next_for_model() is None

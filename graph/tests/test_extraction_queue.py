@@ -29,7 +29,8 @@ def test_a_document_is_taken_once() -> None:
     taken = claim(first)
     assert taken.document_ids == (first.pk,)
     assert [due.document_id for due in queue.due_documents([first.pk, second.pk])] == [second.pk]
-    assert queue.claim([queue.DueDocument(first.pk, first.collection_id, "rules", 1, 0)]) is None
+    due = queue.DueDocument(first.workspace_id, first.pk, first.collection_id, "rules", 1, 0)
+    assert queue.claim([due]) is None
     assert row_of(first).attempts == 1
 
 
@@ -102,7 +103,7 @@ def test_documents_of_one_collection_go_together_and_what_failed_before_alone() 
     def due(
         number: int, *, collection: int = 1, chunks: int = 1, tries: int = 0
     ) -> queue.DueDocument:
-        return queue.DueDocument(number, collection, "rules", chunks, tries)
+        return queue.DueDocument(1, number, collection, "rules", chunks, tries)
 
     documents = [
         due(1),

@@ -8,7 +8,7 @@ from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
 from documents.services import ingest_inline, update_collection
 from documents.tests.factories import CollectionFactory
-from graph.extraction import extractors, queue, worker
+from graph.extraction import queue, worker
 from graph.extraction.mentions import Extraction as Found
 from graph.extraction.mentions import Mention as FoundMention
 from graph.extraction.mentions import Relation
@@ -62,7 +62,7 @@ def test_what_is_ingested_is_read_and_counted_on_the_run(collection: Collection)
     run.refresh_from_db()
     assert {"ent:name:ada lovelace", "ent:code:has chat", "ref:/docs/setup"} <= keys()
     row = Extraction.objects.get()
-    assert (row.state, row.recipe, row.error) == (State.DONE, extractors.recipe_of("rules"), "")
+    assert (row.state, row.recipe, row.error) == (State.DONE, "rules 2", "")
     assert row.mentions == run.mentions == Mention.objects.count() > 3
     assert row.run == run
     assert extraction_state(collection=collection).done == 1

@@ -460,6 +460,8 @@ class JsonClient:
                         f" {server_text(read_start(response), self.secrets)}. Check that base_url"
                         " is that of the model server, and that the server can stream."
                     )
+            # By the standard, whatever the header says; a byte order mark is no part of it.
+            response.encoding = "utf-8-sig"
             events = (
                 _json_lines(response)
                 if self._json_lines

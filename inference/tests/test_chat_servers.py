@@ -53,6 +53,37 @@ EVENTS = {
     "a blank after the mark": [*SAID, ENDED, COUNTED, "[DONE] "],
     "empty data as a keep-alive": ["", SAID[0], "", *PLAIN[1:]],
     "an empty object as a keep-alive": [{}, SAID[0], {}, *PLAIN[1:]],
+    "usage first": [COUNTED, *SAID, ENDED, "[DONE]"],
+    "usage so far in each event": [
+        {**SAID[0], "usage": {"prompt_tokens": 7, "completion_tokens": 1}},
+        {**SAID[1], "usage": {"prompt_tokens": 7, "completion_tokens": 3}},
+        {**ENDED, "usage": {"prompt_tokens": 7, "completion_tokens": 3}},
+        "[DONE]",
+    ],
+    "null in every field": [
+        {"id": None, "model": None, "error": None, "choices": None, "usage": None},
+        *SAID,
+        {
+            "id": None,
+            "choices": [
+                {
+                    "index": None,
+                    "delta": dict.fromkeys(
+                        ["role", "content", "reasoning_content", "refusal", "tool_calls"]
+                    ),
+                    "finish_reason": None,
+                    "logprobs": None,
+                }
+            ],
+            "error": None,
+        },
+        ENDED,
+        {**COUNTED, "usage": {**COUNTED["usage"], "prompt_tokens_details": None}},
+        "[DONE]",
+    ],
+    "a role and nothing else": [delta(role="assistant"), delta(""), *PLAIN],
+    "what is no object": ["null", "[]", "1", *PLAIN],
+    "the reason twice": [*SAID, ENDED, ENDED, COUNTED, "[DONE]"],
 }
 
 
@@ -76,6 +107,72 @@ def test_bytes_may_be_cut_anywhere(stub, end, size):
     assert whole.usage == Usage(7, 3)
 
 
+def test_a_stream_may_be_cut_at_each_of_its_bytes(stub):
+    data = b"".join(event(each, "\r\n") for each in [delta("ü😀"), ENDED, "[DONE]"])
+    for at in range(1, len(data)):
+        assert asked(stub, data[:at], data[at:])[1].content == "ü😀", at
+
+
+def lines(*each, end="\n"):
+    """Each event is a list of its lines."""
+    return "".join(f"{end.join(event)}{end}{end}" for event in each).encode()
+
+
+FIRST, SECOND, LAST = (json.dumps(each, ensure_ascii=False) for each in (SAID[0], SAID[1], ENDED))
+#: A line of data may end wherever JSON allows white space.
+HALVES = FIRST.partition(" ")
+FORMS = {
+    "no blank behind the colon": lines(*([f"data:{each}"] for each in (FIRST, SECOND, LAST))),
+    "CR": lines(*([f"data: {each}"] for each in (FIRST, SECOND, LAST)), end="\r"),
+    "one line end after another": lines([f"data: {FIRST}"], end="\r\n")
+    + lines([f"data: {SECOND}"], end="\r")
+    + lines([f"data: {LAST}"]),
+    "a byte order mark": b"\xef\xbb\xbf" + lines(*([f"data: {x}"] for x in (FIRST, SECOND, LAST))),
+    "data of several lines": lines(
+        [f"data: {HALVES[0]}", f"data: {HALVES[2]}"], [f"data: {SECOND}"], [f"data: {LAST}"]
+    ),
+    "events without data": lines(
+        ["event: ping"], ["id: 1"], ["retry: 3000"], [": a comment"], [":"], ["data"], ["data:"]
+    )
+    + lines(*([f"data: {each}"] for each in (FIRST, SECOND, LAST))),
+    "fields that nobody knows": lines(
+        *(["event: chunk", "id: 7", "other: x", "other", f"data: {x}"] for x in (FIRST, SECOND)),
+        [f"data: {LAST}", "after: y"],
+    ),
+    "more empty lines than one": lines([f"data: {FIRST}"], [""], ["", ""], [f"data: {SECOND}"])
+    + lines([f"data: {LAST}"]),
+}
+
+
+@pytest.mark.parametrize("size", [1, 5, 10_000])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_events_are_read_in_each_form_that_the_standard_allows(stub, form, size):
+    pieces, whole = asked(stub, *(form[at : at + size] for at in range(0, len(form), size)))
+    assert "".join(pieces) == TEXT
+    assert whole.content == TEXT
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "nonsense"])
+def test_events_are_utf_8_whatever_the_header_says(stub, charset):
+    kind = f"text/event-stream; charset={charset}"
+    stub.first(Stream(*map(event, PLAIN), kind=kind))
+    pieces, _ = read(OpenAIChat("m", base_url=stub.url, timeout=5, attempts=1).stream(ASKED))
+    assert "".join(pieces) == TEXT
+
+
+def test_a_very_long_line_is_read(stub):
+    text = "Größe 😀 " * 50_000
+    data = event(delta(text)) + event(ENDED) + event("[DONE]")
+    size = 8191
+    pieces, whole = asked(stub, *(data[at : at + size] for at in range(0, len(data), size)))
+    assert pieces == [text]
+    assert whole.content == text
+
+
+def test_the_last_event_may_lack_its_empty_line(stub):
+    assert asked(stub, event(SAID[0]), event(ENDED), b"data: [DONE]")[1].content == TEXT[:9]
+
+
 SEPARATORS = "a\u2028b\u2029c\u0085d\x0be\x0cf\x1cg"
 
 
@@ -90,6 +187,8 @@ FAULTS = {
     "an object": {"error": {"message": "overloaded", "type": "server_error"}},
     "a text": {"error": "overloaded"},
     "beside choices": {**delta(finish="error"), "error": {"message": "overloaded", "code": 502}},
+    "beside no choices": {"choices": [], "error": {"message": "overloaded"}, "usage": None},
+    "of a type": {"type": "error", "error": {"type": "x", "message": "overloaded"}},
     "of a kind": {"object": "error", "message": "overloaded", "code": 400},
     "after the reason": None,
 }

@@ -17,6 +17,7 @@ from common.errors import InvalidInput, RagsiteError
 from common.leases import database_now
 from common.queues import RetryLimits, WorkQueue
 from common.translation import format_number
+from inference.chat_models import chosen_models
 from memory import store
 from memory.extraction.chat_model import MAX_MESSAGE_CHARACTERS
 from memory.extraction.messages import MAX_DIGESTS, UserMessage, overlap
@@ -136,10 +137,10 @@ def claimed_row(claim: Claim) -> QuerySet[ExtractionItem]:
 
 
 def due_items() -> list[int]:
-    """Ids of due conversations, including those of dead workers; each at most once within
-    a lease.
+    """Ids of due conversations whose model answers, including those of dead workers; each at most
+    once within a lease.
     """
-    return QUEUE.sweep("due_at", "pk", limit=SWEEP_ROWS)
+    return QUEUE.sweep("due_at", "pk", limit=SWEEP_ROWS, where=QUEUE.not_paused(chosen_models()))
 
 
 DIGEST_CHARACTERS = 16

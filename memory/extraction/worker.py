@@ -13,7 +13,7 @@ from django.db import transaction
 from common.errors import RagsiteError
 from common.leases import database_now
 from common.queues import Failure
-from inference.model_registry import chats, has_chat
+from inference.chat_models import chat_model, chosen_models
 from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
@@ -26,14 +26,14 @@ from memory.store import end_value, lock_facts, put_context, put_fact
 
 
 def extract_messages(
-    messages: Sequence[UserMessage], *, known_keys: Sequence[str]
+    messages: Sequence[UserMessage], *, workspace_id: int, known_keys: Sequence[str]
 ) -> tuple[Extracted, Origin, str]:
-    """Facts and contexts in the messages, their origin, and the extractor: a model's name or
-    “rules”. Raises InferenceError and UnreadableReply.
+    """Facts and contexts in the messages, their origin, and the extractor: the name of the chat
+    model of the workspace, or “rules”. Raises InferenceError and UnreadableReply.
     """
-    if not has_chat():
+    model = chat_model(workspace_id=workspace_id)
+    if model is None:
         return rules.extract_by_rules(messages), Origin.RULES, rules.RULES_EXTRACTOR
-    model = chats["default"]
     answer = model.complete(
         extraction_messages(messages, known_keys=known_keys),
         max_tokens=settings.MEMORY_EXTRACTION_MAX_TOKENS,
@@ -78,7 +78,9 @@ def extract_conversation(item_id: int) -> ExtractionOutcome | None:
     None where there is nothing to do: it is not due, another worker has it, or the model is paused.
     Failures are recorded on the row; none is raised.
     """
-    if QUEUE.is_paused():
+    workspaces = QUEUE.rows.filter(pk=item_id).values_list("workspace", flat=True)
+    model_id = chosen_models().get(workspaces.first() or 0)
+    if QUEUE.is_paused(model_id):
         return None
     claimed = claim(item_id)
     if claimed is None:
@@ -87,18 +89,20 @@ def extract_conversation(item_id: int) -> ExtractionOutcome | None:
         with QUEUE.renew_lease(claimed_row(claimed)):
             rows = Fact.objects.of(claimed.scope).current().order_by("-valid_from", "-pk")
             known_keys = list(rows.values_list("key", flat=True)[:KNOWN_KEYS])
-            extraction = extract_messages(claimed.messages, known_keys=known_keys)
-            QUEUE.record_answer()
+            extraction = extract_messages(
+                claimed.messages, workspace_id=claimed.scope.workspace_id, known_keys=known_keys
+            )
+            QUEUE.record_answer(model_id)
             return store_extraction(claimed, *extraction)
     except Exception as error:  # whatever it is, the queue goes on
         # Record the failure without text of the conversation, since the log is kept for long.
         if is_outage(error):
             failure = Failure.OUTAGE
-            QUEUE.record_outage()
+            QUEUE.record_outage(model_id)
         else:
             # Final is a quota that is used up, say.
             failure = Failure.FINAL if isinstance(error, RagsiteError) else Failure.OWN
-            QUEUE.record_answer()
+            QUEUE.record_answer(model_id)
         logger.warning("conversation %d could not be read: %s", item_id, type(error).__name__)
         due_at = QUEUE.retry_later(
             claimed_row(claimed), str(error) or type(error).__name__, failure=failure

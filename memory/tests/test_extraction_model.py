@@ -9,6 +9,7 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
+from accounts.models import Workspace
 from inference.tests.stub_server import (
     CutOff,
     Endless,
@@ -19,11 +20,14 @@ from inference.tests.stub_server import (
     stub_server,
 )
 from memory import tasks
+from memory.extraction.queue import due_items
+from memory.extraction.rules import RULES_EXTRACTOR
 from memory.models import Context, ExtractionItem, Fact
 from memory.scopes import UserScope
 from memory.services import get_all_facts, history, set_fact
 from memory.services.memories import record_messages, retry_extractions
 from memory.tests.factories import make_scope
+from model_servers.tests.servers import OWN, choose_own
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("at_once")]
 
@@ -255,3 +259,53 @@ def test_a_fact_is_as_old_as_the_message_that_holds_it(stub: StubServer) -> None
     tasks.extract(ExtractionItem.objects.get().pk)
     ages = {fact.key: fact.valid_from - said for fact in get_all_facts(scope=scope)}
     assert ages == {"home": timedelta(0), "mood": timedelta(days=1)}
+
+
+@pytest.mark.usefixtures("connected")
+def test_the_model_that_a_workspace_chose_reads_its_conversations(stub: StubServer) -> None:
+    scope, other = make_scope(), make_scope()
+    with stub_server() as own:
+        own.always(lambda payload: answer(name="Eve"))
+        choose_own(Workspace.objects.get(pk=scope.workspace_id), own.url)
+        items = [record(each, "I have a name") for each in (scope, other)]
+        assert [tasks.extract(item.pk) for item in items] == [True, True]
+        assert [request.json["model"] for request in own.requests] == [OWN]
+    assert (facts(scope), facts(other)) == ({"name": "Eve"}, {"name": "Sam"})
+    extractors = ExtractionItem.objects.values_list("workspace", "extractor")
+    assert dict(extractors) == {scope.workspace_id: OWN, other.workspace_id: "stub-1"}
+
+
+@pytest.mark.usefixtures("connected")
+def test_the_model_of_a_workspace_reads_where_the_site_has_none() -> None:
+    scope, other = make_scope(), make_scope()
+    with stub_server() as own:
+        own.always(lambda payload: answer(name="Eve"))
+        choose_own(Workspace.objects.get(pk=scope.workspace_id), own.url)
+        for each in (scope, other):
+            assert tasks.extract(record(each, "My name is Sam").pk)
+    assert (facts(scope), facts(other)) == ({"name": "Eve"}, {"name": "Sam"})
+    assert ExtractionItem.objects.of(other).get().extractor == RULES_EXTRACTOR
+
+
+@pytest.mark.usefixtures("connected")
+@pytest.mark.parametrize("away", ["own", "site"])
+def test_a_model_that_is_away_pauses_only_the_workspaces_that_it_serves(
+    stub: StubServer, settings: Any, away: str
+) -> None:
+    scope, other = make_scope(), make_scope()
+    with stub_server() as own:
+        own.always(lambda payload: answer(name="Eve"))
+        choose_own(
+            Workspace.objects.get(pk=scope.workspace_id),
+            NOTHING_LISTENS if away == "own" else own.url,
+        )
+        if away == "site":
+            use_chat(settings, NOTHING_LISTENS)
+        served, reading = (scope, other) if away == "own" else (other, scope)
+        assert tasks.extract(record(served, "I have a name").pk)
+        waits = record(served, "I have another", conversation="later")
+        reads = record(reading, "I have a name")
+        assert not tasks.extract(waits.pk)
+        assert due_items() == [reads.pk]
+        assert tasks.extract(reads.pk)
+    assert (bool(facts(served)), bool(facts(reading))) == (False, True)

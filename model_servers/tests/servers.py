@@ -4,10 +4,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from accounts.models import Workspace
 from inference.tests.stub_server import Reply, StubServer, chat_stream, stub_server
+from model_servers.models import ModelConnection
+from model_servers.options import ConnectionOptions
+from model_servers.services import choose_model, connect_model
 
 MODEL = "small"
+#: What a workspace chooses instead of the site's default.
+OWN = "own"
 KEY = "sk-of-the-test-1234"
+
+
+def choose_own(workspace: Workspace, url: str) -> ModelConnection:
+    """The workspace has the model OWN of this server answer."""
+    options = ConnectionOptions.from_text({"kind": "openai", "address": url, "model": OWN})
+    connection = connect_model(options=options)
+    choose_model(workspace=workspace, connection=connection)
+    return connection
 
 
 @contextmanager

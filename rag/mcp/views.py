@@ -1,6 +1,8 @@
 """`/mcp`: the HTTP endpoint of the Model Context Protocol, one request at a time, by API key."""
 
 import json
+from codecs import BOM_UTF8
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,6 +39,13 @@ class BatchRefused(RagsiteError):
     """Several messages in one body, which the protocol allowed for three months of 2025."""
 
     code = "batch"
+
+
+class IdRefused(RagsiteError):
+    """A request whose id is neither text nor an integer: the SDK would take it for a notification,
+    and the client would wait for its answer."""
+
+    code = "invalid_id"
 
 
 class McpView(WorkspaceView):
@@ -79,6 +88,8 @@ class McpView(WorkspaceView):
 
     def post(self, request: Request) -> HttpResponse:
         """Answer one JSON-RPC message of the protocol."""
+        from mcp.types.version import KNOWN_PROTOCOL_VERSIONS  # noqa: PLC0415 (loads the SDK)
+
         from rag.mcp.asgi_bridge import bridge  # noqa: PLC0415
 
         content_type = request.content_type or ""
@@ -93,12 +104,24 @@ class McpView(WorkspaceView):
                     body_bytes=format_number(MAX_BODY_BYTES)
                 )
             )
+        body = body.removeprefix(BOM_UTF8)
         if body.lstrip()[:1] == b"[":
             raise BatchRefused(
                 gettext("Batches are not supported. Send each message in its own request.")
             )
+        message: Any = None
+        with suppress(ValueError, RecursionError):  # the SDK says what is wrong with it
+            message = json.loads(body)
+        is_request = isinstance(message, dict) and "method" in message and "id" in message
+        if is_request and type(message["id"]) not in (str, int):
+            raise IdRefused(gettext("The id of a request must be a text or an integer."))
         release_connection()  # this thread does not need it while it waits
-        headers = dict(request.headers)
+        headers = {**request.headers, "Content-Type": "application/json"}
+        version = headers.get("Mcp-Protocol-Version")
+        begins = is_request and message["method"] == "initialize"
+        if version == "" or (begins and version not in KNOWN_PROTOCOL_VERSIONS):
+            # What `initialize` agrees upon is in its body. Elsewhere the SDK refuses unknown ones.
+            headers.pop("Mcp-Protocol-Version", None)
         takes_json = not headers.get("Accept") or http_request.accepts("application/json")
         takes_events = not takes_json and http_request.accepts("text/event-stream")
         if takes_json or takes_events:

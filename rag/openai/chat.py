@@ -5,7 +5,8 @@ Begin with `CompletionsView`.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from threading import Event as Flag
 from time import perf_counter, time
 from typing import Any
 from uuid import uuid4
@@ -60,10 +61,46 @@ END = b"data: [DONE]\n\n"
 _FINISH = {"refused": "stop"}
 
 
-class Completion:
-    """Converts one answer to OpenAI's format, streamed or as one object. Sources are in the
-    message's field `citations`, which OpenAI's clients pass on like any unknown field; `ragsite`
-    says how the answer was made."""
+class AnswerFormat:
+    """What the formats of an answer share. Sources are in the field `citations`, which clients of
+    other services pass on like any unknown field; `ragsite` says how the answer was made."""
+
+    def __init__(self, model: str) -> None:
+        """`model` is what the request names."""
+        self._model = model
+        self._citations: list[dict[str, Any]] = []
+        self._beginning: Metadata | None = None
+
+    def _note(self, event: Event) -> None:
+        """Keep what is said at the end of an answer."""
+        if isinstance(event, Metadata):
+            self._beginning = event
+            if not event.pipeline:  # a pipeline keeps the name in the request
+                self._model = event.model or self._model
+        if isinstance(event, Citation):
+            self._citations.append(event.data())
+        if isinstance(event, ReasoningToken) and (start := event.withdrawn_from) is not None:
+            self._citations = [each for each in self._citations if each["at"] < start]
+
+    def _sources(self) -> dict[str, Any]:
+        """An answer from documents has `citations`, even if empty."""
+        from_documents = self._beginning and self._beginning.question
+        return {"citations": self._citations} if from_documents else {}
+
+    def _ragsite_fields(self, done: Done) -> dict[str, Any]:
+        beginning = self._beginning
+        remembered = beginning.memory if beginning else None
+        return {
+            "generator": beginning.generator if beginning else "model",
+            "pipeline": beginning.pipeline if beginning else None,
+            "memory": remembered.data() if remembered else None,
+            "verdict": done.verdict.data(),
+            "trace": done.trace,
+        }
+
+
+class Completion(AnswerFormat):
+    """Converts one answer to OpenAI's format, streamed or as one object."""
 
     def __init__(
         self,
@@ -73,25 +110,21 @@ class Completion:
         with_usage: bool = False,
     ) -> None:
         """`tool_calls` are looked at when the answer is complete."""
+        super().__init__(model)
         self._id = f"chatcmpl-{uuid4().hex}"
         self._created = int(time())
-        self._model = model
         self._tool_calls = tool_calls
         self._with_usage = with_usage
-        self._citations: list[dict[str, Any]] = []
-        self._beginning: Metadata | None = None
 
     def encode(self, event: Event) -> bytes:
         """An event as a chunk of the stream; empty for events that OpenAI does not have."""
+        self._note(event)
         if isinstance(event, Metadata):
-            self._begin(event)
             return self._chunk({"role": "assistant", "content": ""})
         if isinstance(event, Token):
             return self._chunk({"content": event.text})
         if isinstance(event, ReasoningToken):  # what was sent before cannot be withdrawn here
             return self._chunk({"reasoning_content": event.text})
-        if isinstance(event, Citation):
-            self._citations.append(event.data())
         if isinstance(event, Done):
             chunks = [
                 self._chunk({"tool_calls": [{"index": at, **_tool_call_data(call)}]})
@@ -110,10 +143,7 @@ class Completion:
     def to_object(self, events: Sequence[Event]) -> dict[str, Any]:
         """The completion object for all events of an answer."""
         for event in events:
-            if isinstance(event, Metadata):
-                self._begin(event)
-            if isinstance(event, Citation):
-                self._citations.append(event.data())
+            self._note(event)
         done = events[-1]
         assert isinstance(done, Done)
         calls = [_tool_call_data(each) for each in self._tool_calls]
@@ -138,11 +168,6 @@ class Completion:
             "ragsite": self._ragsite_fields(done),
         }
 
-    def _begin(self, event: Metadata) -> None:
-        self._beginning = event
-        if not event.pipeline:  # a pipeline keeps the name in the request
-            self._model = event.model or self._model
-
     def _chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         usage = {"usage": None} if self._with_usage else {}
@@ -156,22 +181,6 @@ class Completion:
             "created": self._created,
             "model": self._model,
             "system_fingerprint": None,
-        }
-
-    def _sources(self) -> dict[str, Any]:
-        """An answer from documents has `citations`, even if empty."""
-        from_documents = self._beginning and self._beginning.question
-        return {"citations": self._citations} if from_documents else {}
-
-    def _ragsite_fields(self, done: Done) -> dict[str, Any]:
-        beginning = self._beginning
-        remembered = beginning.memory if beginning else None
-        return {
-            "generator": beginning.generator if beginning else "model",
-            "pipeline": beginning.pipeline if beginning else None,
-            "memory": remembered.data() if remembered else None,
-            "verdict": done.verdict.data(),
-            "trace": done.trace,
         }
 
 
@@ -308,19 +317,16 @@ class CompletionsView(OpenAIView):
         the last `[DONE]`; an answer that breaks off ends with an object `error`. Fields that are
         not listed are passed over.
         """
-        extras = body.get("ragsite") or {}
-        collections = [*(body.get("collections") or ()), *(extras.get("collections") or ())]
-        context = context_of_view(
-            self,
-            collections=tuple(dict.fromkeys(collections)),
-            filter=extras.get("filter"),
-            memory_user=body.get("user") or None,
+        answer = answer_chat(body, read_messages(body["messages"]), view=self)
+        completion = Completion(
+            model=answer.model,
+            tool_calls=answer.tool_calls,
+            with_usage=bool((body.get("stream_options") or {}).get("include_usage")),
         )
-        events, completion = _answer(body, context)
         return answer_response(
-            events,
+            answer.events,
             request=self.request,
-            cancelled=context.cancelled,
+            cancelled=answer.cancelled,
             streams=body["stream"],
             make_body=completion.to_object,
             encode=completion.encode,
@@ -341,23 +347,42 @@ def _memory(body: dict[str, Any], context: RagContext) -> bool | None:
     return wanted
 
 
-def _answer(body: dict[str, Any], context: RagContext) -> tuple[Iterator[Event], Completion]:
-    """The events of the answer, and their conversion to OpenAI's format. Raises RagsiteError."""
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """An answer that is about to be made. `model` is the name of who answers, `tool_calls` are
+    filled in before the last event."""
+
+    events: Iterator[Event]
+    model: str
+    cancelled: Flag
+    tool_calls: Sequence[ToolCall] = ()
+
+
+def answer_chat(
+    body: dict[str, Any], messages: list[ChatMessage], *, view: OpenAIView
+) -> ChatAnswer:
+    """Answer `messages`, from documents or directly, as the fields of an OpenAI request say.
+    Raises RagsiteError."""
     extras = body.get("ragsite") or {}
+    collections = [*(body.get("collections") or ()), *(extras.get("collections") or ())]
+    context = context_of_view(
+        view,
+        collections=tuple(dict.fromkeys(collections)),
+        filter=extras.get("filter"),
+        memory_user=body.get("user") or None,
+    )
     name = body["model"]
     if slug := extras.get("pipeline"):
         name = f"{PIPELINE_PREFIX}{slug}"
-    messages = read_messages(body["messages"])
-    with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
     if name.startswith(PIPELINE_PREFIX):
         slug = get_pipeline_id(name, context=context)
         events = _from_documents(body, messages, context, pipeline=slug)
-        return events, Completion(model=name, with_usage=with_usage)
+        return ChatAnswer(events, name, context.cancelled)
     model = get_chat_model(name, context=context)
     from_documents = extras.get("filter") or extras.get("whole") or _search_options(body)
     if model is None or context.collections or from_documents:
         events = _from_documents(body, messages, context, model=name)
-        return events, Completion(model=name, with_usage=with_usage)
+        return ChatAnswer(events, name, context.cancelled)
     require_tokens(context)
     tools = read_tools(body.get("tools") or [])
     memory = _memory(body, context)
@@ -374,8 +399,7 @@ def _answer(body: dict[str, Any], context: RagContext) -> tuple[Iterator[Event],
         memory=memory,
         tool_calls=tool_calls,
     )
-    completion = Completion(model=model.model_name, tool_calls=tool_calls, with_usage=with_usage)
-    return guarded_events(events), completion
+    return ChatAnswer(guarded_events(events), model.model_name, context.cancelled, tool_calls)
 
 
 def _search_options(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Request and response of a chat completion, and reading its messages and tools."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Literal
 
 from django.utils.translation import gettext
@@ -190,7 +190,7 @@ def read_messages(given: list[Any]) -> list[ChatMessage]:
                 field=place,
             )
         calls = _calls(each.get("tool_calls") or [], f"{place}.tool_calls")
-        content = _text(each.get("content"), f"{place}.content")
+        content = read_text(each.get("content"), f"{place}.content")
         call_id = each.get("tool_call_id") if role == "tool" else None
         if role == "tool" and not isinstance(call_id, str):
             raise InvalidInput(
@@ -262,8 +262,9 @@ def document_question(messages: list[ChatMessage]) -> tuple[str, list[ChatMessag
     return turns[-1].content, turns[:-1], instructions
 
 
-def _text(content: Any, place: str) -> str:
-    """Text of a string or of text parts; "" for none, as with tool calls."""
+def read_text(content: Any, place: str, *, passed_over: Container[str] = ()) -> str:
+    """Text of a string or of text parts; "" for none, as with tool calls. Parts of the types
+    `passed_over` are left out. Raises InvalidInput, which names the type of any other part."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -271,6 +272,8 @@ def _text(content: Any, place: str) -> str:
     texts = []
     for at, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind in passed_over:
+            continue
         text = part.get(kind) if kind in ("text", "refusal") else None
         if not isinstance(text, str):
             raise InvalidInput(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from rest_framework import serializers
@@ -26,8 +27,9 @@ EMBEDDING_SIMILARITY = "embedding-similarity"
 
 
 def list_models(context: RagContext) -> list[dict[str, Any]]:
-    """All names that a request may give as its model, each once, in OpenAI's format: chat models
-    first, the default before the others. `created` is a Unix time, 0 if unknown."""
+    """All names that a request may give as its model, each once, in OpenAI's format with the fields
+    of Anthropic's: chat models first, the default before the others. `created` is a Unix time, 0
+    if unknown."""
     found: list[tuple[str, ModelKind, str, int]] = [
         (each.name, "chat", each.owner, 0)
         for each in chat_models(workspace_id=context.workspace.pk)
@@ -41,6 +43,8 @@ def list_models(context: RagContext) -> list[dict[str, Any]]:
     listed: dict[str, dict[str, Any]] = {}
     for name, kind, owner, created in found:
         model = {"id": name, "object": "model", "created": created, "owned_by": owner, "kind": kind}
+        made_at = datetime.fromtimestamp(created, UTC)
+        model |= {"type": "model", "display_name": name, "created_at": made_at.isoformat()}
         listed.setdefault(name, model)
     return list(listed.values())
 
@@ -129,13 +133,16 @@ def _load(handler: ModelRegistry[T], alias: str) -> T:
 
 
 class OpenAIModelSerializer(serializers.Serializer[Any]):
-    """A model in OpenAI's format, plus its `kind`."""
+    """A model in OpenAI's format and in Anthropic's, plus its `kind`."""
 
     id = serializers.CharField(help_text="What `model` of a request may say.")
     object = serializers.CharField(help_text="`model`.")
     created = serializers.IntegerField(help_text="Seconds since 1970; 0 where nobody knows.")
     owned_by = serializers.CharField(help_text="Its maker, or `ragsite`.")
     kind = serializers.CharField(help_text="`chat`, `pipeline`, `embedding` or `rerank`.")
+    type = serializers.CharField(help_text="As Anthropic has it: `model`.")
+    display_name = serializers.CharField(help_text="As Anthropic has it: the same as `id`.")
+    created_at = serializers.DateTimeField(help_text="As Anthropic has it: `created`.")
 
 
 class OpenAIModelsSerializer(serializers.Serializer[Any]):
@@ -143,6 +150,7 @@ class OpenAIModelsSerializer(serializers.Serializer[Any]):
 
     object = serializers.CharField(help_text="`list`.")
     data = OpenAIModelSerializer(many=True)  # type: ignore[assignment]  # DRF's metaclass takes it out
+    has_more = serializers.BooleanField(help_text="As Anthropic has it: `false`.")
 
 
 class ModelsView(OpenAIView):
@@ -150,11 +158,12 @@ class ModelsView(OpenAIView):
 
     @operation(gives=OpenAIModelsSerializer, operation_id="openai_models_list")
     def get(self) -> dict[str, Any]:
-        """List models as OpenAI does.
+        """List models as OpenAI and Anthropic do.
 
         Chat models, `extractive`, pipelines as `pipeline/ID`, embedders, rerankers.
         """
-        return {"object": "list", "data": list_models(context_of_view(self))}
+        models = list_models(context_of_view(self))
+        return {"object": "list", "data": models, "has_more": False}
 
 
 class ModelView(OpenAIView):

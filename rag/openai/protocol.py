@@ -1,9 +1,10 @@
-"""Shared by the OpenAI-compatible endpoints: authentication, the error format, request fields.
-Begin with `OpenAIView`.
+"""Shared by the endpoints for clients of other services: authentication, the error format, request
+fields. Begin with `OpenAIView`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 from django.utils.translation import gettext
 from drf_spectacular.types import OpenApiTypes
@@ -14,7 +15,11 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
 from accounts.api import WorkspaceView
-from accounts.authentication import BasicAuthentication, KeyAuthentication
+from accounts.authentication import (
+    BasicAuthentication,
+    HeaderKeyAuthentication,
+    KeyAuthentication,
+)
 from common.api import StreamNegotiation
 from common.api import exception_handler as ours
 from common.errors import NotFound, RagsiteError
@@ -31,6 +36,8 @@ _PARAM_OF_FIELD = {
     "filter": "ragsite.filter",
 }
 _CODES = {"authentication_failed": "invalid_api_key", "invalid": "invalid_value"}
+#: Makes an error of its message, code, HTTP status and the request field that is to blame.
+MakeError = Callable[[str, str, int, str | None], dict[str, Any]]
 
 
 class ModelNotFound(RagsiteError):
@@ -51,14 +58,14 @@ class ModelNotFound(RagsiteError):
         )
 
 
-def exception_handler(error: Exception, context: Any) -> Response | None:
-    """The JSON API's error response, converted to OpenAI's format."""
+def exception_handler(error: Exception, context: Any, *, make: MakeError) -> Response | None:
+    """The JSON API's error response, converted by `make`."""
     response = ours(error, context)
     if response is not None:
         field = getattr(error, "field", "")
         where = response.data["errors"][0]["attr"]
         param = _PARAM_OF_FIELD.get(where, where)
-        response.data = error_data(
+        response.data = make(
             response.data["detail"],
             response.data["code"],
             response.status_code,
@@ -92,8 +99,10 @@ class OpenAIErrorSerializer(serializers.Serializer[Any]):
 class OpenAISchema(AutoSchema):
     """Describes errors in OpenAI's format."""
 
+    error_serializer: ClassVar[type[serializers.Serializer[Any]]] = OpenAIErrorSerializer
+
     def _error_response(self, status: str) -> dict[str, Any]:
-        response = self._get_response_for_code(OpenAIErrorSerializer, status)  # type: ignore[no-untyped-call]
+        response = self._get_response_for_code(self.error_serializer, status)  # type: ignore[no-untyped-call]
         return {**response, "description": ERRORS[status]["description"]}
 
 
@@ -103,13 +112,13 @@ class OpenAIView(WorkspaceView):
 
     tag = "openai"
     for_limited_keys = True
-    authentication_classes = [KeyAuthentication, BasicAuthentication]
+    authentication_classes = [KeyAuthentication, HeaderKeyAuthentication, BasicAuthentication]
     content_negotiation_class = StreamNegotiation
     required_scope = "chat"
     schema = OpenAISchema()
 
     def get_exception_handler(self) -> Callable[..., Any]:
-        return exception_handler
+        return partial(exception_handler, make=error_data)
 
 
 class UnknownEndpoint(OpenAIView):
@@ -122,7 +131,8 @@ class UnknownEndpoint(OpenAIView):
         raise NotFound(
             gettext(
                 "There is nothing at {path}. The endpoints are /v1/models, /v1/embeddings,"
-                " /v1/chat/completions, /v1/rerank and /v2/rerank, without a trailing slash."
+                " /v1/chat/completions, /v1/messages, /v1/rerank and /v2/rerank, without a trailing"
+                " slash."
             ).format(path=request.path)
         )
 

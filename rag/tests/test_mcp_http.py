@@ -232,7 +232,13 @@ PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
 
 
 def request(
-    site: SiteProcess, body: Any, secret: str = "", *, method: str = "POST", **headers: str
+    site: SiteProcess,
+    body: Any,
+    secret: str = "",
+    *,
+    method: str = "POST",
+    path: str = "/mcp",
+    **headers: str,
 ) -> Any:
     """A bare request; raises HTTPError."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -242,7 +248,7 @@ def request(
         **({"Authorization": f"Bearer {secret}"} if secret else {}),
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
-    asked = Request(f"{site.url}/mcp", data=data, headers=sent, method=method)
+    asked = Request(f"{site.url}{path}", data=data, headers=sent, method=method)
     return urlopen(asked, timeout=30)
 
 
@@ -257,7 +263,9 @@ def post(site: SiteProcess, body: Any, secret: str, **headers: str) -> tuple[int
 
 
 def test_a_request_without_a_session_is_answered(site: SiteProcess, secret: str) -> None:
-    assert post(site, PING, secret) == (200, {"jsonrpc": "2.0", "id": 7, "result": {}})
+    for path in ("/mcp", "/mcp/"):
+        with request(site, PING, secret, path=path) as answer:
+            assert json.load(answer) == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
 @pytest.mark.parametrize(
@@ -271,6 +279,11 @@ def test_a_request_without_a_session_is_answered(site: SiteProcess, secret: str)
         (None, "application/json"),
         ("text/event-stream", "text/event-stream"),
         ("Text/Event-Stream;q=0.9", "text/event-stream"),
+        ("text/*", "text/event-stream"),
+        ("application/json;q=0, text/event-stream", "text/event-stream"),
+        ("application/json;q=0.1, text/event-stream;q=1", "application/json"),
+        ("APPLICATION/JSON; charset=utf-8", "application/json"),
+        ("application/*", "application/json"),
     ],
 )
 def test_each_accept_header_is_answered_in_a_form_that_it_names(
@@ -291,19 +304,123 @@ def test_each_accept_header_is_answered_in_a_form_that_it_names(
     assert json.loads(text) == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
 
-def test_who_accepts_pages_alone_is_refused(site: SiteProcess, secret: str) -> None:
-    assert post(site, PING, secret, Accept="text/html")[0] == 406
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "text/event-stream;q=0", ",,"])
+def test_who_accepts_neither_json_nor_events_is_refused(
+    site: SiteProcess, secret: str, accept: str
+) -> None:
+    assert post(site, PING, secret, Accept=accept)[0] == 406
 
 
-def test_a_notification_is_accepted_and_not_answered(site: SiteProcess, secret: str) -> None:
-    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert post(site, note, secret) == (202, None)
+@pytest.mark.parametrize("accept", ["application/json, text/event-stream", "text/event-stream"])
+@pytest.mark.parametrize(
+    "note",
+    [
+        {"method": "notifications/initialized"},
+        {"method": "notifications/cancelled", "params": {"requestId": 5, "reason": "late"}},
+        {"method": "notifications/progress", "params": {"progressToken": 1, "progress": 5}},
+        {"method": "notifications/unheard-of"},
+        {"id": 4, "result": {}},
+        {"id": 4, "error": {"code": 1, "message": "no"}},
+    ],
+    ids=lambda note: note.get("method", str(set(note))),
+)
+def test_a_notification_or_an_answer_is_accepted_and_not_answered(
+    site: SiteProcess, secret: str, note: dict[str, Any], accept: str
+) -> None:
+    assert post(site, {"jsonrpc": "2.0", **note}, secret, Accept=accept) == (202, None)
+
+
+@pytest.mark.parametrize("id", [0, -1, 10**30, "", "a-1", "ü\u2028😀"], ids=repr)
+def test_an_id_comes_back_as_it_was_sent(site: SiteProcess, secret: str, id: Any) -> None:
+    assert post(site, {**PING, "id": id}, secret)[1]["id"] == id
+
+
+@pytest.mark.parametrize("id", [None, 1.5, True, {"a": 1}, [1]], ids=repr)
+def test_a_request_whose_id_cannot_be_answered_is_refused(
+    site: SiteProcess, secret: str, id: Any
+) -> None:
+    status, answer = post(site, {**PING, "id": id}, secret)
+    assert (status, answer["error"]["code"], answer["code"]) == (400, -32600, "invalid_id")
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2099-01-01",
+        "capabilities": {},
+        "clientInfo": {"name": "new", "version": "9"},
+    },
+}
+
+
+@pytest.mark.parametrize("version", ["", "2099-01-01", "nonsense", "2025-06-18"])
+def test_the_handshake_of_an_unknown_version_agrees_on_a_known_one(
+    site: SiteProcess, secret: str, version: str
+) -> None:
+    status, answer = post(site, INITIALIZE, secret, MCP_Protocol_Version=version)
+    assert status == 200
+    assert answer["result"]["protocolVersion"] in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+@pytest.mark.parametrize("version", ["", *HANDSHAKE_PROTOCOL_VERSIONS])
+def test_each_version_in_the_header_is_served(site: SiteProcess, secret: str, version: str) -> None:
+    assert post(site, PING, secret, MCP_Protocol_Version=version)[0] == 200
+
+
+@pytest.mark.parametrize("version", ["2099-01-01", "nonsense"])
+def test_an_unknown_version_behind_the_handshake_is_refused(
+    site: SiteProcess, secret: str, version: str
+) -> None:
+    status, answer = post(site, PING, secret, MCP_Protocol_Version=version)
+    assert (status, answer["id"]) == (400, 7)
+
+
+@pytest.mark.parametrize("session", ["", "abc", "x" * 4000])
+def test_the_session_of_another_server_does_no_harm(
+    site: SiteProcess, secret: str, session: str
+) -> None:
+    with request(site, PING, secret, Mcp_Session_Id=session) as answer:
+        assert answer.status == 200
+        assert "Mcp-Session-Id" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json;charset=utf-8", "Application/JSON", "application/json; charset=x"]
+)
+def test_json_is_read_however_its_type_is_written(
+    site: SiteProcess, secret: str, kind: str
+) -> None:
+    marked = b"\xef\xbb\xbf" + json.dumps(PING).encode()
+    for body in (PING, marked):
+        assert post(site, body, secret, Content_Type=kind)[0] == 200
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json-rpc", "application/x-ndjson"])
+def test_a_body_of_another_type_is_refused(site: SiteProcess, secret: str, kind: str) -> None:
+    assert post(site, PING, secret, Content_Type=kind)[0] == 415
 
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [(b"{", -32700), (b"[]", -32600), (b'{"id": 1}', -32602), (b"", -32700)],
-    ids=["torn", "batch", "no-message", "nothing"],
+    [
+        (b"{", -32700),
+        (b"[]", -32600),
+        (b'\xef\xbb\xbf \n[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600),
+        (b'{"id": 1}', -32602),
+        (b'{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32602),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}', -32602),
+        (b'"ping"', -32602),
+        (b"", -32700),
+        (b'{"a":' * 100_000, -32700),
+        (b'{"jsonrpc": "2.0", "id": "\xff", "method": "ping"}', -32700),
+        ('{"jsonrpc": "2.0", "id": 1, "method": "ping"}'.encode("utf-16"), -32700),
+    ],
+    ids=[
+        *("torn", "batch", "batch behind a mark", "no-message", "old", "params", "text"),
+        *("nothing", "deep", "latin-1", "utf-16"),
+    ],
 )
 def test_what_is_no_message_is_refused_as_the_protocol_says(
     site: SiteProcess, secret: str, body: bytes, code: int
@@ -314,10 +431,29 @@ def test_what_is_no_message_is_refused_as_the_protocol_says(
     assert answer["id"] is None
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS"])
+def test_there_is_no_stream_to_get_and_no_session_to_delete(
+    site: SiteProcess, secret: str, method: str
+) -> None:
+    with pytest.raises(HTTPError) as refused:
+        request(site, PING, secret, method=method, Accept="text/event-stream")
+    assert (refused.value.status, refused.value.headers["Allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize("secret", ["", "rs_nonsense"])
+def test_who_has_no_key_is_told_how_to_log_in(site: SiteProcess, secret: str) -> None:
+    with pytest.raises(HTTPError) as refused:
+        request(site, PING, secret)
+    assert refused.value.status == 401
+    assert "Bearer" in refused.value.headers["WWW-Authenticate"]
+
+
 def test_pages_of_other_sites_may_not_ask(site: SiteProcess, secret: str) -> None:
     assert post(site, PING, secret, Origin="https://evil.example")[0] == 403
-    assert post(site, PING, secret, Origin="null")[0] == 403
-    assert post(site, PING, secret, Origin=site.url)[0] == 200
+    for other in ("null", "file://", "http://[::1", "http://127.0.0.1.evil.example"):
+        assert post(site, PING, secret, Origin=other)[0] == 403
+    for own in (site.url, "http://localhost:3000", "https://[::1]", "HTTP://LOCALHOST"):
+        assert post(site, PING, secret, Origin=own)[0] == 200
     with pytest.raises(HTTPError) as refused:
         request(site, PING, secret, Host="evil.example")
     assert refused.value.status == 400

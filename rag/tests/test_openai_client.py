@@ -14,6 +14,7 @@ import openai
 import pytest
 from openai import OpenAI
 
+from inference.backends.chat_anthropic import AnthropicChat
 from inference.backends.chat_openai import OpenAIChat
 from inference.backends.hashing import HashingEmbedder
 from inference.backends.openai_compatible import OpenAIEmbedder
@@ -673,8 +674,10 @@ def test_another_site_of_ours_can_use_all_of_it(
     assert np.allclose(vectors, HashingEmbedder().embed_documents(["a b", "c"]))
     scores = reranker.score(QUESTION, ["The archive opens at eight.", VACATION])
     assert scores[1] > scores[0]
-    answer = chat.complete([ChatMessage("user", "Hello")])
-    assert (answer.content, answer.usage and answer.usage.output_tokens) == ("I read 5.", 3)
+    for model in (chat, AnthropicChat("stub", **url)):
+        answer = model.complete([ChatMessage("user", "Hello")])
+        assert (answer.content, answer.usage and answer.usage.output_tokens) == ("I read 5.", 3)
+        assert "".join(map(str, model.stream([ChatMessage("user", "Hello")]))) == "I read 5."
 
 
 def test_the_examples_of_the_how_to_work(
@@ -685,8 +688,9 @@ def test_the_examples_of_the_how_to_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     page = (ROOT / "docs" / "how-to" / "call-with-the-openai-client.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 6
+    found = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    blocks = [block for block in found if "import Anthropic" not in block]
+    assert (len(found), len(blocks)) == (7, 6)
     code = "\n".join(blocks)
     for shown, here in {
         "http://127.0.0.1:8000": site.url,

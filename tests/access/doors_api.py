@@ -1,4 +1,4 @@
-"""The doors of programs: the API, OpenAI's protocol, the protocol of models' contexts."""
+"""The doors of programs: the API, the protocols of OpenAI and Anthropic, MCP."""
 
 from typing import Any
 
@@ -240,6 +240,7 @@ REMEMBERING += _doors(
     ("GET", f"{MEMORY}/facts/{{fact}}/history/"),
     does_nothing=True,
 )
+WARDEN = {"model": "extractive", "messages": [{"role": "user", "content": "Which warden?"}]}
 CHATTING = [
     *_doors(
         MEMBER,
@@ -253,6 +254,7 @@ CHATTING = [
         "chat",
         ("GET", "/v1/models"),
         ("GET", "/v1/models/extractive"),
+        ("POST", "/v1/messages/count_tokens", WARDEN),
         ("POST", "/v1/embeddings", {"model": "default", "input": "A warden."}),
         ("POST", "/v1/rerank", {"query": "warden", "documents": ["A warden."]}),
         ("POST", "/v2/rerank", {"query": "warden", "documents": ["A warden."]}),
@@ -286,11 +288,8 @@ CHATTING = [
     *_doors(
         MEMBER,
         "read+chat",
-        (
-            "POST",
-            "/v1/chat/completions",
-            {"model": "extractive", "messages": [{"role": "user", "content": "Which warden?"}]},
-        ),
+        ("POST", "/v1/chat/completions", WARDEN),
+        ("POST", "/v1/messages", WARDEN),
         is_threaded=True,
         is_for_keys=True,
     ),

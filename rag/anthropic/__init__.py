@@ -1,0 +1,1 @@
+"""Endpoints compatible with Anthropic's API."""
