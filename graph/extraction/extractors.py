@@ -26,6 +26,8 @@ from inference.interfaces import (
 from inference.model_registry import chats, has_chat
 from inference.remote.retry import ServerRefused
 from inference.replies import UnreadableReply
+from model_servers.token_limits import require_tokens
+from model_servers.usage import MeteredChat, Purpose
 
 #: Of one passage, by all parts together.
 MAX_MENTIONS = 200
@@ -83,16 +85,18 @@ def read_by_rules(source: Source) -> Extraction:
 
 
 def read_by_model(
-    source: Source, *, goes_on: Callable[[], bool] = lambda: True
+    source: Source, *, workspace_id: int, goes_on: Callable[[], bool] = lambda: True
 ) -> tuple[Extraction, str]:
     """Extraction by the chat model, passage by passage, and a note of failed passages.
 
     `goes_on` is called before each passage. Raises InferenceError where the model is
-    unavailable, and UnreadableReply where all passages failed.
+    unavailable, UnreadableReply where all passages failed, and TooManyRequests where the tokens
+    of the workspace are used up.
     """
     if not has_chat():
         raise NoChatModel
-    model = chats["default"]
+    require_tokens(workspace_id=workspace_id)
+    model = MeteredChat(chats["default"], workspace_id=workspace_id, purpose=Purpose.GRAPH)
     # The model finds the names.
     tally = _mentions_by_rules(source, (rule for rule in RULES if rule != names.name_mentions))
     relations: list[Relation] = []
