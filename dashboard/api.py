@@ -184,6 +184,7 @@ class UsageSerializer(serializers.Serializer[Any]):
     starts = serializers.ListField(child=serializers.DateTimeField(), help_text="Of each day.")
     input_tokens = _counts("Tokens read on each day.")
     output_tokens = _counts("Tokens written on each day.")
+    costs = _values("On each day; null without a price.")
     currency = serializers.CharField(help_text="Of costs and prices.")
     total = UsageTotalSerializer()
     models = UsageRowSerializer(many=True, help_text="The 100 with the most tokens, as all lists.")

@@ -15,7 +15,7 @@ from accounts.members import require_owner
 from accounts.models import User, Workspace
 from common.rls import bypass_rls
 from common.translation import format_number
-from dashboard.charts import Chart, Series
+from dashboard.charts import Chart, Series, format_short
 from dashboard.figures import Figures, range_of
 from model_servers.models import ModelUsage
 from model_servers.services import require_manager
@@ -64,6 +64,7 @@ def read_usage(*, workspace: Workspace | None) -> Figures:
             name: tuple(by_day.get(start.date(), {}).get(name, 0) for start in range.starts)
             for name in ("input_tokens", "output_tokens")
         },
+        "costs": tuple(by_day.get(start.date(), {}).get("cost") for start in range.starts),
         "total": {
             **{name: sum(row[name] for row in days) for name in COUNTS},
             "cost": sum(costs) if costs else None,
@@ -90,13 +91,11 @@ def format_cost(cost: float | None) -> str:
     return f"{format_number(cost, 2 if cost >= 1 or not cost else 4)} {settings.MODEL_CURRENCY}"
 
 
-def usage_chart(usage: Figures) -> Chart:
-    """Tokens by day."""
+def usage_charts(usage: Figures) -> list[Chart]:
+    """Tokens by day and, where models have a price, costs."""
     total = usage["total"]
     about = gettext("in {label}").format(label=usage["range"].label)
-    if total["cost"] is not None:
-        about += f", {format_cost(total['cost'])}"
-    return Chart(
+    tokens = Chart(
         "tokens",
         gettext("Tokens"),
         range=usage["range"],
@@ -110,6 +109,21 @@ def usage_chart(usage: Figures) -> Chart:
         link=reverse("models"),
         link_text=gettext("Models"),
     )
+    if total["cost"] is None:
+        return [tokens]
+    costs = Chart(
+        "costs",
+        gettext("Costs"),
+        range=usage["range"],
+        series=[Series(gettext("Costs"), usage["costs"])],
+        headline=format_cost(total["cost"]),
+        about=about,
+        empty=gettext("What language models cost appears here."),
+        format_value=format_cost,
+        format_axis=lambda value: format_short(value) if value >= 1 else f"{value:.2g}",
+        integers=False,
+    )
+    return [tokens, costs]
 
 
 def usage_tables(usage: Figures) -> list[tuple[str, list[Figures]]]:

@@ -27,7 +27,7 @@ from dashboard.quality import (
     judged_collection,
     judged_collections,
 )
-from dashboard.usage import read_usage, require_reader, usage_chart, usage_tables
+from dashboard.usage import read_usage, require_reader, usage_charts, usage_tables
 from documents.models import Collection
 from documents.services import get_collection
 from model_servers.services import may_manage
@@ -180,7 +180,7 @@ def usage_page(request: HttpRequest) -> HttpResponse:
     require_reader(user=request.user, workspace=chosen)
     usage = read_usage(workspace=chosen)
     context: dict[str, Any] = {
-        "chart": usage_chart(usage),
+        "charts": usage_charts(usage),
         "has_cost": usage["total"]["cost"] is not None,
         "estimated": usage["total"]["estimated_calls"],
         "tables": usage_tables(usage),

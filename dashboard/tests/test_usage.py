@@ -57,6 +57,7 @@ def test_days_models_users_and_purposes_are_summed(alice: Membership, api: APICl
     }
     assert len(data["starts"]) == 30
     assert data["input_tokens"][-4:] == [900, 0, 0, 5_910]
+    assert data["costs"][-4:] == [None, None, None, 1.125]
     assert [(row["name"], row["cost"]) for row in data["models"]] == [
         ("large", 1.125),
         ("small", None),
@@ -80,6 +81,7 @@ def test_the_page_shows_money_where_there_is_a_price(alice: Membership, settings
     ModelUsage.objects.filter(pk=row.pk).update(cost=0.0423, estimated_calls=1)
     page = text(logged_in(alice))
     assert '<td class="number">0.0423 EUR</td>' in page
+    assert 'aria-label="Costs: 0.0423 EUR in 30 days."' in page
     assert "The tokens of 1 call are estimated" in page
 
 

@@ -7,8 +7,8 @@ RAGSITE_RAG_SUMMARY_TOKENS of them, each once, and one more call joins the notes
 
 import logging
 from datetime import timedelta
+from functools import partial
 from threading import Event
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -92,11 +92,15 @@ def write_summary(summary_id: int) -> bool:
 
 def _model_of(row: Summary) -> ChatModel:
     """The model that the row names, which may be the site's own under its maker's name."""
-    account: dict[str, Any] = {"workspace_id": row.workspace_id, "user_id": row.user_id}
-    account["purpose"] = Purpose.SUMMARY
-    model = metered_chat(**account)
+    find = partial(
+        metered_chat,
+        workspace_id=row.workspace_id,
+        user_id=row.user_id,
+        purpose=Purpose.SUMMARY,
+    )
+    model = find()
     if model is None or model.model_name != row.model:
-        model = metered_chat(row.model, **account)
+        model = find(row.model)
     if model is None:
         raise NoChatModel(gettext("A written summary"))
     return model
