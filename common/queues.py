@@ -143,24 +143,32 @@ class WorkQueue(Generic[W]):
         )
 
     @transaction.atomic
-    def retry_later(self, claimed: QuerySet[W], error: str, *, failure: Failure) -> datetime | None:
+    def retry_later(
+        self, claimed: QuerySet[W], error: str, *, failure: Failure, wait: float | None = None
+    ) -> datetime | None:
         """Schedule a retry of the claimed row with growing delay; returns when. None where it is
-        dead now or the claim was lost.
+        dead now or the claim was lost. With `wait`, seconds until a limit passes, the attempt does
+        not count.
         """
         row = claimed.select_for_update().first()
         if row is None:
             return None
         limits = self.limits()
-        if failure is Failure.OUTAGE:
-            attempts, outages = row.attempts - 1, row.outages + 1
-            failures, most = outages, limits.outages
+        if wait is not None:
+            attempts, outages = row.attempts - 1, row.outages
+            seconds = min(wait, MAX_RETRY_SECONDS)
         else:
-            attempts, outages = row.attempts, 0
-            failures, most = attempts, limits.attempts
-        if failure is Failure.FINAL or failures >= most:
-            self._mark_dead(claimed, failures, error)
-            return None
-        seconds = backoff_seconds(failures, first=limits.first_seconds, longest=MAX_RETRY_SECONDS)
+            if failure is Failure.OUTAGE:
+                attempts, outages = row.attempts - 1, row.outages + 1
+                failures, most = outages, limits.outages
+            else:
+                attempts, outages = row.attempts, 0
+                failures, most = attempts, limits.attempts
+            if failure is Failure.FINAL or failures >= most:
+                self._mark_dead(claimed, failures, error)
+                return None
+            first = limits.first_seconds
+            seconds = backoff_seconds(failures, first=first, longest=MAX_RETRY_SECONDS)
         due = database_now() + timedelta(seconds=seconds)
         claimed.update(
             state=WAITING,

@@ -12,6 +12,7 @@ from dashboard.figures import (
     read_dashboard,
     unanswered_questions,
 )
+from dashboard.usage import read_usage, require_reader
 
 UNKNOWN_HELP = "Null where nothing is known."
 
@@ -147,4 +148,69 @@ class DashboardView(WorkspaceView):
         }
 
 
-urlpatterns = [path("dashboard/", DashboardView.as_view(), name="dashboard")]
+class UsageParameters(WorkspaceParameters):
+    """Of which workspace, or of all."""
+
+    all_workspaces = serializers.BooleanField(
+        default=False, help_text="Of the whole site, for who runs it."
+    )
+
+
+class UsageTotalSerializer(serializers.Serializer[Any]):
+    """What language models did."""
+
+    calls = serializers.IntegerField()
+    estimated_calls = serializers.IntegerField(
+        help_text="Calls whose tokens the server did not report; they are estimated."
+    )
+    input_tokens = serializers.IntegerField(help_text="Tokens read.")
+    output_tokens = serializers.IntegerField(help_text="Tokens written.")
+    cost = serializers.FloatField(
+        allow_null=True, help_text="Of the models with a price; null without one."
+    )
+
+
+class UsageRowSerializer(UsageTotalSerializer):
+    """The share of one model, user, purpose or workspace."""
+
+    name = serializers.CharField(
+        allow_null=True, help_text="Of users: empty for the site itself, null for deleted ones."
+    )
+
+
+class UsageSerializer(serializers.Serializer[Any]):
+    """The last 30 days."""
+
+    starts = serializers.ListField(child=serializers.DateTimeField(), help_text="Of each day.")
+    input_tokens = _counts("Tokens read on each day.")
+    output_tokens = _counts("Tokens written on each day.")
+    costs = _values("On each day; null without a price.")
+    currency = serializers.CharField(help_text="Of costs and prices.")
+    total = UsageTotalSerializer()
+    models = UsageRowSerializer(many=True, help_text="The 100 with the most tokens, as all lists.")
+    users = UsageRowSerializer(many=True)
+    purposes = UsageRowSerializer(many=True)
+    workspaces = UsageRowSerializer(many=True, help_text="Empty unless of all workspaces.")
+
+
+class UsageView(WorkspaceView):
+    """What language models read, wrote and cost."""
+
+    action_parameters = {"get": UsageParameters}
+
+    @operation(gives=UsageSerializer, operation_id="dashboard_models")
+    def get(self) -> dict[str, Any]:
+        """Read what language models used.
+
+        Owners see their workspace, who runs the site sees all workspaces.
+        """
+        workspace = None if self.parameters["all_workspaces"] else self.workspace
+        require_reader(user=self.request.user, workspace=workspace)
+        usage = read_usage(workspace=workspace)
+        return {**usage, "starts": usage["range"].starts}
+
+
+urlpatterns = [
+    path("dashboard/", DashboardView.as_view(), name="dashboard"),
+    path("dashboard/models/", UsageView.as_view(), name="dashboard-models"),
+]

@@ -11,6 +11,7 @@ from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
+from accounts.members import is_owner
 from accounts.services import can_edit, require_editor
 from common.text import parse_integer
 from common.web import login_required_page
@@ -26,8 +27,10 @@ from dashboard.quality import (
     judged_collection,
     judged_collections,
 )
+from dashboard.usage import read_usage, require_reader, usage_charts, usage_tables
 from documents.models import Collection
 from documents.services import get_collection
+from model_servers.services import may_manage
 from search.tasks import request_evaluation
 from sources.models import DataSource
 from sources.notices import describe_problem
@@ -149,6 +152,8 @@ def dashboard_page(request: HttpRequest) -> HttpResponse:
             }
             for name, label in RANGE_CHOICES
         ],
+        "may_see_usage": may_manage(user=request.user, workspace=None)
+        or is_owner(user=request.user, workspace=workspace),
         "questions": questions,
         "different": different,
         "nothing": sum(board["searched"]["nothing"]),
@@ -161,3 +166,26 @@ def dashboard_page(request: HttpRequest) -> HttpResponse:
     is_part = request.headers.get("X-Part") == "figures"
     template = "dashboard/figures.html" if is_part else "dashboard/dashboard.html"
     return render(request, template, context)
+
+
+@require_safe
+@login_required_page
+def usage_page(request: HttpRequest) -> HttpResponse:
+    """What language models read, wrote and cost in the workspace, or on the whole site (`all`)."""
+    workspace = request_workspace(request)
+    may_see_site = may_manage(user=request.user, workspace=None)
+    may_see_workspace = is_owner(user=request.user, workspace=workspace)
+    is_site = "all" in request.GET or (may_see_site and not may_see_workspace)
+    chosen = None if is_site else workspace
+    require_reader(user=request.user, workspace=chosen)
+    usage = read_usage(workspace=chosen)
+    context: dict[str, Any] = {
+        "charts": usage_charts(usage),
+        "has_cost": usage["total"]["cost"] is not None,
+        "estimated": usage["total"]["estimated_calls"],
+        "tables": usage_tables(usage),
+        "is_site": is_site,
+        "may_see_site": may_see_site,
+        "may_see_workspace": may_see_workspace,
+    }
+    return render(request, "dashboard/usage.html", context)

@@ -229,7 +229,7 @@ class ChatModel(Protocol):
     def model_name(self) -> str: ...
 
     # `context_tokens` may be there too: tokens of conversation and answer that fit, None where they
-    # are unknown.
+    # are unknown. So may `input_price` and `output_price`, of a million tokens read and written.
 
     def complete(
         self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]

@@ -2,10 +2,11 @@
 
 from django.contrib import admin
 from django.urls import reverse
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from common.admin import ReadOnlyAdmin
 from common.options import option_fields
-from model_servers.models import ModelConnection, WorkspaceModel
+from model_servers.models import ModelConnection, ModelUsage, WorkspaceModel
 from model_servers.options import ConnectionOptions
 
 
@@ -36,3 +37,17 @@ class WorkspaceModelAdmin(ReadOnlyAdmin):
     search_fields = ["connection__name"]
     sortable_by = ["updated_at"]
     fields = list_display
+
+
+@admin.register(ModelUsage)
+class ModelUsageAdmin(ReadOnlyAdmin):
+    """What models have read and written."""
+
+    list_display = [
+        *("day", "workspace", "user", "model", "purpose"),
+        *("calls", "input_tokens", "output_tokens", "cost"),
+    ]
+    list_filter = [("workspace", AutocompleteSelectFilter), "purpose", "day"]
+    search_fields = ["model"]
+    list_select_related = ["workspace", "user"]
+    sortable_by = ["day", "calls", "input_tokens", "output_tokens"]

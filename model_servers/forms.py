@@ -32,7 +32,7 @@ class ConnectionForm(forms.Form):
         if preset is not None:
             initial = {"kind": preset.kind, "address": preset.address}
         if connection is not None:
-            named = ("kind", "address", "model", "name", "context_tokens")
+            named = option_fields(ConnectionOptions).keys() - {"key"}
             initial = {name: getattr(connection, name) for name in named}
             initial["workspaces"] = connection.workspaces or []
         super().__init__(data, initial=initial)

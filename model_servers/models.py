@@ -2,8 +2,9 @@
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.utils.translation import gettext_lazy
 
-from accounts.models import Workspace, WorkspaceOwnedQuerySet
+from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
 
 
@@ -34,6 +35,12 @@ class ModelConnection(TimestampedModel):
         null=True,
         blank=True,
         help_text="Into which prompts fit. Ollama: empty for 8,192; others report theirs.",
+    )
+    input_price = models.FloatField(
+        null=True, blank=True, help_text="Of a million tokens that it reads."
+    )
+    output_price = models.FloatField(
+        null=True, blank=True, help_text="Of a million tokens that it writes."
     )
     is_default = models.BooleanField(
         default=False, help_text="It answers on the site where nothing else is chosen."
@@ -90,3 +97,57 @@ class WorkspaceModel(TimestampedModel):
 
     def __str__(self) -> str:
         return f"{self.connection} in {self.workspace}"
+
+
+class ModelUsage(models.Model):
+    """What a language model read and wrote on one day, in a workspace, for one user and purpose."""
+
+    class Purpose(models.TextChoices):
+        ANSWER = "answer", gettext_lazy("Answers")
+        CHAT = "chat", gettext_lazy("Chats without documents")
+        PIPELINE = "pipeline", gettext_lazy("Pipelines")
+        SUMMARY = "summary", gettext_lazy("Summaries")
+        GRAPH = "graph", gettext_lazy("Graph")
+        MEMORY = "memory", gettext_lazy("Memory")
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    # The number of a deleted user stays: a sum must not change when somebody leaves.
+    user = models.ForeignKey(
+        User,
+        models.DO_NOTHING,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        help_text="Empty: the site itself, as for the graph.",
+    )
+    model = models.CharField(max_length=200, help_text="As its server calls it.")
+    purpose = models.CharField(max_length=10, choices=Purpose)
+    day = models.DateField()
+    calls = models.PositiveIntegerField()
+    estimated_calls = models.PositiveIntegerField(
+        help_text="Calls of which the server did not say how many tokens they took."
+    )
+    input_tokens = models.PositiveBigIntegerField()
+    output_tokens = models.PositiveBigIntegerField()
+    cost = models.FloatField(
+        null=True, blank=True, help_text="Of the calls of models with a price."
+    )
+
+    objects = WorkspaceOwnedQuerySet["ModelUsage"].as_manager()
+
+    class Meta:
+        ordering = ["-day", "id"]
+        verbose_name = "usage of a model"
+        verbose_name_plural = "usage of models"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "workspace", "user", "model", "purpose"],
+                name="modelusage_day_workspace_user_model_purpose_unique",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model}, {self.day}"

@@ -96,6 +96,22 @@ class ConnectionOptions(Options):
         ),
         json_schema_extra=RARE,
     )
+    input_price: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        title=gettext_noop("Price of tokens read"),
+        description=gettext_noop("Of a million, in the site's currency. Empty: no costs."),
+        json_schema_extra=RARE,
+    )
+    output_price: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        title=gettext_noop("Price of tokens written"),
+        description=gettext_noop("Of a million, in the site's currency. Empty: no costs."),
+        json_schema_extra=RARE,
+    )
 
 
 @dataclass(frozen=True, slots=True)

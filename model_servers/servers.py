@@ -94,11 +94,15 @@ def build_chat(connection: ModelConnection, *, attempts: int = chat.ATTEMPTS) ->
         "attempts": attempts,
         "transport": _transport(connection),
     }
+    model: chat.RemoteChat
     if connection.kind == Kind.OLLAMA:
         context = connection.context_tokens or OLLAMA_CONTEXT_TOKENS
-        return OllamaChat(connection.model, num_ctx=context, think=False, **options)
-    backend = AnthropicChat if connection.kind == Kind.ANTHROPIC else OpenAIChat
-    return backend(connection.model, context_tokens=connection.context_tokens, **options)
+        model = OllamaChat(connection.model, num_ctx=context, think=False, **options)
+    else:
+        backend = AnthropicChat if connection.kind == Kind.ANTHROPIC else OpenAIChat
+        model = backend(connection.model, context_tokens=connection.context_tokens, **options)
+    model.input_price, model.output_price = connection.input_price, connection.output_price
+    return model
 
 
 def server_of(connection: ModelConnection) -> ModelServer:

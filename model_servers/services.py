@@ -129,6 +129,7 @@ def _set_options(row: ModelConnection, options: ConnectionOptions) -> None:
         raise InvalidInput(gettext("The server has changed. Enter the key again."), field="key")
     row.kind, row.address, row.model = options.kind, options.address, options.model.strip()
     row.name = " ".join((options.name or options.model).split())
+    row.input_price, row.output_price = options.input_price, options.output_price
     if options.kind == "ollama" or not is_same:
         row.context_tokens = None
     row.context_tokens = options.context_tokens or row.context_tokens

@@ -81,6 +81,11 @@ class RagContext:
     cancelled: threading.Event = field(default_factory=threading.Event)
     found: PassageCollector = field(default_factory=PassageCollector)
 
+    @property
+    def user_id(self) -> int | None:
+        """Of the account; None for the site itself."""
+        return self.user.pk if self.user is not None else None
+
     def allows(self, scope: str) -> bool:
         """Whether the API key, if there is one, has `scope`."""
         return self.scopes is None or scope in self.scopes

@@ -327,6 +327,14 @@ class Summary(TimestampedModel):
         help_text="The passages that were read, the most central ones of a long text.",
     )
     passage_count = models.PositiveIntegerField(default=0, help_text="Of the whole text.")
+    user = models.ForeignKey(
+        User,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Who had a chat model write it.",
+    )
     calls_done = models.PositiveSmallIntegerField(default=0)
     calls_total = models.PositiveSmallIntegerField(default=0)
     error_code = models.CharField(max_length=40, blank=True)

@@ -2,6 +2,7 @@
 `request_summary` queues one."""
 
 from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -44,10 +45,13 @@ def write_due_summaries() -> int:
     return sum(map(written_summaries.write_summary, written_summaries.waiting_ids()))
 
 
-def request_summary(text: TextToSummarize, kind: str, *, model: str = "") -> Summary:
+def request_summary(
+    text: TextToSummarize, kind: str, *, user: Any = None, model: str = ""
+) -> Summary:
     """Have a chat model summarise the text in a worker; returns the row, which tells how far it
-    is. Raises NoChatModel and InvalidInput."""
-    row = create_written_summary(text, kind, model=model, max_tokens=settings.RAG_SUMMARY_TOKENS)
+    is. Raises NoChatModel, InvalidInput and TooManyRequests."""
+    most = settings.RAG_SUMMARY_TOKENS
+    row = create_written_summary(text, kind, user=user, model=model, max_tokens=most)
     if row.pk and row.state == Summary.State.WAITING:
         transaction.on_commit(partial(send_or_wait, write_summary, row.pk))
     return row

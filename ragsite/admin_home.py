@@ -118,6 +118,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("Re-embeddings", "swap_horiz", "documents.Reembedding"),
             (gettext_noop("Model connections"), "smart_toy", "model_servers.ModelConnection"),
             (gettext_noop("Models of workspaces"), "rule_settings", "model_servers.WorkspaceModel"),
+            (gettext_noop("Usage of models"), "payments", "model_servers.ModelUsage"),
             (gettext_noop("Search index segments"), "segment", "documents.LexicalSegment"),
             (gettext_noop("Waiting for vectors"), "hourglass", "documents.StagedDocument"),
             (

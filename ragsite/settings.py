@@ -273,6 +273,7 @@ _SCHEDULE = {
     "memory.tasks.recover_memories": _RECOVERY_SECONDS,
     "memory.tasks.recover_extractions": _RECOVERY_SECONDS,
     "memory.tasks.prune_memories": 600.0,
+    "model_servers.tasks.prune_usage": 3600.0,
     "graph.tasks.recover_extractions": _RECOVERY_SECONDS,
     "rag.tasks.end_lost_answers": 60.0,
     "rag.tasks.end_lost_runs": 60.0,
@@ -413,6 +414,8 @@ SEARCH_LOG_DAYS = env.int("RAGSITE_SEARCH_LOG_DAYS", default=90)
 EVALUATION_HOURS = env.float("RAGSITE_EVALUATION_HOURS", default=24.0)
 # Who changed what: no text of anything.
 HISTORY_DAYS = env.int("RAGSITE_HISTORY_DAYS", default=400)
+# What language models read and wrote: numbers alone.
+MODEL_USAGE_DAYS = env.int("RAGSITE_MODEL_USAGE_DAYS", default=400)
 
 # --- what the site has (common.features) -------------------------------------------------------
 
@@ -608,6 +611,8 @@ API_MODEL_RATE = env.str("RAGSITE_API_MODEL_RATE", default="300/minute")
 # Tokens that chat models may read and write for a workspace, and for a user: 1000000/day.
 MODEL_TOKENS_PER_WORKSPACE = env.str("RAGSITE_MODEL_TOKENS_PER_WORKSPACE", default="")
 MODEL_TOKENS_PER_USER = env.str("RAGSITE_MODEL_TOKENS_PER_USER", default="")
+# In which prices of connected models are given.
+MODEL_CURRENCY = env.str("RAGSITE_MODEL_CURRENCY", default="USD")
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

@@ -49,6 +49,7 @@ TOLD: dict[str, list[str]] = {
     "summary": ["Summary", "Done"],
     "modelconnection": [f"Model {SHARED}", f"model-{SHARED}", f"Alder {SHARED}"],
     "workspacemodel": [f"Model {SHARED}", f"Alder {SHARED}"],
+    "modelusage": [f"model-{SHARED}", "Answers", "900"],
     "datasource": [f"Cloud {SHARED}", "folder"],
     "datasourceitem": [f"Cloud {SHARED}", "3"],
     "datasourcerun": [f"Cloud {SHARED}", "Failed"],

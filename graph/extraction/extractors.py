@@ -26,6 +26,8 @@ from inference.interfaces import (
 )
 from inference.remote.retry import ServerRefused
 from inference.replies import UnreadableReply
+from model_servers.token_limits import require_tokens
+from model_servers.usage import Purpose, metered_chat
 
 #: Of one passage, by all parts together.
 MAX_MENTIONS = 200
@@ -65,7 +67,7 @@ def recipe_of(mode: str, *, workspace_id: int) -> str:
     """
     if mode != Collection.Graph.LLM:
         return f"rules {RULES_VERSION}"
-    model = chat_model(workspace_id=workspace_id)
+    model = metered_chat(workspace_id=workspace_id, purpose=Purpose.GRAPH)
     name = model.model_name if model else "none"
     return f"llm {MODEL_VERSION} {name}"[:64]
 
@@ -89,11 +91,13 @@ def read_by_model(
     """Extraction by the workspace's chat model, passage by passage, and a note of failed passages.
 
     `goes_on` is called before each passage. Raises InferenceError where the model is
-    unavailable, and UnreadableReply where all passages failed.
+    unavailable, UnreadableReply where all passages failed, and TooManyRequests where the tokens
+    of the workspace are used up.
     """
     model = chat_model(workspace_id=workspace_id)
     if model is None:
         raise NoChatModel
+    require_tokens(workspace_id=workspace_id)
     # The model finds the names.
     tally = _mentions_by_rules(source, (rule for rule in RULES if rule != names.name_mentions))
     relations: list[Relation] = []

@@ -418,17 +418,19 @@ def extract_claim_with_model(claim: Claim, outcome: Outcome) -> None:
 def _record_failure(claim: Claim, document_id: int, error: Exception, outcome: Outcome) -> None:
     """Records a failure. The log contains no text of the document."""
     failure = Failure.OWN
+    wait = error.retry_after if isinstance(error, RagsiteError) else None
     if is_outage(error):
         failure = Failure.OUTAGE
     elif isinstance(error, RagsiteError):
-        failure = Failure.FINAL  # errors of the site itself are permanent
+        failure = Failure.FINAL  # errors of the site itself are permanent, but for limits
     model_id = chosen_models().get(claim.workspace_id)
     if failure is Failure.OUTAGE:
         QUEUE.record_outage(model_id)
-    elif claim.mode == Collection.Graph.LLM:
+    elif claim.mode == Collection.Graph.LLM and wait is None:
         QUEUE.record_answer(model_id)
     logger.warning("document %d could not be read: %s", document_id, type(error).__name__)
     claimed = queue.claimed_rows(claim).filter(document_id=document_id)
-    when = QUEUE.retry_later(claimed, str(error) or type(error).__name__, failure=failure)
+    reason = str(error) or type(error).__name__
+    when = QUEUE.retry_later(claimed, reason, failure=failure, wait=wait)
     if when is not None:
         outcome.again[document_id] = when

@@ -232,6 +232,9 @@ class RemoteChat(ABC):
     path: str
     protocol: str  # whose, for error messages
     last_field: tuple[str, object] | None = None  # of a stream's last event, where it is JSON
+    #: Of a million tokens read and written, where they are known.
+    input_price: float | None = None
+    output_price: float | None = None
 
     def __init__(
         self,

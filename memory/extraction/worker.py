@@ -13,7 +13,7 @@ from django.db import transaction
 from common.errors import RagsiteError
 from common.leases import database_now
 from common.queues import Failure
-from inference.chat_models import chat_model, chosen_models
+from inference.chat_models import chosen_models
 from inference.remote.retry import is_outage
 from memory.extraction import rules
 from memory.extraction.chat_model import extraction_messages, parse_reply
@@ -22,18 +22,24 @@ from memory.extraction.messages import Extracted, UserMessage
 from memory.extraction.outdated import mark_outdated
 from memory.extraction.queue import QUEUE, Claim, State, claim, claimed_row, next_due
 from memory.models import Context, Fact, Origin
+from memory.scopes import UserScope, account_pk
 from memory.store import end_value, lock_facts, put_context, put_fact
+from model_servers.token_limits import require_tokens
+from model_servers.usage import Purpose, metered_chat
 
 
 def extract_messages(
-    messages: Sequence[UserMessage], *, workspace_id: int, known_keys: Sequence[str]
+    messages: Sequence[UserMessage], *, known_keys: Sequence[str], scope: UserScope
 ) -> tuple[Extracted, Origin, str]:
     """Facts and contexts in the messages, their origin, and the extractor: the name of the chat
-    model of the workspace, or “rules”. Raises InferenceError and UnreadableReply.
+    model of the workspace, or “rules”. Raises InferenceError, UnreadableReply, and TooManyRequests
+    where the tokens of the workspace or the user are used up.
     """
-    model = chat_model(workspace_id=workspace_id)
+    workspace_id, user_id = scope.workspace_id, account_pk(scope)
+    model = metered_chat(workspace_id=workspace_id, user_id=user_id, purpose=Purpose.MEMORY)
     if model is None:
         return rules.extract_by_rules(messages), Origin.RULES, rules.RULES_EXTRACTOR
+    require_tokens(workspace_id=workspace_id, user_id=user_id)
     answer = model.complete(
         extraction_messages(messages, known_keys=known_keys),
         max_tokens=settings.MEMORY_EXTRACTION_MAX_TOKENS,
@@ -90,22 +96,24 @@ def extract_conversation(item_id: int) -> ExtractionOutcome | None:
             rows = Fact.objects.of(claimed.scope).current().order_by("-valid_from", "-pk")
             known_keys = list(rows.values_list("key", flat=True)[:KNOWN_KEYS])
             extraction = extract_messages(
-                claimed.messages, workspace_id=claimed.scope.workspace_id, known_keys=known_keys
+                claimed.messages, known_keys=known_keys, scope=claimed.scope
             )
             QUEUE.record_answer(model_id)
             return store_extraction(claimed, *extraction)
     except Exception as error:  # whatever it is, the queue goes on
         # Record the failure without text of the conversation, since the log is kept for long.
+        wait = error.retry_after if isinstance(error, RagsiteError) else None
+        failure = Failure.OWN
         if is_outage(error):
             failure = Failure.OUTAGE
             QUEUE.record_outage(model_id)
-        else:
+        elif wait is None:  # else a limit of tokens, which passes
             # Final is a quota that is used up, say.
             failure = Failure.FINAL if isinstance(error, RagsiteError) else Failure.OWN
             QUEUE.record_answer(model_id)
         logger.warning("conversation %d could not be read: %s", item_id, type(error).__name__)
         due_at = QUEUE.retry_later(
-            claimed_row(claimed), str(error) or type(error).__name__, failure=failure
+            claimed_row(claimed), str(error) or type(error).__name__, failure=failure, wait=wait
         )
         return ExtractionOutcome(due_at=due_at)
 

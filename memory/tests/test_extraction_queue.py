@@ -347,9 +347,7 @@ def test_a_user_who_was_erased_while_a_worker_read_stays_erased(
 
 
 def reading_of(claim: queue.Claim) -> Any:
-    return worker.extract_messages(
-        claim.messages, workspace_id=claim.scope.workspace_id, known_keys=()
-    )
+    return worker.extract_messages(claim.messages, known_keys=(), scope=claim.scope)
 
 
 @pytest.fixture(autouse=True)

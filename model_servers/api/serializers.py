@@ -43,6 +43,8 @@ class ModelConnectionSerializer(ReadOnlyModelSerializer[ModelConnection]):
             "model",
             "has_key",
             "context_tokens",
+            "input_price",
+            "output_price",
             "is_default",
             "workspaces",
             "created_at",

@@ -153,7 +153,7 @@ class ModelConnectionViewSet(WorkspaceViewSet):
 
 def _options_of(row: ModelConnection) -> Mapping[str, Any]:
     """The options that it has, without its key."""
-    named = ["kind", "address", "model", "name"]
+    named = ["kind", "address", "model", "name", "input_price", "output_price"]
     if row.kind == ModelConnection.Kind.OLLAMA:  # others report theirs
         named.append("context_tokens")
     return {name: getattr(row, name) for name in named}

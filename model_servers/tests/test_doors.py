@@ -11,10 +11,12 @@ from rest_framework.test import APIClient
 from accounts.models import Membership
 from accounts.tests.keys import make_key
 from inference.chat_models import chat_model
-from inference.tests.stub_server import Reply, StubServer
-from model_servers.models import ModelConnection
+from inference.interfaces import ChatMessage
+from inference.tests.stub_server import Reply, Stream, StubServer, delta, event
+from model_servers.models import ModelConnection, ModelUsage
 from model_servers.tests.servers import KEY, MODEL
-from tests.kit import client_of
+from model_servers.usage import Purpose, metered_chat
+from tests.kit import client_of, logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("connected")]
 
@@ -145,3 +147,28 @@ def test_a_fault_ends_the_command_with_its_cure() -> None:
     with pytest.raises(CommandError, match="Nothing listens at"):
         run("add", "other", MODEL, "--address", "127.0.0.1:1")
     assert not ModelConnection.objects.exists()
+
+
+def test_prices_are_given_at_each_door_and_counted(
+    api: APIClient, server: StubServer, operator: Membership
+) -> None:
+    priced = {"input_price": 2, "output_price": "8.5"}
+    made = api.post(URL, body(server, check=False, is_default=True, **priced))
+    assert (made.data["input_price"], made.data["output_price"]) == (2.0, 8.5)
+    address = made.headers["Location"]
+    assert api.patch(address, {"name": "Dear"}).data["output_price"] == 8.5
+    counted = {"choices": [], "usage": {"prompt_tokens": 1_000, "completion_tokens": 100}}
+    events = [delta("A library"), delta(finish="stop"), counted, "[DONE]"]
+    server.always(lambda payload: Stream(*map(event, events)))
+    model = metered_chat(workspace_id=operator.workspace_id, purpose=Purpose.CHAT)
+    assert model is not None
+    for _ in range(2):
+        list(model.stream([ChatMessage("user", "What is a library?")]))
+    assert ModelUsage.objects.get().cost == pytest.approx(2 * (1_000 * 2 + 100 * 8.5) / 1e6)
+    assert api.patch(address, {"input_price": -1}).status_code == 400
+    run("add", "other", "tiny", "--address", server.url, "--input-price", "0.1", "--untried")
+    assert ModelConnection.objects.get(name="tiny").input_price == 0.1
+    form = {"kind": "openai", "address": server.url, "model": "tiny", "output_price": "3"}
+    page = logged_in(operator).post("/models/new/other/", {**form, "name": "page", "act": "anyway"})
+    assert page.status_code == 302
+    assert ModelConnection.objects.get(name="page").output_price == 3.0

@@ -92,7 +92,7 @@ class SummaryBase(WorkspaceView):
         return get_summary(text, self.parameters["kind"])
 
     def write(self, text: TextToSummarize, **asked: Any) -> Response:
-        row = request_summary(text, **asked)
+        row = request_summary(text, user=self.request.user, **asked)
         return Response(SummarySerializer(row).data, status=202 if row.is_unfinished else 200)
 
     def stop(self, text: TextToSummarize) -> None:

@@ -20,8 +20,8 @@ from common import features
 from common.errors import InvalidInput, RagsiteError
 from common.sql import release_connection
 from common.sse import format_event
-from inference.interfaces import ChatMessage, ChatModel, ToolCall, Usage
-from memory.injection import estimated_tokens
+from inference.interfaces import ChatMessage, ChatModel, ToolCall
+from model_servers.token_limits import require_tokens
 from rag.answer_stream import answer_response
 from rag.context import RagContext, context_of_view
 from rag.events import (
@@ -55,7 +55,6 @@ from rag.services.answers import (
     remember_turn,
 )
 from rag.services.chat import SEARCH_OPTIONS, chat
-from rag.token_limits import count_tokens, require_tokens
 
 END = b"data: [DONE]\n\n"
 _FINISH = {"refused": "stop"}
@@ -279,11 +278,6 @@ def direct_events(
     if not has_begun:
         yield beginning
     tool_calls += message.tool_calls
-    usage = message.usage or Usage(
-        sum(estimated_tokens(each.content) for each in messages),
-        estimated_tokens(message.content + message.reasoning),
-    )
-    count_tokens(context, usage.input_tokens + usage.output_tokens)
     if memory and last.role == "user" and not tool_calls:
         remember_turn(last.content, "".join(text_parts), context=context)
     yield Done(
@@ -383,7 +377,7 @@ def answer_chat(
     if model is None or context.collections or from_documents:
         events = _from_documents(body, messages, context, model=name)
         return ChatAnswer(events, name, context.cancelled)
-    require_tokens(context)
+    require_tokens(workspace_id=context.workspace.pk, user_id=context.user_id)
     tools = read_tools(body.get("tools") or [])
     memory = _memory(body, context)
     if memory is None:

@@ -9,10 +9,11 @@ from rest_framework import serializers
 
 from accounts.api import operation
 from inference.backends.rerank_basic import NoReranker, ScoreReranker
-from inference.chat_models import DEFAULT, UnknownModel, chat_model, chat_models
+from inference.chat_models import DEFAULT, UnknownModel, chat_models
 from inference.embedding_models import routed_embedder
 from inference.interfaces import ChatModel, Embedder, InferenceError, Reranker
 from inference.model_registry import ModelRegistry, embedders, rerankers
+from model_servers.usage import Purpose, metered_chat
 from rag.context import RagContext, context_of_view
 from rag.errors import ModelFailed
 from rag.openai.protocol import ModelNotFound, OpenAIView
@@ -54,7 +55,9 @@ def get_chat_model(name: str, *, context: RagContext) -> ChatModel | None:
     cannot be loaded."""
     workspace_id = context.workspace.pk
     try:
-        return chat_model(name, workspace_id=workspace_id)
+        return metered_chat(
+            name, workspace_id=workspace_id, user_id=context.user_id, purpose=Purpose.CHAT
+        )
     except UnknownModel as error:
         raise ModelNotFound(
             name, (each.name for each in chat_models(workspace_id=workspace_id))

@@ -23,11 +23,11 @@ from common.sql import release_connection
 from common.stored_messages import translated_message
 from documents.question_language import question_language
 from inference.cancellation import Cancelled
-from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
 from inference.reasoning import Part, Reasoning
-from memory.injection import estimated_tokens
 from memory.models import Context, Fact
+from model_servers.token_limits import require_tokens
+from model_servers.usage import Purpose, metered_chat
 from rag.answering import coreference, prompt
 from rag.answering.answerability import judge_confidence
 from rag.answering.citations import AnswerPiece, CitationScanner
@@ -65,7 +65,6 @@ from rag.events import (
     Token,
     Verdict,
 )
-from rag.token_limits import count_tokens, require_tokens
 from search.log import record_refusal, record_search
 from search.results import Mode, Scope
 
@@ -339,7 +338,12 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
     """
     context.require("chat")
     try:
-        chat = chat_model(question.model, workspace_id=context.workspace.pk)
+        chat = metered_chat(
+            question.model,
+            workspace_id=context.workspace.pk,
+            user_id=context.user_id,
+            purpose=Purpose.ANSWER,
+        )
     except InferenceError as error:
         raise InvalidInput(translated_message(str(error)), field="model") from error
     if question.whole and chat is None:
@@ -358,7 +362,7 @@ def answer(question: Question, *, context: RagContext, conversation: str = "") -
         language=checked_language(question.language),
     )
     if chat is not None:
-        require_tokens(context)
+        require_tokens(workspace_id=context.workspace.pk, user_id=context.user_id)
     request = AnswerRequest(asked, context, context.search_scope(), chat, conversation)
     return guarded_events(_events(request))
 
@@ -578,8 +582,6 @@ def _generate(
                 raise
     yield from map(request.emit, scanner.finish())
     text = "".join(request.text)
-    usage = message.usage or Usage(written.tokens, estimated_tokens(text + message.reasoning))
-    count_tokens(request.context, usage.input_tokens + usage.output_tokens)
     refused = is_refusal(text)
     if refused:
         record_refusal(request.search_log_id)

@@ -22,6 +22,8 @@ from inference.cancellation import Cancelled
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel, InferenceError
 from inference.reasoning import Reasoning
+from model_servers.token_limits import require_tokens
+from model_servers.usage import Purpose, metered_chat
 from rag.answering.citations import CitationScanner
 from rag.answering.groundedness import unsupported
 from rag.answering.model_context import prompt_tokens
@@ -68,7 +70,6 @@ from rag.pipelines.runtime import RunResources, Verbatim
 from rag.pipelines.validation import SiteCapabilities, parse_definition, templates
 from rag.services.answers import checked_language, validate_question
 from rag.services.traces import TraceRecorder
-from rag.token_limits import count_tokens, require_tokens
 from rag.tools import TOOLS
 
 
@@ -244,7 +245,6 @@ def _text_events(run: PipelineRun, pieces: Iterable[str | Citation]) -> Iterator
 
 
 def _final_event(run: PipelineRun, finished: RunFinished, tracing: TraceRecorder) -> Event:
-    count_tokens(run.resources.context, tracing.input_tokens + tracing.output_tokens)
     if finished.state != "done":
         if run.resources.context.cancelled.is_set():
             raise Cancelled
@@ -287,13 +287,18 @@ class _RunPassages(Mapping[int, Passage]):
 
 
 def node_model(
-    node: Node, definition: Definition, model: str, grounded: frozenset[str], workspace_id: int
+    node: Node, definition: Definition, model: str, grounded: frozenset[str], context: RagContext
 ) -> ChatModel | None:
     """The node's chat model; None if it needs none. Raises NoChatModel and InvalidInput."""
     if node.needs_model == "never":
         return None
     try:
-        chat = chat_model(node.model.name or model, workspace_id=workspace_id)
+        chat = metered_chat(
+            node.model.name or model,
+            workspace_id=context.workspace.pk,
+            user_id=context.user_id,
+            purpose=Purpose.PIPELINE,
+        )
     except InferenceError as error:
         raise InvalidInput(translated_message(str(error)), field="model") from error
     if chat is not None:
@@ -409,13 +414,12 @@ def run_pipeline(
         workers = node.workers if isinstance(node, CoordinatorNode) else ()
         if node.tools or node.type == "sql" or any(worker.tools for worker in workers):
             after_tools |= reachable(node.id, targets) - {node.id}
-    grounded, workspace_id = frozenset(after_tools), context.workspace.pk
+    grounded = frozenset(after_tools)
     chats = {
-        node.id: node_model(node, pipeline, model, grounded, workspace_id)
-        for node in pipeline.nodes
+        node.id: node_model(node, pipeline, model, grounded, context) for node in pipeline.nodes
     }
     if any(chats.values()):
-        require_tokens(context)
+        require_tokens(workspace_id=context.workspace.pk, user_id=context.user_id)
     # A node's prompt has the outputs of others, passages and a conversation, each of a budget.
     shares = [prompt_tokens(chat, most=3 * settings.RAG_CONTEXT_TOKENS) for chat in chats.values()]
     resources = RunResources(

@@ -16,6 +16,7 @@ from documents.models import Chunk
 from inference.chat_models import chat_model
 from inference.interfaces import InferenceError
 from memory.injection import estimated_tokens
+from model_servers.token_limits import require_tokens
 from rag.answering.central_sentences import quoted_pieces
 from rag.errors import NoChatModel
 from rag.events import Citation
@@ -88,11 +89,11 @@ def _insert(row: Summary) -> Summary:
 
 
 def create_written_summary(
-    text: TextToSummarize, kind: str, *, model: str = "", max_tokens: int
+    text: TextToSummarize, kind: str, *, user: Any = None, model: str = "", max_tokens: int
 ) -> Summary:
     """A row for a chat model to write, or the one that is there; one that failed is begun anew. Of
-    a text with more than `max_tokens` the most central passages are read. Raises NoChatModel and
-    InvalidInput."""
+    a text with more than `max_tokens` the most central passages are read. Raises NoChatModel,
+    InvalidInput, and TooManyRequests where the tokens of the workspace or the user are used up."""
     check_kind(text, kind)
     try:
         chat = chat_model(model, workspace_id=text.workspace_id)
@@ -102,9 +103,11 @@ def create_written_summary(
         raise NoChatModel(gettext("A written summary"))
     name = model or chat.model_name
     kept = {row.model: row for row in find_summaries(text, kind)}
-    if (row := kept.get(name)) is not None:
-        if row.state != Summary.State.FAILED:
-            return row
+    row = kept.get(name)
+    if row is not None and row.state != Summary.State.FAILED:
+        return row
+    require_tokens(workspace_id=text.workspace_id, user_id=user and user.pk)
+    if row is not None:
         row.delete()
     sizes = Chunk.objects.filter(pk__in=[pk for pk, _, _ in text.passages[:MAX_COMPARED]])
     tokens = list(sizes.values_list("token_count", flat=True))
@@ -118,7 +121,8 @@ def create_written_summary(
         if room < 0 and chosen:
             break
         chosen.append(passage.chunk_id)
-    return _insert(_new_row(text, kind, model=name, state=Summary.State.WAITING, chunks=chosen))
+    waiting = {"user": user, "state": Summary.State.WAITING, "chunks": chosen}
+    return _insert(_new_row(text, kind, model=name, **waiting))
 
 
 def cancel_summary(text: TextToSummarize, kind: str) -> int:

@@ -7,6 +7,7 @@ RAGSITE_RAG_SUMMARY_TOKENS of them, each once, and one more call joins the notes
 
 import logging
 from datetime import timedelta
+from functools import partial
 from threading import Event
 
 from django.conf import settings
@@ -17,9 +18,9 @@ from django.utils.translation import gettext
 from common.leases import heartbeat, lease_expired
 from common.sql import release_connection
 from inference.cancellation import Cancelled, cancellation
-from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage, ChatModel
 from memory.injection import estimated_tokens
+from model_servers.usage import Purpose, metered_chat
 from rag.answering.citations import CitationScanner
 from rag.answering.model_context import RULES_TOKENS, prompt_tokens
 from rag.answering.prompt import truncate_to_tokens
@@ -91,9 +92,15 @@ def write_summary(summary_id: int) -> bool:
 
 def _model_of(row: Summary) -> ChatModel:
     """The model that the row names, which may be the site's own under its maker's name."""
-    model = chat_model(workspace_id=row.workspace_id)
+    find = partial(
+        metered_chat,
+        workspace_id=row.workspace_id,
+        user_id=row.user_id,
+        purpose=Purpose.SUMMARY,
+    )
+    model = find()
     if model is None or model.model_name != row.model:
-        model = chat_model(row.model, workspace_id=row.workspace_id)
+        model = find(row.model)
     if model is None:
         raise NoChatModel(gettext("A written summary"))
     return model

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.request import urlopen
+from uuid import uuid4
 
 import pytest
 
+from accounts import rate_limits
 from inference.tests.stub_server import StubServer
 from rag.context import RagContext
 from rag.tests.asking import chat_server, reader
@@ -139,3 +141,16 @@ def server(settings: Any) -> Iterator[StubServer]:
     """The server of the site's chat model."""
     with chat_server(settings) as server:
         yield server
+
+
+@pytest.fixture
+def fresh_limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nobody has used anything up: Valkey keeps its counts from test to test. It is waited for,
+    where a site would go on without it."""
+    monkeypatch.setattr(rate_limits, "TIMEOUT_SECONDS", 30)
+    rate_limits._client.cache_clear()
+    rate_limits._Outage.asleep_until = 0.0
+    for name in ("WORKSPACE", "USER"):
+        monkeypatch.setattr(f"model_servers.token_limits.{name}", f"{name.lower()}-{uuid4().hex}")
+    yield
+    rate_limits._client.cache_clear()

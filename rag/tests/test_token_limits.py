@@ -1,30 +1,27 @@
 """What chat models read and write is limited by workspace and by user; quoting is not."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.core import checks
 from rest_framework.test import APIClient
 
-from accounts import rate_limits
 from accounts.models import Membership
 from accounts.rate_limits import TooManyRequests
 from accounts.tests.keys import make_key
 from documents.tests.factories import MembershipFactory
 from inference.tests.stub_server import Stream, StubServer, chat_stream, delta, event
+from model_servers.token_limits import count_tokens, require_tokens
 from rag.context import RagContext
 from rag.events import Done
 from rag.services.answers import Question, answer
 from rag.services.pipelines import run_pipeline
 from rag.tests.graphs import node, pipeline
-from rag.token_limits import count_tokens, require_tokens
 from tests.kit import client_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("fresh_limits")]
 
 QUESTION = "When does the firm leave Mill Street?"
 COUNTED = {"choices": [], "usage": {"prompt_tokens": 900, "completion_tokens": 100}}
@@ -36,19 +33,6 @@ def counting(server: StubServer) -> StubServer:
     events = [delta("On 14 March [1]."), delta(finish="stop"), COUNTED, "[DONE]"]
     server.always(lambda payload: Stream(*map(event, events)))
     return server
-
-
-@pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nobody has used anything up: Valkey keeps its counts from test to test. It is waited for,
-    where a site would go on without it."""
-    monkeypatch.setattr(rate_limits, "TIMEOUT_SECONDS", 30)
-    rate_limits._client.cache_clear()
-    rate_limits._Outage.asleep_until = 0.0
-    for name in ("WORKSPACE", "USER"):
-        monkeypatch.setattr(f"rag.token_limits.{name}", f"{name.lower()}-{uuid4().hex}")
-    yield
-    rate_limits._client.cache_clear()
 
 
 def asked(context: RagContext, **how: Any) -> Any:
@@ -79,7 +63,7 @@ def test_a_users_limit_is_that_users_alone(
         asked(context)
     other = MembershipFactory(workspace=context.workspace).user
     assert isinstance(asked(replace(context, user=other)), Done)
-    require_tokens(replace(context, user=None))  # a command of the operator's
+    require_tokens(workspace_id=context.workspace.pk)  # a command of the operator's
 
 
 def test_all_doors_count_and_refuse(
@@ -127,7 +111,7 @@ def test_a_server_that_does_not_count_is_estimated(
 
 def test_without_a_limit_nothing_is_counted(context: RagContext, counting: StubServer) -> None:
     for _ in range(3):
-        count_tokens(context, 10**9)
+        count_tokens(10**9, workspace_id=context.workspace.pk, user_id=context.user_id)
         assert isinstance(asked(context), Done)
 
 

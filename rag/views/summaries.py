@@ -109,7 +109,7 @@ def _respond(
         if request.method == "POST" and request.POST.get("act") == "stop":
             cancel_summary(text, kind)
         elif request.method == "POST":
-            request_summary(text, kind)
+            request_summary(text, kind, user=request.user)
         shown |= _summary_context(get_summary(text, kind), is_set="document" not in context)
     except InvalidInput as error:
         status, shown["error"] = (200 if not text.passages else error.status), str(error)

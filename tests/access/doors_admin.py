@@ -54,6 +54,7 @@ MODELS: dict[str, Rights] = {
     "documents.lexicalsegment": NOTHING,
     "model_servers.modelconnection": NOTHING,
     "model_servers.workspacemodel": NOTHING,
+    "model_servers.modelusage": NOTHING,
     "sources.datasource": NOTHING,
     "sources.datasourceitem": NOTHING,
     "sources.datasourcerun": NOTHING,

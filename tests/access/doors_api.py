@@ -357,6 +357,7 @@ CONNECTIONS = _doors(
     ("POST", f"{CONNECTION}try/"),
     fine=(424,),  # nothing listens there
 )
+CONNECTIONS += _doors(Who.OWNER, "read", ("GET", "/api/v1/dashboard/models/"))
 # The signature of the call says whose the source is; these have none.
 CALLED = _doors(ANYBODY, "read", ("POST", "/hooks/sources/{source}/"), fine=(401,))
 WATCHING = _doors(Who.STAFF, "none", ("GET", "/metrics"))

@@ -183,6 +183,7 @@ PEOPLE = [
     *_form(OWN, "/keys/{key}/revoke/", {}),
     *_doors(MEMBER, ("GET", "/members/")),
     *_doors(MEMBER, ("GET", "/models/")),
+    *_doors(Who.OWNER, ("GET", "/dashboard/models/")),
     *_doors(Who.OWNER, ("POST", "/models/choose/", {"connection": "{connection}"})),
     *_form(Who.OPERATOR, "/models/found/", {}),
     *_form(Who.OWNER, "/models/new/other/", {}, fine=(400,)),

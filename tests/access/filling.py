@@ -34,7 +34,7 @@ from documents.tests.factories import (
 )
 from graph.models import Alias, Extraction
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
-from model_servers.models import ModelConnection, WorkspaceModel
+from model_servers.models import ModelConnection, ModelUsage, WorkspaceModel
 from rag.models import Summary
 from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
@@ -195,10 +195,22 @@ def _models(owner: Membership, words: Words) -> dict[str, Any]:
         model=f"model-{words.shared}",
     )
     chosen = WorkspaceModel.objects.create(workspace=owner.workspace, connection=connection)
+    used = ModelUsage.objects.create(
+        workspace=owner.workspace,
+        user=owner.user,
+        model=connection.model,
+        purpose=ModelUsage.Purpose.ANSWER,
+        day=timezone.localdate(),
+        calls=2,
+        estimated_calls=0,
+        input_tokens=900,
+        output_tokens=100,
+    )
     return {
         "connection": connection.pk,
         "model_servers.modelconnection": connection.pk,
         "model_servers.workspacemodel": chosen.pk,
+        "model_servers.modelusage": used.pk,
     }
 
 

@@ -9,6 +9,7 @@ from accounts.models import Role
 from dashboard.models import Sample
 from documents.models import Collection, Document
 from documents.tests.factories import MembershipFactory, RunFactory
+from model_servers.models import ModelUsage
 from search.judgements import judge, question_key
 from search.models import EvaluatedQuestion, Evaluation, SearchLog
 from tests.matrix.states import State, World
@@ -138,6 +139,27 @@ def _quality(world: World) -> str:
     return f"/dashboard/quality/{world.leaflets.slug}/"
 
 
+def _models_used(world: World) -> None:
+    """Four weeks of two models, one of which has a price and a long name."""
+    for day in range(DAYS):
+        for model, price, user in (
+            ("qwen3:4b", None, world.alice),
+            ("openrouter/a-provider/a-model-with-a-long-name-2026-11", 0.0123, None),
+        ):
+            ModelUsage.objects.create(
+                workspace=world.workspace,
+                user=user,
+                model=model,
+                purpose="answer" if user else "graph",
+                day=timezone.localdate() - timedelta(days=day),
+                calls=3 + day,
+                estimated_calls=day % 2,
+                input_tokens=40_000 + 1_500 * (day % 7),
+                output_tokens=2_000 + 300 * (day % 5),
+                cost=price,
+            )
+
+
 STATES = [
     State("empty", lambda world: "/dashboard/", ".void"),
     State("quality-empty", lambda world: "/dashboard/quality/", ".blank"),
@@ -153,5 +175,7 @@ STATES = [
     State("quality-none", lambda world: f"{_quality(world)}?show=new", ".questions p"),
     State("quality-running", _quality, ".pill.busy", prepare=_measuring),
     State("quality-failed", _quality, ".note.bad", prepare=_failed),
+    State("models-empty", lambda world: "/dashboard/models/", ".void"),
+    State("models", lambda world: "/dashboard/models/", ".list", prepare=_models_used),
     State("viewer", lambda world: "/dashboard/?range=30d", ".unanswered p", prepare=_viewer),
 ]

@@ -88,7 +88,10 @@ def add_model(options: Given) -> CommandOutput:
     given = {
         "kind": preset.kind,
         "address": address,
-        **{name: options[name] for name in ("model", "name", "context_tokens")},
+        **{
+            name: options[name]
+            for name in ("model", "name", "context_tokens", "input_price", "output_price")
+        },
         **({"key": key} if key.get_secret_value() else {}),
     }
     chosen = ConnectionOptions(**given)

@@ -8,12 +8,11 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext
 
 from accounts.rate_limits import Rate, TooManyRequests, consume, format_wait, parse_rate, spend
-from rag.context import RagContext
 
 WORKSPACE, USER = "tokens-workspace", "tokens-user"
 
 
-def require_tokens(context: RagContext) -> None:
+def require_tokens(*, workspace_id: int, user_id: int | None = None) -> None:
     """Raise TooManyRequests, which says until when, where workspace or user have used up theirs."""
     refusals = {
         WORKSPACE: gettext(
@@ -25,7 +24,7 @@ def require_tokens(context: RagContext) -> None:
             " Ask again in {wait}, or choose the model “extractive”."
         ),
     }
-    for name, caller, rate in _limits(context):
+    for name, caller, rate in _limits(workspace_id, user_id):
         quota = consume(caller=caller, name=name, rate=rate, counts=False)
         if quota is not None and not quota.passes:
             wait = max(quota.wait, 1)
@@ -38,14 +37,14 @@ def require_tokens(context: RagContext) -> None:
             )
 
 
-def count_tokens(context: RagContext, tokens: int) -> None:
+def count_tokens(tokens: int, *, workspace_id: int, user_id: int | None = None) -> None:
     """Count what a model has read and written, also beyond the limit."""
-    for name, caller, rate in _limits(context):
+    for name, caller, rate in _limits(workspace_id, user_id):
         spend(caller=caller, name=name, rate=rate, amount=tokens)
 
 
-def _limits(context: RagContext) -> Iterator[tuple[str, str, Rate]]:
+def _limits(workspace_id: int, user_id: int | None) -> Iterator[tuple[str, str, Rate]]:
     if rate := parse_rate(settings.MODEL_TOKENS_PER_WORKSPACE):
-        yield WORKSPACE, f"workspace:{context.workspace.pk}", rate
-    if context.user is not None and (rate := parse_rate(settings.MODEL_TOKENS_PER_USER)):
-        yield USER, f"user:{context.user.pk}", rate
+        yield WORKSPACE, f"workspace:{workspace_id}", rate
+    if user_id is not None and (rate := parse_rate(settings.MODEL_TOKENS_PER_USER)):
+        yield USER, f"user:{user_id}", rate
