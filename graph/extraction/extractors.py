@@ -16,7 +16,6 @@ from graph.extraction.mentions import (
     Source,
     SourcePassage,
 )
-from inference.chat_models import chat_model
 from inference.interfaces import (
     AnswerRefused,
     BackendUnavailable,
@@ -94,7 +93,7 @@ def read_by_model(
     unavailable, UnreadableReply where all passages failed, and TooManyRequests where the tokens
     of the workspace are used up.
     """
-    model = chat_model(workspace_id=workspace_id)
+    model = metered_chat(workspace_id=workspace_id, purpose=Purpose.GRAPH)
     if model is None:
         raise NoChatModel
     require_tokens(workspace_id=workspace_id)
