@@ -80,7 +80,8 @@ def test_no_value_of_any_table_is_lost(rows: list[list[str]], delimiter: str, qu
         return
     written = " ".join(read(declared).text.replace("\\|", "|").split())
     for cell in (cell for row in rows for cell in row):
-        assert " ".join(cell.split()) in written
+        # One that stands alone is a note, in which bars are not escaped.
+        assert " ".join(cell.replace("\\|", "|").split()) in written
 
 
 @settings(deadline=None, max_examples=100)
