@@ -357,6 +357,11 @@ CONNECTIONS = _doors(
     ("DELETE", CONNECTION),
     ("POST", f"{CONNECTION}try/"),
     fine=(424,),  # nothing listens there
+) + _doors(
+    Who.OPERATOR,
+    "admin",
+    ("POST", f"{CONNECTION}use/", {"collections": "new"}),
+    fine=(400,),  # it is no embedder
 )
 # The signature of the call says whose the source is; these have none.
 CALLED = _doors(ANYBODY, "read", ("POST", "/hooks/sources/{source}/"), fine=(401,))
