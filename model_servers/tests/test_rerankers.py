@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from rest_framework.test import APIClient
 
+from accounts.models import Membership
 from common.errors import Conflict, InvalidInput
 from documents import services as documents
 from documents.collection_options import CollectionOptions
@@ -19,8 +21,6 @@ from model_servers import services
 from model_servers.models import ModelConnection
 from model_servers.options import ConnectionOptions
 from model_servers.tests.servers import KEY, RERANKER, search_reply
-from search.query_options import site_scope
-from search.services import search
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("connected", "bundled")]
 
@@ -112,17 +112,17 @@ def test_the_default_reranker_is_not_the_default_chat_model(
 
 
 def test_a_collection_is_reranked_by_the_one_that_it_chose(
-    connection: ModelConnection, server: StubServer
+    connection: ModelConnection, server: StubServer, alice: Membership, api: APIClient
 ) -> None:
-    collection = CollectionFactory()
+    collection = CollectionFactory(workspace=alice.workspace)
     texts = {"zoo": "Giraffes sleep.", "wild": "Giraffes live where trees do."}
     sources = [text_source(key, text) for key, text in texts.items()]
     documents.ingest_inline(collection=collection, sources=sources)
     documents.update_collection(collection=collection, reranker=connection.alias)
     assert (connection.alias, RERANKER) in reranker_choices()
-    found = search(QUESTION, scope=site_scope(workspace=collection.workspace))
+    best, next_best = api.get("/api/v1/search/", {"q": QUESTION}).json()["hits"]
     assert server.requests[-1].json["query"] == QUESTION
-    assert found.hits[0].rerank > found.hits[1].rerank
+    assert best["scores"]["rerank"] > next_best["scores"]["rerank"]
 
 
 def test_one_that_a_collection_has_chosen_stays(connection: ModelConnection) -> None:
