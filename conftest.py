@@ -56,8 +56,12 @@ def without_connected_models(settings: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def connected(without_connected_models: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connected models are found at once, as other processes find them within seconds."""
+def connected(
+    without_connected_models: None, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Connected models are found at once, as other processes find them within seconds; the
+    environment names none."""
+    settings.MODELS_SET = set()
     monkeypatch.setattr(registry, "MAX_AGE_SECONDS", -1.0)
     connect(registry.connected_models)
 

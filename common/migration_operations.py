@@ -121,7 +121,13 @@ def require_value(connection: Any, *, table: str, column: str) -> None:
 
 
 def create_index_concurrently(
-    connection: Any, *, name: str, table: str, columns: str, where: str = "true"
+    connection: Any,
+    *,
+    name: str,
+    table: str,
+    columns: str,
+    where: str = "true",
+    is_unique: bool = False,
 ) -> None:
     """`CREATE INDEX CONCURRENTLY`, once the rest of an interrupted one is removed. It may wait for
     transactions that others began before, and holds up nobody meanwhile.
@@ -134,4 +140,5 @@ def create_index_concurrently(
         if found:
             cursor.execute(f"DROP INDEX CONCURRENTLY {name}")
         cursor.execute("SET lock_timeout = 0")
-        cursor.execute(f"CREATE INDEX CONCURRENTLY {name} ON {table} ({columns}) WHERE {where}")
+        kind = "UNIQUE INDEX" if is_unique else "INDEX"
+        cursor.execute(f"CREATE {kind} CONCURRENTLY {name} ON {table} ({columns}) WHERE {where}")

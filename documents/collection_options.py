@@ -91,8 +91,8 @@ class CollectionOptions(Options):
         default="",
         max_length=63,
         title=gettext_noop("Reranker"),
-        description="The entry of `RERANKERS` that reads its best hits again; empty: the site's"
-        " own.",
+        description="The entry of `RERANKERS`, or the alias of a connected reranker, that reads its"
+        " best hits again; empty: the site's own.",
     )
     rerank_instruction: str = Field(
         default="",

@@ -1,6 +1,7 @@
 """Which model was made for the languages of a collection's documents, and which is better than the
 one it has. Begin with `fitting_model`."""
 
+import re
 from collections.abc import Collection as Codes
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,24 +53,27 @@ class FittingModel:
 
 def space_name(embedder: Embedder) -> str:
     """The name of a new space of this model: its own without the owner, and its dimensions."""
-    short = slugify(embedder.model_name.rpartition("/")[2].replace(".", "-"))
+    name = embedder.model_name.rpartition("/")[2].removesuffix(":latest")
+    short = slugify(re.sub("[.:]", "-", name))
     return f"{short}-{embedder.dimensions}"[-60:].strip("-_")
 
 
 def fitting_model(languages: Codes[str]) -> FittingModel | None:
     """A working model that was made for all these languages: of the default space, of another one,
-    or of a configured embedder without a space."""
+    or of a configured embedder without a space. A connected model is chosen by people only: it is
+    none of these unless they made its space the default."""
     spaces = EmbeddingSpace.objects.order_by("-is_default", "state", "id")
     for space in spaces:
         alias = alias_of(space.embedder, space.model_name)
-        if _fits(alias, space.model_name, languages):
+        is_offered = space.is_default or alias in embedders.configured()
+        if is_offered and _fits(alias, space.model_name, languages):
             try:
                 embedder_for(space)
             except InferenceError:
                 continue
             return FittingModel(alias, space.model_name, space)
     used = {alias_of(space.embedder, space.model_name) for space in spaces}
-    for alias in embedders:
+    for alias in embedders.configured():
         if alias not in used:
             try:
                 model_name, _dimensions = embedders[alias].model_name, embedders[alias].dimensions
@@ -89,7 +93,7 @@ def cutting_embedder(space: EmbeddingSpace, language: str) -> Embedder:
     """
     own = embedder_for(space)
     if not is_made_for(space.languages, language):
-        for alias in embedders:
+        for alias in embedders.configured():
             try:
                 if _fits(alias, embedders[alias].model_name, [language]):
                     return embedders[alias]

@@ -122,8 +122,8 @@ class FacetsField(WrittenField):
 
 
 def reranker_choices() -> list[tuple[str, Any]]:
-    """The site's own, and the entries of RERANKERS."""
-    return [("", gettext_lazy("The site's own")), *((name, name) for name in rerankers)]
+    """The site's own, the entries of RERANKERS, and those that are connected."""
+    return [("", gettext_lazy("The site's own")), *rerankers.labels().items()]
 
 
 class CollectionChangeForm(forms.Form):

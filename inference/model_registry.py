@@ -30,11 +30,13 @@ class ConnectedModel:
     """A model that was connected while the site runs. `build` makes its instance, anew whenever
     `version` differs.
 
+    Settings of collections and spaces name it by `alias`, which stays when `name` changes.
     `workspaces` are those that may use it, None for all. It is the default of the site, and goes
     before that in the workspaces of `chosen_in`.
     """
 
     id: int
+    alias: str
     name: str
     model_name: str
     build: Callable[[], Any]
@@ -72,10 +74,8 @@ class ModelRegistry(Generic[T]):
 
     def __getitem__(self, alias: str) -> T:
         """Raises InferenceError for an unknown alias, BackendUnavailable for one that fails."""
-        if not self.is_configured(alias):
-            for model in self.connected():
-                if alias == model.name or (alias == "default" and model.is_default):
-                    return self.build_connected(model)
+        if model := self.find_connected(alias):
+            return self.build_connected(model)
         with self._lock:
             if alias not in self._instances:
                 own: Any = self._build(alias)
@@ -112,12 +112,40 @@ class ModelRegistry(Generic[T]):
         return any(released)
 
     def __iter__(self) -> Iterator[str]:
-        names = [model.name for model in self.connected()]
-        return iter(dict.fromkeys([*self.configured(), *names]))
+        return iter(self.labels())
+
+    def labels(self) -> dict[str, str]:
+        """What people call each model, by alias."""
+        found = {alias: alias for alias in self.configured()}
+        for model in self.connected():
+            found.setdefault(model.alias, model.name)
+        return found
 
     def is_configured(self, alias: str) -> bool:
-        """Whether the settings have a model of this alias."""
+        """Whether the settings have a model of this alias. The bundled reranker gives way to a
+        connected one."""
+        if alias == "default" and self.kind == "reranker" and not self.is_set():
+            return False
         return bool(self.configured().get(alias, {}).get("BACKEND", NO_CHAT) != NO_CHAT)
+
+    def is_set(self) -> bool:
+        """Whether the environment names the default of this kind."""
+        return self.kind in settings.MODELS_SET
+
+    def find_connected(self, alias: str) -> ConnectedModel | None:
+        """The connected model that answers to this alias, if one does."""
+        if self.is_configured(alias):
+            return None
+        for model in self.connected():
+            if alias == model.alias or (alias == "default" and model.is_default):
+                return model
+        return None
+
+    def identity(self, alias: str) -> str:
+        """Another one whenever another model answers to the alias."""
+        if model := self.find_connected(alias):
+            return f"{model.id} {model.version}"
+        return str(self.configured()[alias])
 
     def connected(self, workspace_id: int | None = None) -> list[ConnectedModel]:
         """The connected models of the site, and those that only some workspaces may use, as far as
@@ -181,7 +209,12 @@ chats: ModelRegistry[ChatModel] = ModelRegistry("chat")
 def alias_of(alias: str, model_name: str) -> str:
     """The alias of the embedder `model_name`: the given one, unless its entry is another model by
     now and one of the other entries is this model. Loads no model."""
-    for each in (alias, *(other for other in embedders if other != alias)):
+
+    def candidates() -> Iterator[str]:
+        yield alias  # connected models are looked for only where it is another model
+        yield from (other for other in embedders if other != alias)
+
+    for each in candidates():
         try:
             if embedders[each].model_name == model_name:
                 return each

@@ -14,8 +14,17 @@ from model_servers.options import ConnectionOptions
 class ModelConnectionAdmin(ReadOnlyAdmin):
     """They are made and changed on the page Models, where they are tried."""
 
-    list_display = ["name", "kind", "address", "model", "workspace", "is_default", "updated_at"]
-    list_filter = ["kind", "is_default"]
+    list_display = [
+        "name",
+        "purpose",
+        "kind",
+        "address",
+        "model",
+        "workspace",
+        "is_default",
+        "updated_at",
+    ]
+    list_filter = ["purpose", "kind", "is_default"]
     search_fields = ["name", "model"]
     ordering = ["name", "id"]
     sortable_by = ["name", "updated_at"]

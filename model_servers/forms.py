@@ -26,8 +26,10 @@ class ConnectionForm(forms.Form):
         connection: ModelConnection | None = None,
         workspaces: Mapping[int, str] | None = None,
         models: Sequence[str] = (),
+        chooses_purpose: bool = False,
     ) -> None:
-        """`workspaces` to choose from by id, for a connection of the site. `models` are offered."""
+        """`workspaces` to choose from by id, for a connection of the site. `models` are offered.
+        People choose the purpose of a new connection of the site (`chooses_purpose`)."""
         initial: dict[str, Any] = {}
         if preset is not None:
             initial = {"kind": preset.kind, "address": preset.address}
@@ -41,6 +43,16 @@ class ConnectionForm(forms.Form):
         for name, option in options.items():
             if name != "kind":
                 self.fields[name] = form_field(option, has_stored_value=is_kept and name == "key")
+        del self.fields["dimensions"]  # measured
+        purpose = self.fields["purpose"] = forms.ChoiceField(
+            label=_("What for"),
+            choices=ModelConnection.Purpose.choices,
+            initial=ModelConnection.Purpose.CHAT,
+            required=False,
+        )
+        if not chooses_purpose:
+            purpose.widget = forms.HiddenInput()
+        self.order_fields(["purpose"])
         self.fields["key"].required = False
         # What was typed stays while models are listed; the answer is never stored.
         self.fields["key"].widget.render_value = True

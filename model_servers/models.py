@@ -11,6 +11,13 @@ from common.models import TimestampedModel
 class ModelConnection(TimestampedModel):
     """A model of a server: the site's, or that of one workspace whose owner brought the key."""
 
+    class Purpose(models.TextChoices):
+        """As `inference.model_registry` calls the kinds of models."""
+
+        CHAT = "chat", gettext_lazy("Answers")
+        EMBEDDER = "embedder", gettext_lazy("Search by meaning")
+        RERANKER = "reranker", gettext_lazy("Reranking")
+
     class Kind(models.TextChoices):
         OLLAMA = "ollama", "Ollama"
         OPENAI = "openai", "OpenAI-compatible"
@@ -23,6 +30,13 @@ class ModelConnection(TimestampedModel):
         blank=True,
         related_name="+",
         help_text="Whose it is. Empty: the site's.",
+    )
+    purpose = models.CharField(
+        max_length=20,
+        choices=Purpose,
+        default=Purpose.CHAT,
+        db_default=Purpose.CHAT,
+        help_text="What the model is for.",
     )
     name = models.CharField(max_length=200, help_text="By which people choose it.")
     kind = models.CharField(max_length=20, choices=Kind, help_text="The protocol of its server.")
@@ -42,8 +56,13 @@ class ModelConnection(TimestampedModel):
     output_price = models.FloatField(
         null=True, blank=True, help_text="Of a million tokens that it writes."
     )
+    dimensions = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Of an embedder: the length of its vectors."
+    )
     is_default = models.BooleanField(
-        default=False, help_text="It answers on the site where nothing else is chosen."
+        default=False,
+        help_text="It answers, or reranks, on the site where nothing else is chosen. Which embedder"
+        " is the default is kept with the embedding spaces.",
     )
     workspaces = ArrayField(
         models.BigIntegerField(),
@@ -64,9 +83,9 @@ class ModelConnection(TimestampedModel):
                 nulls_distinct=False,
             ),
             models.UniqueConstraint(
-                fields=["is_default"],
+                fields=["purpose"],
                 condition=models.Q(is_default=True),
-                name="modelconnection_default_unique",
+                name="modelconnection_purpose_default_unique",
             ),
             models.CheckConstraint(
                 condition=models.Q(is_default=False) | models.Q(workspace=None, workspaces=None),
@@ -76,6 +95,11 @@ class ModelConnection(TimestampedModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def alias(self) -> str:
+        """By which settings of collections and embedding spaces name it, whatever it is called."""
+        return self.name if self.purpose == self.Purpose.CHAT else f"connection-{self.pk}"
 
     @property
     def has_key(self) -> bool:

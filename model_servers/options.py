@@ -51,6 +51,8 @@ def _key(key: SecretStr) -> SecretStr:
     return SecretStr(key.get_secret_value().strip())
 
 
+Purpose = Literal["chat", "embedder", "reranker"]
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 Kind = Literal["ollama", "openai", "anthropic"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -58,6 +60,14 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 class ConnectionOptions(Options):
     """A connection to a model."""
 
+    purpose: Purpose = Field(
+        default="chat",
+        title=gettext_noop("What for"),
+        description=gettext_noop(
+            "Answers are written by a language model; an embedder finds passages by their meaning,"
+            " and a reranker reads the best of them again."
+        ),
+    )
     kind: Kind = Field(
         title=gettext_noop("Kind of server"),
         description=gettext_noop("The protocol that the server speaks."),
@@ -84,6 +94,16 @@ class ConnectionOptions(Options):
         max_length=200,
         title=gettext_noop("Name"),
         description=gettext_noop("By which people choose it. Empty: the model's."),
+        json_schema_extra=RARE,
+    )
+    dimensions: int | None = Field(
+        default=None,
+        ge=1,
+        le=64_000,
+        title=gettext_noop("Dimensions"),
+        description=gettext_noop(
+            "Of an embedder: the length of its vectors. Empty: as they are when it is tried."
+        ),
         json_schema_extra=RARE,
     )
     context_tokens: int | None = Field(

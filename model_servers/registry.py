@@ -2,17 +2,17 @@
 while somebody asks."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import inf
 from time import monotonic
+from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db import DatabaseError, InterfaceError, router, transaction
+from django.db import DatabaseError, InterfaceError, connections, router, transaction
 from django.db.models import F, Q
 
 from common.rls import bypass_rls
-from inference.interfaces import ChatModel
 from inference.model_registry import ConnectedModel
 from model_servers.models import ModelConnection
 
@@ -24,7 +24,7 @@ class _Snapshot:
     """What was read last."""
 
     def __init__(self) -> None:
-        self._models: tuple[ConnectedModel, ...] | None = None
+        self._models: Mapping[str, Sequence[ConnectedModel]] | None = None
         self._read_at = -inf
         self._lock = threading.Lock()
 
@@ -32,7 +32,7 @@ class _Snapshot:
         """Read again when somebody asks."""
         self._read_at = -inf
 
-    def models(self) -> Sequence[ConnectedModel]:
+    def models(self, kind: str) -> Sequence[ConnectedModel]:
         # The first reader is waited for; later ones go on with what is known.
         if self._is_old() and self._lock.acquire(blocking=self._models is None):
             try:
@@ -40,7 +40,7 @@ class _Snapshot:
                     self._read()
             finally:
                 self._lock.release()
-        return self._models or ()
+        return (self._models or {}).get(kind, ())
 
     def _is_old(self) -> bool:
         return monotonic() - self._read_at > MAX_AGE_SECONDS
@@ -48,6 +48,7 @@ class _Snapshot:
     def _read(self) -> None:
         began = monotonic()
         alias = router.db_for_write(ModelConnection)
+        is_open = connections[alias].connection is not None
         rows = ModelConnection.objects.using(alias).annotate(
             chosen_in=ArrayAgg("choices__workspace", filter=Q(choices__isnull=False), default=[])
         )
@@ -59,14 +60,25 @@ class _Snapshot:
             # Before the first migration, or while the database is away: what was known holds.
             self._read_at = began
             return
-        self._models = tuple(map(_connected, found))
+        finally:
+            if not is_open:  # a thread that works without the database keeps no connection to it
+                connections[alias].close()
+        models: dict[str, list[ConnectedModel]] = {}
+        for row in found:
+            models.setdefault(row.purpose, []).append(_connected(row))
+        self._models = models
         self._read_at = began
 
 
-def _build_chat(row: ModelConnection) -> ChatModel:
-    from model_servers.servers import build_chat  # noqa: PLC0415 (loads HTTPX)
+def _build(row: ModelConnection) -> Any:
+    from model_servers import servers  # noqa: PLC0415 (loads HTTPX)
 
-    return build_chat(row)
+    builders: dict[str, Callable[[ModelConnection], Any]] = {
+        "chat": servers.build_chat,
+        "embedder": servers.build_embedder,
+        "reranker": servers.build_reranker,
+    }
+    return builders[row.purpose](row)
 
 
 def _connected(row: ModelConnection) -> ConnectedModel:
@@ -74,9 +86,10 @@ def _connected(row: ModelConnection) -> ConnectedModel:
     allowed = own or row.workspaces
     return ConnectedModel(
         id=row.pk,
+        alias=row.alias,
         name=row.name,
         model_name=row.model,
-        build=partial(_build_chat, row),
+        build=partial(_build, row),
         version=row.updated_at,
         workspaces=None if allowed is None else frozenset(allowed),
         is_default=row.is_default,
@@ -90,4 +103,4 @@ forget = _snapshot.forget
 
 def connected_models(kind: str) -> Sequence[ConnectedModel]:
     """The connected models of this kind, for `inference.model_registry`."""
-    return _snapshot.models() if kind == "chat" else ()
+    return _snapshot.models(kind)

@@ -1,4 +1,5 @@
-"""From a connection to what asks its server: chat models, and `ModelServer` for trials."""
+"""From a connection to what asks its server: chat models, embedders, rerankers, and `ModelServer`
+for trials."""
 
 from collections.abc import Generator, Sequence
 from typing import Any, Unpack
@@ -10,14 +11,19 @@ from common import encryption
 from inference.backends.chat_anthropic import AnthropicChat
 from inference.backends.chat_ollama import OllamaChat
 from inference.backends.chat_openai import OpenAIChat
-from inference.interfaces import BackendUnavailable, ChatMessage, ChatModel, ChatOptions
+from inference.backends.ollama import SPECIAL_TOKENS, OllamaEmbedder
+from inference.backends.openai_compatible import OpenAIEmbedder
+from inference.backends.rerank_http import HttpReranker
+from inference.interfaces import BackendUnavailable, ChatMessage, ChatModel, ChatOptions, Embedder
 from inference.remote import chat
-from inference.remote.probing import ModelServer, ServerFault
+from inference.remote.probing import TRIAL_SECONDS, ModelServer, ServerFault
 from model_servers.models import ModelConnection
 from model_servers.options import OLLAMA_CONTEXT_TOKENS
 from reading.web_fetch import CheckedTransport, FetchError, is_public, resolve_host
 
 Kind = ModelConnection.Kind
+#: For one question, all tries together.
+RERANK_SECONDS = 30.0
 
 
 class UnreadableKey(BackendUnavailable):
@@ -103,6 +109,33 @@ def build_chat(connection: ModelConnection, *, attempts: int = chat.ATTEMPTS) ->
         model = backend(connection.model, context_tokens=connection.context_tokens, **options)
     model.input_price, model.output_price = connection.input_price, connection.output_price
     return model
+
+
+def build_embedder(
+    connection: ModelConnection, *, dimensions: int | None = None, is_trial: bool = False
+) -> Embedder:
+    """The connected embedder, for vectors of the stored length or of `dimensions`; a trial asks
+    once. Raises BackendUnavailable where the length is not known, and UnreadableKey."""
+    options: dict[str, Any] = {
+        "base_url": connection.address,
+        "api_key": decrypted_key(connection),
+        "dimensions": dimensions or connection.dimensions,
+        "send_dimensions": False,
+    }
+    if is_trial:
+        seconds = TRIAL_SECONDS
+        options |= {"attempts": 1, "timeout": seconds, "query_timeout": seconds}
+    if connection.kind == Kind.OLLAMA:
+        if connection.context_tokens:
+            options["max_tokens"] = connection.context_tokens - SPECIAL_TOKENS
+        return OllamaEmbedder(connection.model, **options)
+    return OpenAIEmbedder(connection.model, **options)
+
+
+def build_reranker(connection: ModelConnection, *, seconds: float = RERANK_SECONDS) -> HttpReranker:
+    """The connected reranker. Raises UnreadableKey."""
+    key = decrypted_key(connection)
+    return HttpReranker(connection.model, connection.address, api_key=key, timeout=seconds)
 
 
 def server_of(connection: ModelConnection) -> ModelServer:

@@ -5,7 +5,8 @@ key for a public provider, where RAGSITE_WORKSPACE_MODELS allows it; such a serv
 checked addresses only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,14 +23,31 @@ from common.errors import Conflict, Forbidden, InvalidInput, NotFound
 from common.rls import bypass_rls
 from common.sql import release_connection
 from inference.interfaces import BackendUnavailable
-from inference.model_registry import chats
-from inference.remote.probing import Trial
-from model_servers import registry
+from inference.model_registry import NO_CHAT, ModelRegistry, chats, embedders, rerankers
+from inference.remote.probing import (
+    TRIAL_SECONDS,
+    EmbedderTrial,
+    RerankerTrial,
+    ServerFault,
+    Trial,
+)
+from model_servers import embedding, registry
 from model_servers.models import ModelConnection, WorkspaceModel
 from model_servers.options import ConnectionOptions
-from model_servers.servers import build_chat, decrypted_key, server_of
+from model_servers.servers import (
+    UnreadableKey,
+    build_chat,
+    build_embedder,
+    build_reranker,
+    decrypted_key,
+    server_of,
+)
 
+Purpose = ModelConnection.Purpose
+AnyTrial = Trial | EmbedderTrial | RerankerTrial
 _UNSET: Any = object()
+#: Which answer on a site that names none.
+_BUNDLED_BACKENDS = (NO_CHAT, "inference.backends.onnx_local.", "inference.backends.rerank_basic.")
 
 # --- rights --------------------------------------------------------------------------------------
 
@@ -55,16 +73,30 @@ def require_manager(*, user: Any, workspace: Workspace | None) -> None:
 
 
 def environment_models() -> list[dict[str, Any]]:
-    """The chat models that the settings name, as doors list them; the default first."""
+    """The models that the environment names, as doors list them: chat models first, the default of
+    each purpose before others. Bundled ones are left out."""
     found = []
-    for alias, entry in chats.configured().items():
-        if chats.is_configured(alias):
+    kinds: tuple[ModelRegistry[Any], ...] = (chats, embedders, rerankers)
+    for models in kinds:
+        for alias, entry in models.configured().items():
+            is_named = models is chats or alias != "default" or models.is_set()
+            if not is_named or entry["BACKEND"].startswith(_BUNDLED_BACKENDS):
+                continue
             options = entry.get("OPTIONS", {})
             parts = urlsplit(options.get("base_url", ""))
             place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-            named = {"name": alias, "model": options.get("model", alias), "address": place}
-            found.append({**named, "is_default": alias == "default"})
-    return sorted(found, key=lambda row: not row["is_default"])
+            row = {"purpose": models.kind, "name": alias, "address": place}
+            row["label"] = str(Purpose(models.kind).label)
+            row |= {"model": str(options.get("model", alias)), "is_default": alias == "default"}
+            found.append(row)
+    order = [models.kind for models in kinds]
+    return sorted(found, key=lambda row: (order.index(row["purpose"]), not row["is_default"]))
+
+
+def is_overruled(connection: ModelConnection) -> bool:
+    """Whether it is the default of the site, and the environment names another, which wins."""
+    kinds: Mapping[str, ModelRegistry[Any]] = {"chat": chats, "reranker": rerankers}
+    return connection.is_default and kinds[connection.purpose].is_configured("default")
 
 
 def managed_connections(*, user: Any, workspace: Workspace) -> list[ModelConnection]:
@@ -99,11 +131,14 @@ def connect_model(
 ) -> ModelConnection:
     """Keep a connection: of the site, or with `workspace` of that one alone. `workspaces` are those
     that may use one of the site, None for all. Raises InvalidInput, and Conflict for a name that
-    is taken."""
+    is taken; for an embedder as the default what `set_default` raises."""
     row = ModelConnection(workspace=workspace)
     _set_options(row, options)
     row.workspaces = None if workspaces is None else sorted(workspaces)
-    return _save(row, Action.MADE, is_default=is_default)
+    is_embedder = row.purpose == Purpose.EMBEDDER
+    with transaction.atomic():
+        _save(row, Action.MADE, is_default=is_default and not is_embedder)
+        return set_default(connection=row) if is_default and is_embedder else row
 
 
 def change_connection(
@@ -120,10 +155,42 @@ def change_connection(
     return _save(connection, Action.CHANGED, is_default=connection.is_default)
 
 
+def _check_purpose(row: ModelConnection, options: ConnectionOptions) -> None:
+    """Raises InvalidInput for what such a server does not do, or nobody may change, and Conflict
+    for another model of an embedder whose vectors are stored."""
+    if row.pk is None:
+        row.purpose = options.purpose
+    elif row.purpose != options.purpose:
+        raise InvalidInput(
+            gettext("What a model is for stays. Connect it again for something else."),
+            field="purpose",
+        )
+    if options.purpose == "chat":
+        return
+    kinds = ("ollama", "openai") if options.purpose == "embedder" else ("openai",)
+    if options.kind not in kinds:
+        raise InvalidInput(
+            gettext("Servers of this kind have no embedders or rerankers that are known here."),
+            field="kind",
+        )
+    if row.workspace_id is not None:
+        raise InvalidInput(
+            gettext("Embedders and rerankers serve the whole site. Its operator connects them."),
+            field="purpose",
+        )
+    is_other = row.model != options.model.strip() or (
+        options.dimensions is not None and row.dimensions not in (None, options.dimensions)
+    )
+    if row.pk is not None and is_other and options.purpose == "embedder":
+        embedding.require_unused(row)
+
+
 def _set_options(row: ModelConnection, options: ConnectionOptions) -> None:
+    _check_purpose(row, options)
     given = options.key.get_secret_value() if options.key is not None else ""
     is_elsewhere = urlsplit(row.address)[:2] != urlsplit(options.address)[:2]
-    is_same = (row.address, row.model) == (options.address, options.model.strip())
+    is_same_model = row.model == options.model.strip()
+    is_same = is_same_model and row.address == options.address
     if row.credentials and not given and is_elsewhere:
         # Who changes a connection need not know the key, and must not send it elsewhere.
         raise InvalidInput(gettext("The server has changed. Enter the key again."), field="key")
@@ -133,6 +200,7 @@ def _set_options(row: ModelConnection, options: ConnectionOptions) -> None:
     if options.kind == "ollama" or not is_same:
         row.context_tokens = None
     row.context_tokens = options.context_tokens or row.context_tokens
+    row.dimensions = options.dimensions or (row.dimensions if is_same_model else None)
     if given:
         row.credentials = encryption.encrypt(given.encode())
     if row.workspace_id is not None and urlsplit(row.address).scheme != "https":
@@ -140,7 +208,7 @@ def _set_options(row: ModelConnection, options: ConnectionOptions) -> None:
             gettext("Models of a workspace are reached by https:// alone."), field="address"
         )
     try:
-        build_chat(row)
+        _build(row)
     except BackendUnavailable as error:
         raise InvalidInput(
             gettext("{address} wants a key. Enter the one that its provider gave you.").format(
@@ -150,7 +218,22 @@ def _set_options(row: ModelConnection, options: ConnectionOptions) -> None:
         ) from error
 
 
+def _build(row: ModelConnection) -> Any:
+    """The model, to see whether it can be made. Raises BackendUnavailable."""
+    with suppress(UnreadableKey):  # said where it is asked
+        if row.purpose == Purpose.RERANKER:
+            return build_reranker(row)
+        if row.purpose == Purpose.EMBEDDER:
+            return build_embedder(row, dimensions=row.dimensions or 1)
+        return build_chat(row)
+    return None
+
+
 def _save(row: ModelConnection, action: Action, *, is_default: bool) -> ModelConnection:
+    if row.purpose != Purpose.CHAT and row.workspaces is not None:
+        raise InvalidInput(
+            gettext("Embedders and rerankers are open to all workspaces."), field="workspaces"
+        )
     if is_default and (row.workspace_id is not None or row.workspaces is not None):
         raise InvalidInput(
             gettext("The default of the site must be open to all workspaces."), field="workspaces"
@@ -159,8 +242,8 @@ def _save(row: ModelConnection, action: Action, *, is_default: bool) -> ModelCon
     try:
         with bypass_rls(), transaction.atomic():
             if is_default:
-                others = ModelConnection.objects.filter(is_default=True).exclude(pk=row.pk)
-                others.update(is_default=False)
+                others = ModelConnection.objects.filter(purpose=row.purpose, is_default=True)
+                others.exclude(pk=row.pk).update(is_default=False)
             row.save()
             _record(row, action)
     except IntegrityError as error:
@@ -184,15 +267,24 @@ def _record(row: ModelConnection, action: Action, **values: Any) -> None:
 
 
 def set_default(*, connection: ModelConnection, is_default: bool = True) -> ModelConnection:
-    """Make it the default of the site, or no longer. Raises InvalidInput for one that not all
-    workspaces may use."""
+    """Make it the default of the site, or no longer; an embedder that of new collections. Raises
+    InvalidInput for one that not all workspaces may use, and as `use_for_documents`."""
+    if connection.purpose == Purpose.EMBEDDER:
+        if not is_default:
+            raise InvalidInput(
+                gettext("Collections need an embedder. Make another one the default instead."),
+                field="is_default",
+            )
+        embedding.use_for_documents(connection=connection)
+        return connection
     return _save(connection, Action.CHANGED, is_default=is_default)
 
 
 def remove_connection(*, connection: ModelConnection) -> None:
     """Forget it with its key. Where it was chosen the site's default answers; where it was that,
-    the sources are quoted."""
+    the sources are quoted. Raises Conflict for an embedder or a reranker that collections need."""
     with bypass_rls(), transaction.atomic():
+        embedding.require_unused(connection)
         _record(connection, Action.DELETED)
         connection.delete()
     transaction.on_commit(registry.forget)
@@ -217,7 +309,8 @@ def usable_connections(workspace: Workspace) -> list[ModelConnection]:
     own = Q(workspace=workspace)
     allowed = Q(workspaces=None) | Q(workspaces__contains=[workspace.pk])
     with bypass_rls():  # the site's rows belong to no workspace
-        return list(ModelConnection.objects.filter(own | Q(workspace=None) & allowed))
+        chats = ModelConnection.objects.filter(purpose=Purpose.CHAT)
+        return list(chats.filter(own | Q(workspace=None) & allowed))
 
 
 def chosen_connection(workspace: Workspace) -> ModelConnection | None:
@@ -273,15 +366,26 @@ def unsaved_connection(
 
 
 def list_models(connection: ModelConnection) -> list[str]:
-    """The models of its server, as that lists them. Raises ServerFault and UnreadableKey."""
-    return server_of(connection).models()
+    """The models of its server for the purpose, as that lists them. Raises ServerFault and
+    UnreadableKey."""
+    server = server_of(connection)
+    if connection.purpose == Purpose.CHAT:
+        return server.models()
+    return server.models_for(connection.purpose)
 
 
-def try_connection(connection: ModelConnection) -> Trial:
-    """Ask the model one question. Prompts fit into the context that its server reports. Raises
-    ServerFault and UnreadableKey."""
+def try_connection(connection: ModelConnection) -> AnyTrial:
+    """Ask the model one question, have it embed two texts, or order two passages. Prompts fit into
+    the context that its server reports, and an embedder has vectors of the length that it made.
+    Raises ServerFault and UnreadableKey."""
     release_connection()  # the model may be slow
-    trial = server_of(connection).try_chat(build_chat(connection, attempts=1))
+    server = server_of(connection)
+    if connection.purpose == Purpose.RERANKER:
+        reranker = build_reranker(connection, seconds=TRIAL_SECONDS)
+        return server.try_reranker(reranker, connection.model)
+    if connection.purpose == Purpose.EMBEDDER:
+        return _try_embedder(connection)
+    trial = server.try_chat(build_chat(connection, attempts=1))
     if connection.kind != ModelConnection.Kind.OLLAMA and trial.context_tokens not in (
         None,
         connection.context_tokens,
@@ -291,6 +395,29 @@ def try_connection(connection: ModelConnection) -> Trial:
             with bypass_rls():
                 connection.save(update_fields=["context_tokens", "updated_at"])
             transaction.on_commit(registry.forget)
+    return trial
+
+
+def _try_embedder(connection: ModelConnection) -> EmbedderTrial:
+    trial = server_of(connection).try_embedder(
+        lambda length: build_embedder(connection, dimensions=length, is_trial=True)
+    )
+    if trial.dimensions == connection.dimensions:
+        return trial
+    if connection.dimensions is not None and connection.pk is not None:
+        try:
+            embedding.require_unused(connection)
+        except Conflict as error:
+            told = gettext(
+                "“{model}” makes vectors of {new} dimensions now, those stored have {old}. Have the"
+                " server run the former model, or connect this one by another name."
+            ).format(model=connection, new=trial.dimensions, old=connection.dimensions)
+            raise ServerFault("dimensions", told) from error
+    connection.dimensions = trial.dimensions
+    if connection.pk is not None:
+        with bypass_rls():
+            connection.save(update_fields=["dimensions", "updated_at"])
+        transaction.on_commit(registry.forget)
     return trial
 
 
@@ -307,10 +434,11 @@ def tried_options(
     workspace: Workspace | None = None,
     *,
     stored: ModelConnection | None = None,
-) -> tuple[ConnectionOptions, Trial]:
-    """The options of a connection whose model answered, with the context that its server reports,
-    and the trial. `stored` is the connection that they change. Raises InvalidInput, ServerFault and
-    UnreadableKey."""
+) -> tuple[ConnectionOptions, AnyTrial]:
+    """The options of a connection whose model answered, with the context that its server reports or
+    the length of its vectors, and the trial. `stored` is the connection that they change. Raises
+    InvalidInput, ServerFault and UnreadableKey."""
     row = unsaved_connection(options, workspace, stored=stored)
     trial = try_connection(row)
-    return options.model_copy(update={"context_tokens": row.context_tokens}), trial
+    found = {"context_tokens": row.context_tokens, "dimensions": row.dimensions}
+    return options.model_copy(update=found), trial

@@ -12,5 +12,6 @@ urlpatterns = [
     path("models/<int:pk>/", views.detail, name="model_connection"),
     path("models/<int:pk>/change/", views.change, name="model_change"),
     path("models/<int:pk>/default/", views.default, name="model_default"),
+    path("models/<int:pk>/use/", views.use, name="model_use"),
     path("models/<int:pk>/remove/", views.remove, name="model_remove"),
 ]

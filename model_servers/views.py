@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
@@ -17,10 +18,10 @@ from common.errors import InvalidInput, NotFound
 from common.stored_messages import translated_message
 from common.text import parse_integer
 from common.web import errors_as_messages, errors_in_form, login_required_page
+from documents.models import Collection
 from inference.chat_models import chat_models
 from inference.interfaces import InferenceError
-from inference.model_registry import chats
-from model_servers import services
+from model_servers import embedding, services
 from model_servers.discovery import find_models
 from model_servers.forms import ConnectionForm, workspace_names
 from model_servers.models import ModelConnection
@@ -37,8 +38,10 @@ def index(request: HttpRequest) -> HttpResponse:
     usable = services.usable_connections(workspace)
     connections = services.managed_connections(user=request.user, workspace=workspace)
     context: dict[str, Any] = {
+        "defaults": [each for each in connections if embedding.is_default(each)],
         "names": chat_models(workspace_id=workspace.pk),
         "environment": services.environment_models(),
+        "overruled": [each for each in connections if services.is_overruled(each)],
         "connections": connections,
         "is_operator": is_operator,
         "may_connect": may_connect,
@@ -120,7 +123,11 @@ def _edit(
     names = (
         workspace_names() if owner is None and not (connection and connection.is_default) else {}
     )
-    given: dict[str, Any] = {"preset": shown["preset"], "connection": connection}
+    given: dict[str, Any] = {
+        "preset": shown["preset"],
+        "connection": connection,
+        "chooses_purpose": owner is None and connection is None,
+    }
     act = request.POST.get("act", "")
     if request.method == "POST" and act == "list":
         shown |= _listed(request, owner, connection)
@@ -153,7 +160,7 @@ def _listed(
     key = request.POST.get("key", "")
     try:
         given = {name: request.POST.get(name, "") for name in ("kind", "address")}
-        given["model"] = "-"
+        given |= {"model": "-", "purpose": request.POST.get("purpose") or "chat"}
         if key:
             given["key"] = key
         typed = ConnectionOptions.from_text(given)
@@ -192,9 +199,10 @@ def _kept(
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required_page
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
-    """One connection; a POST asks it a question on trial."""
+    """One connection; a POST tries it."""
     connection = _connection(request, pk)
-    context: dict[str, Any] = {"connection": connection}
+    is_default = embedding.is_default(connection)
+    context: dict[str, Any] = {"connection": connection, "is_default": is_default}
     if request.method == "POST":
         try:
             context["trial"] = services.try_connection(connection)
@@ -203,8 +211,49 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
     if connection.workspaces is not None:
         names = workspace_names()
         context["workspaces"] = [names[pk] for pk in connection.workspaces if pk in names]
-    context["is_overruled"] = connection.is_default and chats.is_configured("default")
-    return render(request, "model_servers/model.html", context)
+    context["is_overruled"] = services.is_overruled(connection)
+    if connection.purpose == ModelConnection.Purpose.EMBEDDER:
+        context |= {
+            "moves": embedding.moves_to(connection),
+            "collections": _collections(request),
+        }
+        context["is_moving"] = any(move.state == "running" for move in context["moves"])
+    is_part = request.method == "GET" and request.headers.get("HX-Request") == "true"
+    template = "model_servers/model.html#moves" if is_part else "model_servers/model.html"
+    return render(request, template, context)
+
+
+@require_POST
+@login_required_page
+def use(request: HttpRequest, pk: int) -> HttpResponse:
+    """Have an embedder serve new collections, all of them, or one of the workspace."""
+    connection = _connection(request, pk)
+    services.require_manager(user=request.user, workspace=None)
+    chosen = request.POST.get("collections", "")
+    collection = None
+    if chosen not in ("new", "all"):
+        collection = _collections(request).filter(pk=parse_integer(chosen) or 0).first()
+        if collection is None:
+            raise NotFound(gettext("This collection does not exist, or you may not see it."))
+    with errors_as_messages(request):
+        embedding.use_for_documents(
+            connection=connection,
+            collection=collection,
+            everything=chosen == "all",
+            user=request.user,
+        )
+        messages.success(
+            request,
+            _("New collections get this embedder.")
+            if chosen == "new"
+            else _("The workers embed what is there. Searches find everything meanwhile."),
+        )
+    return redirect("model_connection", pk=pk)
+
+
+def _collections(request: HttpRequest) -> QuerySet[Collection]:
+    own = Collection.objects.filter(workspace=request_workspace(request))
+    return own.visible_to(request.user)
 
 
 @require_POST
@@ -241,9 +290,11 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
     """Say what follows; remove on POST."""
     connection = _connection(request, pk)
     if request.method == "POST":
-        services.remove_connection(connection=connection)
-        messages.success(request, _("“%(model)s” is removed.") % {"model": connection})
-        return redirect("models")
+        with errors_as_messages(request):
+            services.remove_connection(connection=connection)
+            messages.success(request, _("“%(model)s” is removed.") % {"model": connection})
+            return redirect("models")
+        return redirect("model_connection", pk=pk)
     return render(request, "model_servers/remove.html", {"connection": connection})
 
 

@@ -321,6 +321,12 @@ INFERENCE["token_encoder"] = _token_encoders if _token_encoders["default"]["BACK
 INFERENCE["reranker"].setdefault(
     "none", {"BACKEND": "inference.backends.rerank_basic.NoReranker", "OPTIONS": {}}
 )
+# Kinds whose default the environment names: it goes before what is connected while the site runs.
+MODELS_SET = {
+    kind
+    for kind in ("embedder", "reranker")
+    if env.str(f"{kind.upper()}_BACKEND", default="") or env.json_object(f"{kind.upper()}_OPTIONS")
+}
 # How long a search waits for a reranker that it did not demand.
 RERANK_SECONDS = env.float("RAGSITE_RERANK_SECONDS", default=2.0)
 
@@ -659,6 +665,7 @@ SPECTACULAR_SETTINGS = {
         "RunPolicy": "documents.models.IngestionRun.Policy",
         "ItemState": "documents.models.IngestionItem.State",
         "EmbeddingMetric": "documents.models.EmbeddingSpace.Metric",
+        "ModelPurpose": "model_servers.options.PURPOSES",
         "ModelServerKind": "model_servers.options.KINDS",
         "SourceState": "sources.models.DataSource.State",
         "SourceRunState": "sources.models.DataSourceRun.State",

@@ -66,7 +66,7 @@ class SpaceForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at ru
     beside the fields and nothing typed is lost."""
 
     embedder = forms.ChoiceField(
-        choices=lambda: [(alias, alias) for alias in embedders],
+        choices=lambda: list(embedders.labels().items()),
         widget=UnfoldAdminSelectWidget,
         help_text=gettext_lazy("Its alias: “default”, or one of EMBEDDERS."),
     )

@@ -93,6 +93,7 @@ from documents.services.spaces import (
     queue_reembedding,
     queue_space_index,
     reembed_inline,
+    set_default_space,
     space_reports,
 )
 from documents.services.statistics import SiteStatistics, collect_statistics
@@ -168,6 +169,7 @@ __all__ = [
     "retryable",
     "run_gap",
     "run_notes",
+    "set_default_space",
     "space_reports",
     "store_items",
     "summarize_names",

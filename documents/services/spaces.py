@@ -14,8 +14,10 @@ from accounts.models import Workspace
 from common import features
 from common.errors import Conflict, InvalidInput, NotFound
 from common.shards import MAIN, all_shards, current_shard, each_shard, on_shard
+from documents.embedders import embedder_for
 from documents.fitting_models import space_name
 from documents.ingestion import reembed
+from documents.ingestion.concurrency import lock_space_changes
 from documents.ingestion.space_choice import add_space
 from documents.ingestion.vector_indexes import IndexState, build_index, drop_index, index_states
 from documents.models import Chunk, Collection, EmbeddingSpace, Reembedding
@@ -66,8 +68,8 @@ def default_space() -> EmbeddingSpace:
     It follows the configured default embedder where that loses nothing: on a site without chunks,
     so that whoever configures another model before the first document need not know about spaces,
     and where the former model is still configured under another alias, as that of the release
-    before is: then its space stays for what is in it. On shards spaces are the same everywhere, and
-    nothing follows by itself.
+    before is: then its space stays for what is in it. An embedder that the environment names goes
+    before a connected one. On shards spaces are the same everywhere, and nothing follows by itself.
     """
     space = EmbeddingSpace.objects.filter(is_default=True).first()
     if space is None:
@@ -75,13 +77,16 @@ def default_space() -> EmbeddingSpace:
     is_spread = current_shard() or Workspace.objects.exclude(shard=MAIN).exists()
     if is_spread:
         return space
+    alias = space.embedder
+    if embedders.is_set() and embedders.find_connected(alias):
+        alias = "default"
     try:
-        embedder = embedders[space.embedder]
+        embedder = embedders[alias]
         fits = (embedder.dimensions, embedder.model_name) == (space.dimensions, space.model_name)
     except InferenceError:
         return space  # embedding will report the error
     is_used = not fits and Chunk.objects.exists()
-    if fits or (is_used and alias_of(space.embedder, space.model_name) == space.embedder):
+    if fits or (is_used and alias_of(space.embedder, space.model_name) == alias):
         return space
     with transaction.atomic():
         is_still = EmbeddingSpace.objects.select_for_update().filter(pk=space.pk, is_default=True)
@@ -92,7 +97,7 @@ def default_space() -> EmbeddingSpace:
         )
         name = space_name(embedder)
         taken = EmbeddingSpace.objects.filter(name=name).exists()
-        new, _ = add_space(name=f"{name}-2" if taken else name, embedder=space.embedder)
+        new, _ = add_space(name=f"{name}-2" if taken else name, embedder=alias)
         EmbeddingSpace.objects.filter(pk=new.pk).update(is_default=True)
         new.is_default = True
         if is_used:
@@ -104,6 +109,21 @@ def default_space() -> EmbeddingSpace:
             if new.index_type == EmbeddingSpace.IndexType.HNSW:
                 cursor.execute(new.sql.create_index())
         return new
+
+
+def set_default_space(*, space: EmbeddingSpace) -> None:
+    """Have new collections use this space; what is in others stays there. Raises InferenceError
+    where its embedder does not fit."""
+    embedder_for(space)
+    with transaction.atomic():
+        lock_space_changes()
+        EmbeddingSpace.objects.filter(is_default=True).update(is_default=False)
+        live = EmbeddingSpace.State.LIVE
+        EmbeddingSpace.objects.filter(pk=space.pk).update(is_default=True, state=live)
+        record(Action.CHANGED, space, fields=["is_default"])
+    if space.index_type != EmbeddingSpace.IndexType.NONE:
+        # Without it searches compare with every vector, which `manage.py validate` would report.
+        transaction.on_commit(partial(queue_space_index, space=space), robust=True)
 
 
 def space_reports(*, name: str = "", count: bool = True) -> list[SpaceReport]:

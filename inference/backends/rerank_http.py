@@ -39,7 +39,7 @@ class HttpReranker:
         None looks whether a score of the query lies outside 0..1. Say it where scores of several
         queries are compared. Raises BackendUnavailable.
         """
-        self._model = model
+        self.model_name = model
         self._client = JsonClient(with_version(base_url), api_key=api_key)
         self._logits = logits
         self._batch_size = batch_size
@@ -78,7 +78,7 @@ class HttpReranker:
 
     def _ask(self, query: str, texts: Sequence[str], **how: Any) -> list[float | None]:
         payload = {
-            "model": self._model,
+            "model": self.model_name,
             "query": query,
             "documents": list(texts),
             "top_n": len(texts),

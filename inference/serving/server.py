@@ -387,6 +387,6 @@ def _is_loaded_at_start(alias: str, model: object) -> bool:
 def _served_aliases(models: ModelRegistry[Any]) -> list[str]:
     return [
         alias
-        for alias in models
-        if not settings.INFERENCE[models.kind][alias]["BACKEND"].startswith(_NOT_OFFERED)
+        for alias, entry in models.configured().items()
+        if not entry["BACKEND"].startswith(_NOT_OFFERED)
     ]

@@ -9,8 +9,9 @@ from accounts.models import Workspace
 from common.errors import InvalidInput
 from common.options.drf import OptionsSerializer
 from common.serializers import ReadOnlyModelSerializer, StrictSerializer
+from model_servers.embedding import is_default
 from model_servers.models import ModelConnection
-from model_servers.options import KINDS, ConnectionOptions
+from model_servers.options import KINDS, PURPOSES, ConnectionOptions
 
 _WORKSPACES_HELP = "Slugs of the workspaces that may use it. Null: all."
 
@@ -27,7 +28,15 @@ class ModelConnectionSerializer(ReadOnlyModelSerializer[ModelConnection]):
         allow_null=True,
         help_text="Whose it is. Null: the site's.",
     )
+    purpose = serializers.ChoiceField(choices=PURPOSES, help_text="What it is for.")
+    alias = serializers.CharField(
+        help_text="What a collection's `reranker` and embedding spaces call it."
+    )
     kind = serializers.ChoiceField(choices=KINDS, help_text="The protocol of its server.")
+    is_default = serializers.SerializerMethodField(
+        help_text="Whether it answers, reranks, or embeds new collections, where nothing else is"
+        " chosen."
+    )
     has_key = serializers.BooleanField(help_text="Whether a key is stored.")
     workspaces = serializers.SerializerMethodField(help_text=_WORKSPACES_HELP)
 
@@ -37,6 +46,8 @@ class ModelConnectionSerializer(ReadOnlyModelSerializer[ModelConnection]):
             "id",
             "url",
             "name",
+            "purpose",
+            "alias",
             "workspace",
             "kind",
             "address",
@@ -45,11 +56,15 @@ class ModelConnectionSerializer(ReadOnlyModelSerializer[ModelConnection]):
             "context_tokens",
             "input_price",
             "output_price",
+            "dimensions",
             "is_default",
             "workspaces",
             "created_at",
             "updated_at",
         ]
+
+    def get_is_default(self, connection: ModelConnection) -> bool:
+        return is_default(connection)
 
     def get_workspaces(self, connection: ModelConnection) -> list[str] | None:
         if connection.workspaces is None:
@@ -58,17 +73,32 @@ class ModelConnectionSerializer(ReadOnlyModelSerializer[ModelConnection]):
         return list(rows.order_by("slug").values_list("slug", flat=True))
 
 
-class ModelTrialSerializer(serializers.Serializer[Any]):
-    """How the model answered a question."""
+class RankedPassageSerializer(serializers.Serializer[Any]):
+    """A passage with its score for the question."""
 
-    first_words_ms = serializers.IntegerField()
+    text = serializers.CharField()
+    score = serializers.FloatField()
+
+
+class ModelTrialSerializer(serializers.Serializer[Any]):
+    """How the model answered a question, embedded two texts, or ordered two passages: the fields of
+    other purposes are null or missing."""
+
+    first_words_ms = serializers.IntegerField(required=False)
     tokens_per_second = serializers.FloatField(
-        allow_null=True, help_text="Null for an answer of one piece."
+        required=False, allow_null=True, help_text="Null for an answer of one piece."
     )
     context_tokens = serializers.IntegerField(
-        allow_null=True, help_text="What the model reads. Null where the server does not say."
+        required=False,
+        allow_null=True,
+        help_text="What the model reads. Null where the server does not say.",
     )
-    answer = serializers.CharField(help_text="Its beginning.")
+    answer = serializers.CharField(required=False, help_text="Its beginning.")
+    dimensions = serializers.IntegerField(required=False, help_text="Of the vectors.")
+    text_ms = serializers.IntegerField(required=False, help_text="For one text.")
+    question = serializers.CharField(required=False)
+    passages = RankedPassageSerializer(many=True, required=False, help_text="The best first.")
+    milliseconds = serializers.IntegerField(required=False, help_text="For both passages.")
 
 
 class ServerModelsSerializer(serializers.Serializer[Any]):
@@ -94,7 +124,9 @@ class ConnectionChangeSerializer(OptionsSerializer):
         help_text=f"{_WORKSPACES_HELP} Only of a connection of the site.",
     )
     is_default = serializers.BooleanField(
-        required=False, help_text="Whether it answers on the site where nothing else is chosen."
+        required=False,
+        help_text="Whether it answers, reranks, or embeds new collections, where nothing else is"
+        " chosen.",
     )
 
     def validate_workspaces(self, slugs: list[str] | None) -> list[int] | None:
@@ -118,7 +150,33 @@ class NewConnectionSerializer(ConnectionChangeSerializer):
         help_text="`workspace`: only the workspace of the request uses it.",
     )
     check = serializers.BooleanField(
-        default=True, help_text="Ask the model one question first, and do not save it if it fails."
+        default=True, help_text="Try the model first, and do not save it if it fails."
+    )
+
+
+class UseInput(StrictSerializer):
+    """Which collections an embedder serves."""
+
+    collections = serializers.ChoiceField(
+        choices=["new", "all", "one"],
+        help_text="`new`: those that are made from now on; `all`: these and what is there; `one`:"
+        " `collection` alone.",
+    )
+    collection = serializers.SlugField(required=False, help_text="Its slug, with `one`.")
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        if (given["collections"] == "one") != ("collection" in given):
+            raise InvalidInput(
+                gettext("Name a collection with “one”, and with nothing else."), field="collection"
+            )
+        return given
+
+
+class UsedSpaceSerializer(serializers.Serializer[Any]):
+    """Where the vectors will be."""
+
+    space = serializers.SlugField(
+        source="name", help_text="`GET /spaces/SPACE/` shows the moves to it."
     )
 
 
@@ -126,6 +184,7 @@ class ServerInput(StrictSerializer):
     """A server whose models are listed."""
 
     kind = serializers.ChoiceField(choices=KINDS)
+    purpose = serializers.ChoiceField(choices=PURPOSES, default="chat")
     address = serializers.CharField(max_length=500)
     key = serializers.CharField(required=False, max_length=1_000)
     owner = serializers.ChoiceField(

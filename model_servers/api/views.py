@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from rest_framework.decorators import action
@@ -10,8 +11,9 @@ from accounts.api import WorkspaceParameters, WorkspaceViewSet, operation
 from accounts.models import Workspace
 from common.errors import RagsiteError
 from common.stored_messages import translated_message
+from documents.services import get_collection
 from inference.interfaces import InferenceError
-from model_servers import services
+from model_servers import embedding, services
 from model_servers.api.serializers import (
     ConnectionChangeSerializer,
     ModelConnectionSerializer,
@@ -19,6 +21,8 @@ from model_servers.api.serializers import (
     NewConnectionSerializer,
     ServerInput,
     ServerModelsSerializer,
+    UsedSpaceSerializer,
+    UseInput,
 )
 from model_servers.models import ModelConnection
 from model_servers.options import ConnectionOptions
@@ -96,7 +100,7 @@ class ModelConnectionViewSet(WorkspaceViewSet):
     ) -> ModelConnection:
         """Connect a model.
 
-        It is asked one question first, and not saved if it does not answer: 424.
+        It is tried first, and not saved if it does not answer: 424.
         """
         workspace = self._owner(owner)
         options = ConnectionOptions.from_text(values)
@@ -107,7 +111,7 @@ class ModelConnectionViewSet(WorkspaceViewSet):
             options=options, workspace=workspace, workspaces=workspaces, is_default=is_default
         )
 
-    @operation(takes=ConnectionChangeSerializer, errors=(409,))
+    @operation(takes=ConnectionChangeSerializer, errors=(409, 424))
     def partial_update(
         self, connection: ModelConnection, *, is_default: bool | None = None, **values: Any
     ) -> ModelConnection:
@@ -115,31 +119,55 @@ class ModelConnectionViewSet(WorkspaceViewSet):
 
         A key that is not given stays, unless the server is another one.
         """
-        is_default = connection.is_default if is_default is None else is_default
-        if is_default != connection.is_default:
+        was_default = embedding.is_default(connection)
+        is_default = was_default if is_default is None else is_default
+        if is_default != was_default:
             services.require_manager(user=self.request.user, workspace=None)
         if values:
             given = {"workspaces": values.pop("workspaces")} if "workspaces" in values else {}
             options = ConnectionOptions.from_text({**_options_of(connection), **values})
             connection = services.change_connection(connection=connection, options=options, **given)
-        if is_default != connection.is_default:
-            connection = services.set_default(connection=connection, is_default=is_default)
+        if is_default != was_default:
+            with errors_of_servers():
+                connection = services.set_default(connection=connection, is_default=is_default)
         return connection
 
-    @operation()
+    @operation(errors=(409,))
     def destroy(self, connection: ModelConnection) -> None:
         """Remove a connection.
 
-        Its key is deleted. Without a default, answers quote the documents.
+        Its key is deleted. Without a default, answers quote the documents. An embedder or a
+        reranker that collections need is not removed: 409.
         """
         services.remove_connection(connection=connection)
 
     @action(detail=True, methods=["post"], url_path="try", url_name="try")
     @operation(gives=ModelTrialSerializer, errors=(424,))
     def try_model(self, connection: ModelConnection) -> Any:
-        """Ask a connected model one question."""
+        """Try a connected model.
+
+        A language model is asked one question, an embedder embeds two texts, a reranker orders two
+        passages.
+        """
         with errors_of_servers():
-            return services.try_connection(connection)
+            return asdict(services.try_connection(connection))
+
+    @action(detail=True, methods=["post"])
+    @operation(takes=UseInput, gives=UsedSpaceSerializer, errors=(409, 424))
+    def use(self, connection: ModelConnection, *, collections: str, collection: str = "") -> Any:
+        """Use a connected embedder.
+
+        The workers move what is there, while people search.
+        """
+        services.require_manager(user=self.request.user, workspace=None)
+        chosen = get_collection(workspace=self.workspace, slug=collection) if collection else None
+        with errors_of_servers():
+            return embedding.use_for_documents(
+                connection=connection,
+                collection=chosen,
+                everything=collections == "all",
+                user=self.request.user,
+            )
 
     @action(detail=False, methods=["post"], url_path="server-models", url_name="server-models")
     @operation(takes=ServerInput, gives=ServerModelsSerializer, errors=(424,))
@@ -153,7 +181,7 @@ class ModelConnectionViewSet(WorkspaceViewSet):
 
 def _options_of(row: ModelConnection) -> Mapping[str, Any]:
     """The options that it has, without its key."""
-    named = ["kind", "address", "model", "name", "input_price", "output_price"]
+    named = ["purpose", "kind", "address", "model", "name", "input_price", "output_price"]
     if row.kind == ModelConnection.Kind.OLLAMA:  # others report theirs
         named.append("context_tokens")
     return {name: getattr(row, name) for name in named}

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from accounts.models import Workspace
-from inference.tests.stub_server import Reply, StubServer, chat_stream, stub_server
+from inference.tests.stub_server import Reply, StubServer, chat_stream, openai_reply, stub_server
 from model_servers.models import ModelConnection
 from model_servers.options import ConnectionOptions
 from model_servers.services import choose_model, connect_model
@@ -38,3 +38,22 @@ def openai_server(
     with stub_server() as server:
         server.always(reply)
         yield server
+
+
+EMBEDDER = "nomic-embed"
+RERANKER = "bge-reranker"
+
+
+def search_reply(payload: Any) -> Any:
+    """Of a server with an embedder and a reranker, which scores by the words of the question."""
+    if payload is None:
+        return Reply({"data": [{"id": name} for name in (MODEL, EMBEDDER, RERANKER)]})
+    if "input" in payload:
+        return openai_reply(payload)
+    words = set(payload["query"].lower().strip("?").split())
+    shares = [
+        len(words & set(text.lower().strip(".").split())) / len(words)
+        for text in payload["documents"]
+    ]
+    results = [{"index": at, "relevance_score": share} for at, share in enumerate(shares)]
+    return Reply({"results": results})

@@ -10,11 +10,13 @@ from rest_framework.test import APIClient
 
 from accounts.models import Membership
 from accounts.tests.keys import make_key
+from documents.tests.factories import CollectionFactory
 from inference.chat_models import chat_model
 from inference.interfaces import ChatMessage
 from inference.tests.stub_server import Reply, Stream, StubServer, delta, event
+from model_servers import embedding
 from model_servers.models import ModelConnection, ModelUsage
-from model_servers.tests.servers import KEY, MODEL
+from model_servers.tests.servers import EMBEDDER, KEY, MODEL, RERANKER, search_reply
 from model_servers.usage import Purpose, metered_chat
 from tests.kit import client_of, logged_in
 
@@ -172,3 +174,60 @@ def test_prices_are_given_at_each_door_and_counted(
     page = logged_in(operator).post("/models/new/other/", {**form, "name": "page", "act": "anyway"})
     assert page.status_code == 302
     assert ModelConnection.objects.get(name="page").output_price == 3.0
+
+
+def test_an_embedder_is_connected_used_and_kept_while_it_is_needed(
+    api: APIClient, server: StubServer, operator: Membership
+) -> None:
+    server.always(search_reply)
+    given = {**body(server, key=KEY), "purpose": "embedder", "model": EMBEDDER}
+    made = api.post(URL, given)
+    assert (made.data["dimensions"], made.data["is_default"]) == (8, False)
+    address = made.data["url"]
+    asked = {"kind": "openai", "address": server.url, "purpose": "embedder"}
+    assert api.post(f"{URL}server-models/", asked).data == {"models": [EMBEDDER]}
+    trial = api.post(f"{address}try/").data
+    assert trial["dimensions"] == 8
+    assert "answer" not in trial
+    collection = CollectionFactory(workspace=operator.workspace, slug="notes", name="Notes")
+    for wrong in ({"collections": "one"}, {"collections": "new", "collection": "notes"}):
+        assert api.post(f"{address}use/", wrong).status_code == 400
+    used = api.post(f"{address}use/", {"collections": "one", "collection": "notes"})
+    assert used.data == {"space": f"{EMBEDDER}-8"}
+    collection.refresh_from_db()
+    assert collection.space.embedder == made.data["alias"]
+    refused = api.delete(address)
+    assert refused.status_code == 409
+    assert "Notes" in refused.data["detail"]
+    assert api.patch(address, {"is_default": True}).data["is_default"]
+    assert embedding.default_embedder() == made.data["alias"]
+    assert api.patch(address, {"is_default": False}).status_code == 400
+    assert api.patch(address, {"name": "Meaning"}).data["name"] == "Meaning"
+
+
+def test_a_reranker_is_connected_over_the_api(api: APIClient, server: StubServer) -> None:
+    server.always(search_reply)
+    given = {**body(server), "purpose": "reranker", "model": RERANKER, "is_default": True}
+    made = api.post(URL, given)
+    assert made.data["is_default"]
+    assert made.data["dimensions"] is None
+    trial = api.post(f"{made.data['url']}try/").data
+    assert trial["passages"][0]["text"].startswith("The Danube")
+    named = api.get("/api/v1/models/").data["rerankers"]
+    assert made.data["alias"] in [each["name"] for each in named]
+    assert api.post(f"{made.data['url']}use/", {"collections": "new"}).status_code == 400
+
+
+def test_the_command_connects_embedders_and_rerankers(server: StubServer) -> None:
+    server.always(search_reply)
+    given = ("--address", server.url, "--purpose")
+    told = run("add", "other", EMBEDDER, *given, "embedder", "--default")
+    assert "8 dimensions" in told
+    assert "1. The Danube" in run("add", "other", RERANKER, *given, "reranker")
+    assert f"{EMBEDDER}-8" in run("default", EMBEDDER)
+    listed = {row["name"]: row for row in json.loads(run("list", "--json"))}
+    assert listed[EMBEDDER]["is_default"]
+    assert listed[RERANKER]["purpose"] == "reranker"
+    with pytest.raises(CommandError, match="new collections"):
+        run("remove", EMBEDDER)
+    run("remove", RERANKER)

@@ -6,13 +6,13 @@ import pytest
 from django.test import Client
 
 from accounts.models import Membership, Role
-from documents.tests.factories import MembershipFactory, UserFactory
+from documents.tests.factories import CollectionFactory, MembershipFactory, UserFactory
 from inference.chat_models import chat_model
 from inference.tests.stub_server import Reply, StubServer
 from model_servers import services
 from model_servers.models import ModelConnection
 from model_servers.options import ConnectionOptions
-from model_servers.tests.servers import KEY, MODEL
+from model_servers.tests.servers import EMBEDDER, KEY, MODEL, RERANKER, search_reply
 from tests.kit import logged_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("connected")]
@@ -213,3 +213,59 @@ def test_what_the_environment_sets_is_shown_and_wins(
 
 def test_the_former_address_leads_to_the_page(client: Client) -> None:
     assert client.get("/chat/connect/").headers["Location"] == "/models/"
+
+
+def test_an_embedder_is_connected_and_used_on_its_page(
+    client: Client, server: StubServer, operator: Membership
+) -> None:
+    server.always(search_reply)
+    collection = CollectionFactory(workspace=operator.workspace, name="Notes", slug="notes")
+    given = {**form(server), "purpose": "embedder"}
+    page = text(client.post("/models/new/other/", {**given, "act": "list", "model": ""}))
+    assert f'<option value="{EMBEDDER}">' in page
+    assert f'<option value="{MODEL}">' not in page
+    page = text(
+        client.post("/models/new/other/", {**given, "act": "save", "model": EMBEDDER}, follow=True)
+    )
+    (connection,) = ModelConnection.objects.all()
+    assert connection.dimensions == 8
+    assert "Only “Notes”" in page
+    trial = text(client.post(f"/models/{connection.pk}/"))
+    assert "Time for a text" in trial
+    use = f"/models/{connection.pk}/use/"
+    page = text(client.post(use, {"collections": collection.pk}, follow=True))
+    assert "Notes: 0 of 0" in page
+    part = text(client.get(f"/models/{connection.pk}/", headers=HTMX))
+    assert "Notes: 0 of 0" in part
+    assert "<html" not in part
+    collection.refresh_from_db()
+    assert collection.space.embedder == connection.alias
+    assert "New collections get this embedder" in text(
+        client.post(use, {"collections": "new"}, follow=True)
+    )
+    for nothing in ("", "nothing", CollectionFactory().pk):
+        assert client.post(use, {"collections": nothing}).status_code == 404
+    page = text(client.post(f"/models/{connection.pk}/remove/", follow=True))
+    assert "is the embedder of “Notes”" in page
+    assert "Search by meaning" in text(client.get("/models/"))
+
+
+def test_a_reranker_is_connected_on_the_page(client: Client, server: StubServer) -> None:
+    server.always(search_reply)
+    given = {**form(server), "purpose": "reranker", "model": RERANKER, "act": "save"}
+    client.post("/models/new/other/", given)
+    (connection,) = ModelConnection.objects.all()
+    assert "<li>The Danube flows" in text(client.post(f"/models/{connection.pk}/"))
+    page = text(client.post(f"/models/{connection.pk}/default/", follow=True))
+    assert "No longer the default" in page
+
+
+def test_what_a_model_is_for_stays_when_it_is_changed(client: Client, server: StubServer) -> None:
+    server.always(search_reply)
+    given = {"purpose": "embedder", "kind": "openai", "address": server.url, "model": EMBEDDER}
+    connection = services.connect_model(options=ConnectionOptions.from_text(given))
+    page = f"/models/{connection.pk}/change/"
+    assert '<input type="hidden" name="purpose" value="embedder"' in text(client.get(page))
+    client.post(page, {**given, "name": "Meaning", "act": "save"})
+    connection.refresh_from_db()
+    assert (connection.name, connection.dimensions) == ("Meaning", 8)

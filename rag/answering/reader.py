@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from django.conf import settings
 from numpy.typing import NDArray
 
 from documents.embedders import (
@@ -81,8 +80,8 @@ class Reader:
             odds = [self._log_odds(question, texts) for question, _ in CALIBRATION_PAIRS]
             return [similarity_scale(np.stack(odds))]
 
-        entry = settings.INFERENCE["reranker"][self.alias]
-        [scale] = measured_scales("reader", f"{entry}\0{self.instruction}", measure)
+        identity = f"{rerankers.identity(self.alias)}\0{self.instruction}"
+        [scale] = measured_scales("reader", identity, measure)
         return scale if scale.related - scale.unrelated >= MIN_LOG_ODDS else None
 
 

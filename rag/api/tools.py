@@ -4,7 +4,6 @@ models, embedders and rerankers of the site."""
 from contextlib import suppress
 from typing import Any
 
-from django.conf import settings
 from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -15,6 +14,7 @@ from common.serializers import ResultSerializer, StrictSerializer
 from common.tools import Tool
 from documents.models import EmbeddingSpace
 from inference.chat_models import ModelName, chat_models
+from inference.model_registry import rerankers
 from rag import tools
 from rag.context import context_of_view
 
@@ -165,13 +165,13 @@ class ModelsView(WorkspaceView):
         workspace_id = None
         with suppress(NotFound):  # those of the site are listed for everybody
             workspace_id = self.workspace.pk
-        rerankers = settings.INFERENCE.get("reranker", {})
         return {
             "chat": chat_models(workspace_id=workspace_id),
             "embedders": EmbeddingSpace.objects.filter(state=EmbeddingSpace.State.LIVE),
             "rerankers": [
                 {"name": alias, "is_default": alias == "default"}
-                for alias, entry in rerankers.items()
-                if entry["BACKEND"] != _NO_RERANKER
+                for alias in rerankers
+                if rerankers.find_connected(alias)
+                or rerankers.configured()[alias]["BACKEND"] != _NO_RERANKER
             ],
         }

@@ -356,6 +356,11 @@ CONNECTIONS = _doors(
     ("DELETE", CONNECTION),
     ("POST", f"{CONNECTION}try/"),
     fine=(424,),  # nothing listens there
+) + _doors(
+    Who.OPERATOR,
+    "admin",
+    ("POST", f"{CONNECTION}use/", {"collections": "new"}),
+    fine=(400,),  # it is no embedder
 )
 CONNECTIONS += _doors(Who.OWNER, "read", ("GET", "/api/v1/dashboard/models/"))
 # The signature of the call says whose the source is; these have none.

@@ -190,6 +190,7 @@ PEOPLE = [
     *_form(Who.OWNER, "/models/{connection}/", {}),
     *_form(Who.OWNER, "/models/{connection}/change/", {}, fine=(400,)),
     *_doors(Who.OPERATOR, ("POST", "/models/{connection}/default/")),
+    *_doors(Who.OPERATOR, ("POST", "/models/{connection}/use/", {"collections": "new"})),
     *_form(Who.OWNER, "/models/{connection}/remove/", {}),
     *_doors(Who.OWNER, ("POST", "/members/", {"role": "viewer", "days": "7", "uses": "1"})),
     *_form(Who.OWNER, "/members/{accounts.membership}/", {"role": "owner"}),

@@ -162,11 +162,15 @@ def list_rerankers(options: Options) -> CommandOutput:
     """Each reranker with its state, which is tried."""
     rows = []
     code = 0
-    for alias, entry in settings.INFERENCE["reranker"].items():
-        if entry["BACKEND"] == NO_RERANKER:
-            continue
-        row = {"alias": alias, "backend": entry["BACKEND"].rpartition(".")[2]}
-        row["model"] = entry.get("OPTIONS", {}).get("model", "")
+    for alias in rerankers:
+        if connected := rerankers.find_connected(alias):
+            row = {"alias": alias, "backend": "connected", "model": connected.model_name}
+        else:
+            entry = rerankers.configured()[alias]
+            if entry["BACKEND"] == NO_RERANKER:
+                continue
+            row = {"alias": alias, "backend": entry["BACKEND"].rpartition(".")[2]}
+            row["model"] = entry.get("OPTIONS", {}).get("model", "")
         try:
             row["state"] = f"works, {_milliseconds(alias):.0f} ms for {PASSAGES} passages"
         except InferenceError as error:

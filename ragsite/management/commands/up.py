@@ -159,7 +159,7 @@ def _models_are_ready() -> bool:
     from inference.shared import SharedEmbedder  # noqa: PLC0415 (loads numpy)
 
     try:
-        models = [embedders[alias] for alias in embedders]
+        models = [embedders[alias] for alias in embedders.configured()]
         return all(model.is_ready for model in models if isinstance(model, SharedEmbedder))
     except InferenceError:
         return True  # the worker's log tells what is wrong
