@@ -12,6 +12,9 @@ from memory.injection import BYTES_PER_TOKEN
 MAX_PERIOD = 12
 #: What is repeated has at least so many letters and digits, so that “Yes. Yes.” is no loop.
 MIN_LOOP_CHARACTERS = 20
+#: A phrase of so many characters at most is a loop where it comes so many times in a row.
+MAX_PHRASE_CHARACTERS = 50
+MAX_PHRASES = 8
 #: Longer text without a full stop or a line break counts as a sentence.
 MAX_SENTENCE_CHARACTERS = 480
 
@@ -28,7 +31,8 @@ class AnswerBounds:
 
     It repeats itself where the last n sentences are once more the n before them, up to MAX_PERIOD.
     A sentence that begins like one of those is held back until they differ, so that nothing of the
-    repetition is shown. Blocks of code are not examined.
+    repetition is shown. Within a sentence, a phrase is repeated that comes MAX_PHRASES times in a
+    row. Blocks of code are not examined.
     """
 
     def __init__(self, most: int | None) -> None:
@@ -59,7 +63,9 @@ class AnswerBounds:
             if not any(self._runs):
                 shown.append(self._held)
                 self._held = ""
-        if not self._may_repeat(self._sentence):
+        if self._repeats_phrase():
+            self.ended = "loop"
+        elif not self._may_repeat(self._sentence):
             shown.append(self._held + self._sentence[self._shown :])
             self._held, self._shown = "", len(self._sentence)
         return self._within_length("".join(shown))
@@ -92,6 +98,16 @@ class AnswerBounds:
             repeated = sum(map(len, list(self._said)[-run:])) if run else 0
             if run >= period > 0 and repeated >= MIN_LOOP_CHARACTERS:
                 self.ended = "loop"
+
+    def _repeats_phrase(self) -> bool:
+        """Whether the sentence that is being written has come to repeat a few words."""
+        if self._is_code:
+            return False
+        for size in range(2, MAX_PHRASE_CHARACTERS + 1):
+            phrase = self._sentence[-size:]
+            if self._sentence.endswith(phrase * MAX_PHRASES) and _LETTER.search(phrase):
+                return True
+        return False
 
     def _may_repeat(self, begun: str) -> bool:
         """Whether a sentence that has begun like this may become one of those before it."""

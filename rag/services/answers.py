@@ -615,7 +615,7 @@ def _generate(
     confidence: Confidence = "none" if refused else retrieved.confidence
     if refused:
         record_refusal(request.search_log_id)
-    elif claims and passages:
+    elif passages and (claims or written.bounds.ended == "loop"):
         is_supported = yield from _cite(request, written.scanner, claims)
         if not is_supported:
             confidence = "low"
@@ -668,7 +668,7 @@ def _cite(
     if request.citations:
         return any(claim.is_supported for claim in claims)
     found = [claim.source for claim in claims if claim.source]
-    if 2 * len(found) < len(claims):
+    if not found or 2 * len(found) < len(claims):
         return False
     numbers = dict.fromkeys(source.number for source in found)
     cited = "".join(f"[{number}]" for number in list(numbers)[:MAX_ADDED_CITATIONS])

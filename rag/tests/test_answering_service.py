@@ -182,6 +182,13 @@ def test_a_model_that_repeats_itself_is_stopped(context: RagContext, server: Stu
     assert only(Done, events).finish_reason == "stop"
 
 
+def test_a_loop_without_a_statement_is_no_answer(context: RagContext, server: StubServer) -> None:
+    server.first(chat_stream(*["The answer is:\n\n"] * 30))
+    events = told(QUESTION, context)
+    assert answer_text(events).startswith(f"The answer is:\n\n\n\n{say('unsure', 'en')}")
+    assert only(Done, events).verdict.confidence == "low"
+
+
 def test_an_answer_that_nobody_limits_ends_by_the_setting(
     context: RagContext, server: StubServer, settings: Any
 ) -> None:

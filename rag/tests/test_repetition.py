@@ -34,10 +34,19 @@ def test_an_answer_ends_where_it_repeats_itself(text: str, kept: str, size: int)
     assert shown(text, size=size) == (kept, "loop")
 
 
+@pytest.mark.parametrize("size", [1, 7])
+def test_an_answer_ends_where_it_repeats_a_phrase(size: int) -> None:
+    text, ended = shown(f"{STAFF}You can use family{'-leave-family' * 60}.", size=size)
+    assert ended == "loop"
+    assert text.startswith(f"{STAFF}You can use family-leave-family")
+    assert len(text) < 160
+
+
 @pytest.mark.parametrize(
     "text",
     [
         STAFF + FORMS,
+        "| a | b |\n|---|---|---|---|---|---|---|---|---|---|\n",
         "For leave:\n- Ask your manager first.\nFor travel:\n- Ask your manager first.\n",
         "Yes. Yes. Staff may.",
         "| a | b |\n|---|---|\n| 0 | 0 |\n| 0 | 0 |\n| 0 | 0 |\n",
