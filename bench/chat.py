@@ -1,10 +1,11 @@
 """Chats: what lies between retrieval and the first word, and a hundred answers at once.
 
-    python -m bench.chat [--asked 100] [--streams 100] [--words 100]
+    python -m bench.chat [--asked 100] [--streams 100] [--words 100] [--pace 100]
 
 Starts the real web server on documents that are made here, with a model server in this process that
 answers at once, and removes what it made. Beside a hundred streams through the site it reads a
-hundred from the model itself, so that the ratio says what the way through the site costs.
+hundred from the model itself, so that the ratio says what the way through the site costs. Then one
+answer after another by a model of `pace` words a second, as one person hears them.
 """
 
 import argparse
@@ -44,24 +45,32 @@ from inference.tests.stub_server import delta, event
 NAME = "benchmark-chat"
 MUST_TAKE_MS = 50.0
 QUESTION_WORDS = 10
+#: Answers that are heard one after another at the pace of a person's model.
+PACED = 10
 ADDRESS = "/api/v1/chat/"
 MODEL = "/v1/chat/completions"
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One answer. Seconds from the request to the first word and to the last; milliseconds that
-    the search took by itself."""
+    """One answer. Seconds from the request to the first word, to the last, and to the end;
+    milliseconds that the search took by itself."""
 
     first: float
+    last_word: float
     last: float
     words: int
     retrieval_ms: float = 0.0
 
+    @property
+    def pace(self) -> float:
+        """Words a second, from the first to the last."""
+        return self.words / (self.last_word - self.first)
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("asked", "streams", "words"):
+    for name in ("asked", "streams", "words", "pace"):
         parser.add_argument(f"--{name}", type=int, default=100)
     options = parser.parse_args()
     with (
@@ -99,6 +108,27 @@ async def measured(
         through, seconds, used = await at_once(port, ADDRESS, bodies, key, process)
         plain = [{"messages": [], "stream": True}] * options.streams
         direct, direct_seconds, _ = await at_once(model.getsockname()[1], MODEL, plain, "", process)
+    async with model_server(model, options.words, pause=1 / options.pace):
+        heard, alone = [], []
+        for number in range(PACED):
+            body = {"message": questions[number % len(questions)], "history": []}
+            heard.append(await listen(port, ADDRESS, body, key))
+            alone.append(await listen(model.getsockname()[1], MODEL, plain[0], ""))
+    beyond = [
+        (each.first - direct.first) * 1000 - each.retrieval_ms
+        for each, direct in zip(heard, alone, strict=True)
+    ]
+    paced = f"at {options.pace} words a second"
+    row(
+        table,
+        f"{paced}: first word beyond retrieval and model, ms",
+        beyond,
+    )
+    row(
+        table,
+        f"{paced}: share of the model’s own pace",
+        [each.pace / direct.pace for each, direct in zip(heard, alone, strict=True)],
+    )
     row(table, f"first word of {options.streams} at once, s", [each.first for each in through])
     words = sum(each.words for each in through)
     row(table, "last word, s", [each.last for each in through])
@@ -131,7 +161,7 @@ def processor_seconds(process: psutil.Process) -> float:
 
 async def listen(port: int, path: str, body: Any, key: str) -> Heard:
     """Ask, and read the events to their end."""
-    began, first, words, retrieval = perf_counter(), 0.0, 0, 0.0
+    began, first, last_word, words, retrieval = perf_counter(), 0.0, 0.0, 0, 0.0
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     sent = json.dumps(body).encode()
     writer.write(
@@ -145,11 +175,12 @@ async def listen(port: int, path: str, body: Any, key: str) -> Heard:
         if line.startswith(b"event: retrieval"):
             await reader.readline()
             retrieval = json.loads((await reader.readline())[6:])["elapsed_ms"]
-        words += line.count(b"word")
-        if words and not first:
-            first = perf_counter() - began
+        if came := line.count(b"~"):
+            words += came
+            last_word = perf_counter() - began
+            first = first or last_word
     writer.close()
-    return Heard(first, perf_counter() - began, words, retrieval)
+    return Heard(first, last_word, perf_counter() - began, words, retrieval)
 
 
 async def request(port: int, key: str) -> float:
@@ -167,8 +198,12 @@ async def request(port: int, key: str) -> float:
 
 
 @asynccontextmanager
-async def model_server(listening: socket.socket, words: int) -> AsyncIterator[None]:
-    """It says its words as fast as they are read."""
+async def model_server(
+    listening: socket.socket, words: int, pause: float = 0.0
+) -> AsyncIterator[None]:
+    """It says its words as fast as they are read, or one in `pause` seconds, in one
+    question that cites a passage, of which no support is asked. No word comes twice: an answer that
+    repeats itself is stopped."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
@@ -176,11 +211,11 @@ async def model_server(listening: socket.socket, words: int) -> AsyncIterator[No
         writer.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
         )
-        for _ in range(words):
-            writer.write(event(delta("word ")))
+        for number in range(words):
+            writer.write(event(delta(f"~{number} ")))
             await writer.drain()
-            await asyncio.sleep(0)
-        writer.write(event(delta(finish="stop")) + event("[DONE]"))
+            await asyncio.sleep(pause)
+        writer.write(event(delta("? [1]")) + event(delta(finish="stop")) + event("[DONE]"))
         await writer.drain()
         writer.close()
 

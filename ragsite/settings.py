@@ -490,6 +490,8 @@ GRAPH_EXTRACTION_MAX_OUTAGES = env.int("RAGSITE_GRAPH_EXTRACTION_MAX_OUTAGES", d
 RAG_ANSWER_SECONDS = env.float("RAGSITE_RAG_ANSWER_SECONDS", default=300.0)
 # Tokens of passages that are put before a chat model, and how many passages are looked for.
 RAG_CONTEXT_TOKENS = env.int("RAGSITE_RAG_CONTEXT_TOKENS", default=3000)
+# Where an answer ends whose length the request does not limit; 0: where the model ends it.
+RAG_ANSWER_TOKENS = env.int("RAGSITE_RAG_ANSWER_TOKENS", default=4096)
 # Up to how many tokens all that a question may be answered from is put before a chat model whole.
 RAG_WHOLE_TOKENS = env.int("RAGSITE_RAG_WHOLE_TOKENS", default=0)
 RAG_PASSAGES = env.int("RAGSITE_RAG_PASSAGES", default=8)

@@ -212,7 +212,7 @@ def test_what_a_model_thinks_stays_folded_and_can_be_opened(
     """Of an unopened beginning the page takes back what it showed as the answer."""
     page = visit.page
     goes_on = threading.Event()
-    thought = "The move is [1] in March. " * 30
+    thought = "".join(f"The move is [1] in March. Note {number}. " for number in range(30))
     before = [delta(reasoning_content=thought)] if is_marked else [delta(thought)]
     marks = [] if is_marked else [delta("\n</think>\n\n")]
     after = [*marks, delta("On **14 March** [1]."), delta(finish="stop"), "[DONE]"]

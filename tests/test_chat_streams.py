@@ -189,7 +189,8 @@ async def talk(model: Model, listeners: list[Listener]) -> None:
 
 
 def word(stream: int, number: int) -> str:
-    return f"w{stream}x{number:03d} "
+    """The last one ends a question: what states nothing is not compared with the passages."""
+    return f"w{stream}x{number:03d}{'?' if number == ROUNDS - 1 else ' '}"
 
 
 def test_clients_that_leave_end_the_work_and_free_its_threads(site: Site) -> None:

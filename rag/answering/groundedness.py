@@ -1,4 +1,4 @@
-"""Find the sentences of an answer that no source supports. Begin with `unsupported`.
+"""Find which source supports each sentence of an answer. Begin with `check_claims`.
 
 Numbers and names that occur in no source weigh most, then words. Measured in docs/decisions/0032.
 Without Django.
@@ -7,6 +7,7 @@ Without Django.
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from common.text import has_unspaced_script
@@ -58,13 +59,35 @@ _CAPITALIZED_NOUN_LANGUAGES = frozenset({"de", "lb"})
 _Words = frozenset[str]
 
 
-#: Word stems, function words and numbers of a source text.
-_Source = tuple[_Words, _Words, _Words]
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A passage with its stems, function words and numbers."""
+
+    passage: Passage
+    stems: _Words
+    function_words: _Words
+    numbers: _Words
 
 
-def unsupported(answer: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """The unsupported sentences in order: `text`, and its offsets `start` and `end` in `answer`.
-    `passages` are all possible sources."""
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of an answer, `text`, with its offsets. `source` is the passage that holds all its
+    numbers and names and most of its words; None where none does, or they cannot be compared, as
+    in another language."""
+
+    start: int
+    end: int
+    text: str
+    is_supported: bool
+    source: Passage | None = None
+
+    def data(self) -> dict[str, Any]:
+        return {"start": self.start, "end": self.end, "text": self.text}
+
+
+def check_claims(answer: str, passages: Sequence[Passage]) -> list[Claim]:
+    """The sentences of `answer` that state something, in order. `passages` are all possible
+    sources, the best first."""
     capitals_are_names = not any(
         passage.language[:2].lower() in _CAPITALIZED_NOUN_LANGUAGES for passage in passages
     )
@@ -74,16 +97,21 @@ def unsupported(answer: str, passages: Sequence[Passage]) -> list[dict[str, Any]
         words = {word.casefold() for word in _WORD.findall(text)}
         spelt = {_NUMBER_WORDS[word] for word in words & _NUMBER_WORDS.keys()}
         stems = _stems(text, content_only=False)
-        sources.append((stems, _function_words(text), numbers(text) | spelt))
+        sources.append(_Source(passage, stems, _function_words(text), numbers(text) | spelt))
     found = []
     for part in split_segments(answer):
         text = answer[part.start : part.end]
         claims = not _CITATION.sub("", text).rstrip().endswith(("?", ":", "？", "："))
         if part.kind in ("code", "heading") or not claims or is_refusal(text):
             continue
-        if not _is_supported(text, sources, capitals=capitals_are_names):
-            found.append({"start": part.start, "end": part.end, "text": text})
+        supported, source = _support(text, sources, capitals=capitals_are_names)
+        found.append(Claim(part.start, part.end, text, supported, source))
     return found
+
+
+def unsupported(answer: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
+    """The claims of `answer` without support, as `Claim.data` gives them."""
+    return [claim.data() for claim in check_claims(answer, passages) if not claim.is_supported]
 
 
 def content_stems(text: str, *, content_only: bool = True) -> frozenset[str]:
@@ -112,32 +140,40 @@ def names_and_numbers(text: str, *, language: str) -> frozenset[str]:
     return numbers(text) | names
 
 
-def _is_supported(sentence: str, sources: Sequence[_Source], *, capitals: bool) -> bool:
-    """Whether a source supports the sentence. `capitals` says whether capitalized words are
-    names."""
+def _support(
+    sentence: str, sources: Sequence[_Source], *, capitals: bool
+) -> tuple[bool, Passage | None]:
+    """Whether the sources support the sentence, and the one that does so best. `capitals` says
+    whether capitalized words are names."""
     text = _MARKUP.sub(" ", _CITATION.sub("", sentence))
-    if numbers(text) - _Words().union(*(held for _, _, held in sources)):
-        return False
+    said = numbers(text)
+    if said - _Words().union(*(source.numbers for source in sources)):
+        return False, None
     if _is_other_language(text, sources):
-        return True  # its words cannot be compared
+        return True, None  # its words cannot be compared
     names = {_stem(name) for name in _NAME.findall(text) if capitals and _is_content_word(name)}
-    if names - _Words().union(*(stems for stems, _, _ in sources)):
-        return False
+    if names - _Words().union(*(source.stems for source in sources)):
+        return False, None
     words = _stems(text)
-    if len(words) < MIN_WORDS:
-        return True
-    share = max((len(words & stems) for stems, _, _ in sources), default=0) / len(words)
-    return share >= MIN_OVERLAP
+    shares = [len(words & source.stems) / max(1, len(words)) for source in sources]
+    least = MIN_OVERLAP if len(words) >= MIN_WORDS else 1.0
+    fitting = [
+        (share, source.passage)
+        for share, source in zip(shares, sources, strict=True)
+        if share >= least and said <= source.numbers and names <= source.stems and (words or said)
+    ]
+    best = max(fitting, key=lambda each: each[0], default=(0.0, None))[1]
+    return len(words) < MIN_WORDS or max(shares, default=0) >= MIN_OVERLAP, best
 
 
 def _is_other_language(sentence: str, sources: Sequence[_Source]) -> bool:
     """Whether the sentence seems to be in another language or script than all sources."""
     small = _function_words(sentence)
-    known = _Words().union(*(words for _, words, _ in sources))
+    known = _Words().union(*(source.function_words for source in sources))
     if len(small) >= MIN_FUNCTION_WORDS and len(known) >= MIN_SOURCE_FUNCTION_WORDS:
         return len(small & known) < MIN_FUNCTION_WORD_OVERLAP * len(small)
     stems = _stems(sentence)
-    scripts = {_script(word) for words, _, _ in sources for word in words}
+    scripts = {_script(word) for source in sources for word in source.stems}
     return bool(stems and scripts) and not any(_script(word) in scripts for word in stems)
 
 

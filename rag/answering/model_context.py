@@ -25,6 +25,13 @@ def prompt_tokens(chat: ChatModel | None, *, most: int, answer_tokens: int | Non
     return min(most, context - room)
 
 
+def longest_answer_tokens(chat: ChatModel, *, most: int) -> int | None:
+    """Tokens after which an answer ends whose length nobody limits: `most` (0: any number), or a
+    quarter of the model's context where that is less."""
+    context = context_tokens(chat)
+    return min(most, int(context * ANSWER_SHARE)) if most and context else most or None
+
+
 def fitting_answer_tokens(chat: ChatModel, *, prompt: int, answer_tokens: int | None) -> int | None:
     """`answer_tokens`, or as many as fit beside a prompt of `prompt` tokens: more is refused."""
     context = context_tokens(chat)

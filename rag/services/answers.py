@@ -5,7 +5,7 @@ Begin with `answer`.
 import logging
 import re
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import monotonic, perf_counter
@@ -25,19 +25,21 @@ from documents.question_language import question_language
 from inference.cancellation import Cancelled
 from inference.interfaces import ChatMessage, ChatModel, InferenceError, Usage
 from inference.reasoning import Part, Reasoning
+from inference.remote.retry import ServerRefused
 from memory.models import Context, Fact
 from model_servers.token_limits import require_tokens
 from model_servers.usage import Purpose, metered_chat
 from rag.answering import coreference, prompt
-from rag.answering.answerability import judge_confidence
+from rag.answering.answerability import Evidence, judge_confidence
 from rag.answering.citations import AnswerPiece, CitationScanner
 from rag.answering.evidence import find_passages, quote_passages
 from rag.answering.extractive import ExtractiveAnswer
-from rag.answering.groundedness import unsupported
+from rag.answering.groundedness import Claim, check_claims
 from rag.answering.model_context import (
     RULES_TOKENS,
     context_tokens,
     fitting_answer_tokens,
+    longest_answer_tokens,
     prompt_tokens,
 )
 from rag.answering.phrases import (
@@ -49,10 +51,12 @@ from rag.answering.phrases import (
     small_talk,
 )
 from rag.answering.question_form import source_count, unmentioned_names
+from rag.answering.repetition import AnswerBounds
 from rag.answering.whole_document import whole_document_question
 from rag.context import RagContext
 from rag.errors import failure_event
 from rag.events import (
+    Citation,
     Confidence,
     Done,
     Event,
@@ -112,6 +116,7 @@ class AnswerRequest:
     began: float = field(default_factory=perf_counter)
     deadline: float = field(default_factory=lambda: monotonic() + settings.RAG_ANSWER_SECONDS)
     text: list[str] = field(default_factory=list)
+    citations: int = 0
     first_token_ms: float | None = None
     search_log_id: int | None = None
     budget_tokens: int = field(default_factory=lambda: settings.RAG_CONTEXT_TOKENS)
@@ -150,6 +155,7 @@ class AnswerRequest:
     def emit(self, piece: AnswerPiece) -> Event:
         """Record a piece of the answer and return its event."""
         if not isinstance(piece, str):
+            self.citations += 1
             return piece
         if self.first_token_ms is None:
             self.first_token_ms = self.elapsed_ms
@@ -160,6 +166,7 @@ class AnswerRequest:
         """The event of a piece of reasoning; withdraws the answer so far where that was some."""
         if piece.withdraws:
             self.text.clear()
+            self.citations = 0
         return ReasoningToken(piece.text, withdrawn_from=0 if piece.withdraws else None)
 
     def done(
@@ -408,7 +415,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         _remember(request, response="")
         yield request.done()
         return
-    retrieved, language, pieces = yield from _read(request)
+    retrieved, language, quote = yield from _read(request)
     if retrieved.refused:
         searched = request.context.describe_search(request.scope)
         yield request.emit(not_found_text(language))
@@ -420,21 +427,25 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         return
     if request.chat is None:
         release_connection()
-        for piece in pieces:
+        for piece in quote():
             request.context.check()
             yield request.emit(piece)
         yield from _name_missing(request, retrieved, language)
         _remember(request, response="")
         yield request.done(verdict=Verdict(confidence=retrieved.confidence))
     else:
-        yield from _generate(request, request.chat, retrieved, prompt_question, language)
+        yield from _generate(request, request.chat, retrieved, prompt_question, language, quote)
+
+
+#: The passages of an answer quoted, for one without a chat model, or by one without support.
+Quote = Callable[[], Sequence[AnswerPiece]]
 
 
 def _read(
     request: AnswerRequest,
-) -> Generator[Event, None, tuple[Retrieval, str, Sequence[AnswerPiece]]]:
-    """The passages to answer from, with the language, and the answer where no chat model is to
-    write it; of a question about one whole document its most central passages."""
+) -> Generator[Event, None, tuple[Retrieval, str, Quote]]:
+    """The passages to answer from, with the language and what quotes them; of a question about one
+    whole document its most central passages."""
     asked = request.asked
     if not asked.whole and whole_document_question(asked.message):
         from rag.services.whole_document import read_whole_document  # noqa: PLC0415 (loads all tools)
@@ -447,15 +458,15 @@ def _read(
         )
         if document is not None:
             yield document.retrieval
-            return document.retrieval, document.language, document.pieces
+            return document.retrieval, document.language, lambda: document.pieces
     return (yield from _retrieve(request))
 
 
 def _retrieve(
     request: AnswerRequest,
-) -> Generator[Event, None, tuple[Retrieval, str, Sequence[AnswerPiece]]]:
-    """Search and emit what was found; returns it with the language to answer in, and with
-    quotations where no chat model is to write the answer."""
+) -> Generator[Event, None, tuple[Retrieval, str, Quote]]:
+    """Search and emit what was found; returns it with the language to answer in, and with what
+    quotes it."""
     asked, query = request.asked, request.asked.message
     leans = bool(asked.history) and coreference.needs_history(asked.message, asked.history)
     if leans:
@@ -478,15 +489,16 @@ def _retrieve(
     passages = whole or request.context.found.add(found.passages)
     # The question's language if it can be told, else the best passage's.
     language = query_language or (passages[0].language if passages else "")
+    spoken = asked.language or language
+
+    def quote_found() -> tuple[ExtractiveAnswer, Evidence]:
+        return quote_passages(
+            query, passages, found, language=spoken, query_language=query_language
+        )
+
     quoted = ExtractiveAnswer()
     if request.chat is None:
-        quoted, evidence = quote_passages(
-            query,
-            passages,
-            found,
-            language=asked.language or language,
-            query_language=query_language,
-        )
+        quoted, evidence = quote_found()
     confidence: Confidence = "high" if whole else judge_confidence(evidence)
     if confidence == "none" and leans and request.chat:
         confidence = "low"  # “make it shorter” is answered from the conversation
@@ -512,9 +524,11 @@ def _retrieve(
         missing=unmentioned_names(query, passages, language=language),
     )
     yield retrieved
-    spoken = asked.language or language
+    if request.chat is not None:
+        # The whole selection has no hits of a search, by which sentences are chosen.
+        return retrieved, spoken, lambda: () if whole else quote_found()[0].unsure_pieces(spoken)
     pieces = quoted.unsure_pieces(spoken) if confidence == "low" else quoted.pieces
-    return retrieved, spoken, pieces
+    return retrieved, spoken, lambda: pieces
 
 
 def _name_missing(request: AnswerRequest, retrieved: Retrieval, language: str) -> Iterator[Event]:
@@ -544,57 +558,131 @@ def _whole(request: AnswerRequest) -> list[Passage]:
     return passages
 
 
+#: An answer that cites nothing is given the passages that say the same, so many at most.
+MAX_ADDED_CITATIONS = 3
+#: How often a prompt is shortened that has more tokens than was estimated, and to which share.
+MAX_SHORTENED = 2
+SHORTENED_SHARE = 0.55
+
+
+@dataclass(slots=True)
+class _Written:
+    """What a chat model has written: its `message`, None where it was stopped, and why."""
+
+    prompt: prompt.Prompt
+    scanner: CitationScanner
+    bounds: AnswerBounds
+    message: ChatMessage | None = None
+    has_begun: bool = False
+
+
 def _generate(
     request: AnswerRequest,
     chat: ChatModel,
     retrieved: Retrieval,
     prompt_question: str,
     language: str,
+    quote: Quote,
 ) -> Iterator[Event]:
     # Released before calling the model, which may be slow.
     release_connection()
-    while True:
+    for shortened in range(MAX_SHORTENED + 1):
         known = context_tokens(chat)
-        written = _prompt(request, chat, retrieved, prompt_question, language)
-        sources = {passage.number: passage for passage in written.passages}
-        scanner = CitationScanner(sources)
-        has_begun = False
+        written = _Written(
+            _prompt(request, chat, retrieved, prompt_question, language),
+            CitationScanner({}),
+            AnswerBounds(None),
+        )
         try:
-            with closing(_stream(request, chat, written)) as pieces:
-                while True:
-                    request.context.check()
-                    try:
-                        piece = next(pieces)
-                    except StopIteration as end:
-                        message: ChatMessage = end.value
-                        break
-                    has_begun = True
-                    if isinstance(piece, str):
-                        yield from map(request.emit, scanner.feed(piece))
-                        continue
-                    if piece.withdraws:
-                        scanner = CitationScanner(sources)
-                    yield request.reason(piece)
+            yield from _write(request, chat, written)
             break
-        except InferenceError:
-            # Where the server has just named its context length, a shorter prompt fits.
-            if has_begun or context_tokens(chat) == known:
+        except InferenceError as error:
+            # Where the server has just named its context length, a shorter prompt fits; where it
+            # is known, the text has more tokens than was estimated.
+            now = context_tokens(chat)
+            is_too_long = isinstance(error, ServerRefused) and error.too_large and now is not None
+            if written.has_begun or shortened == MAX_SHORTENED:
                 raise
-    yield from map(request.emit, scanner.finish())
+            if not is_too_long and now == known:
+                raise
+            if now == known:
+                request.budget_tokens = int(written.prompt.tokens * SHORTENED_SHARE)
     text = "".join(request.text)
+    message, passages = written.message, written.prompt.passages
     refused = is_refusal(text)
+    claims = [] if refused else check_claims(text, passages)
+    confidence: Confidence = "none" if refused else retrieved.confidence
     if refused:
         record_refusal(request.search_log_id)
+    elif passages and (claims or written.bounds.ended == "loop"):
+        is_supported = yield from _cite(request, written.scanner, claims)
+        if not is_supported:
+            confidence = "low"
+            yield from _append(request, quote())
     verdict = Verdict(
-        confidence="none" if refused else retrieved.confidence,
-        unsupported=() if refused else tuple(unsupported(text, written.passages)),
-        dropped_citations=scanner.dropped,
+        confidence=confidence,
+        unsupported=tuple(claim.data() for claim in claims if not claim.is_supported),
+        dropped_citations=written.scanner.dropped,
     )
     # An answer that quotes documents is not stored in memory, where it would outlive them.
-    _remember(request, response="" if written.passages else text)
+    _remember(request, response="" if passages else text)
     yield from _name_missing(request, retrieved, language)
-    finish: FinishReason = "refused" if refused else "length" if message.truncated else "stop"
-    yield request.done(finish=finish, verdict=verdict, usage=message.usage)
+    is_cut = message.truncated if message else written.bounds.ended == "length"
+    finish: FinishReason = "refused" if refused else "length" if is_cut else "stop"
+    yield request.done(finish=finish, verdict=verdict, usage=message.usage if message else None)
+
+
+def _write(request: AnswerRequest, chat: ChatModel, written: _Written) -> Iterator[Event]:
+    """The model's answer as it comes, up to where it repeats itself or becomes too long."""
+    sources = {passage.number: passage for passage in written.prompt.passages}
+    most = None
+    if request.answer_tokens is None:
+        most = longest_answer_tokens(chat, most=settings.RAG_ANSWER_TOKENS)
+    written.scanner, written.bounds = CitationScanner(sources), AnswerBounds(most)
+    with closing(_stream(request, chat, written.prompt)) as pieces:
+        while not written.bounds.ended:
+            request.context.check()
+            try:
+                piece = next(pieces)
+            except StopIteration as end:
+                written.message = end.value
+                break
+            written.has_begun = True
+            if isinstance(piece, str):
+                yield from map(request.emit, written.scanner.feed(written.bounds.feed(piece)))
+                continue
+            if piece.withdraws:
+                written.scanner, written.bounds = CitationScanner(sources), AnswerBounds(most)
+            yield request.reason(piece)
+    yield from map(request.emit, written.scanner.feed(written.bounds.finish()))
+    yield from map(request.emit, written.scanner.finish())
+
+
+def _cite(
+    request: AnswerRequest, scanner: CitationScanner, claims: Sequence[Claim]
+) -> Generator[Event, None, bool]:
+    """Whether passages support the answer. Where it cites none of them, those that say what most of
+    its sentences say are cited at its end; without such passages nothing supports it."""
+    if request.citations:
+        return any(claim.is_supported for claim in claims)
+    found = [claim.source for claim in claims if claim.source]
+    if not found or 2 * len(found) < len(claims):
+        return False
+    numbers = dict.fromkeys(source.number for source in found)
+    cited = "".join(f"[{number}]" for number in list(numbers)[:MAX_ADDED_CITATIONS])
+    yield from map(request.emit, [*scanner.feed(f" {cited}"), *scanner.finish()])
+    return True
+
+
+def _append(request: AnswerRequest, pieces: Sequence[AnswerPiece]) -> Iterator[Event]:
+    """Quotations below the answer so far."""
+    if not pieces:
+        return
+    yield request.emit("\n\n")
+    shift = sum(map(len, request.text))
+    for piece in pieces:
+        moved = replace(piece, at=piece.at + shift) if isinstance(piece, Citation) else piece
+        yield request.emit(moved)
 
 
 def _prompt(

@@ -132,6 +132,75 @@ def test_a_chat_model_is_asked_with_numbered_passages_and_its_citations_resolve(
     assert only(Done, events).verdict.dropped_citations == 1
 
 
+def test_what_a_model_says_without_citing_is_given_the_passage_that_says_it(
+    context: RagContext, server: StubServer
+) -> None:
+    server.first(chat_stream("The firm leaves Mill Street on 14 March."))
+    events = told(QUESTION, context)
+    cited, done, text = only(Citation, events), only(Done, events), answer_text(events)
+    assert text == f"The firm leaves Mill Street on 14 March. [{cited.passage.number}]"
+    assert "14 March" in cited.quote
+    assert text[cited.at :] == f"[{cited.passage.number}]"
+    assert (done.verdict.confidence, done.verdict.unsupported) == ("high", ())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It stays in Mill Street until 2031.",
+        "It stays in Mill Street until 2031 [1].",
+        "The firm leaves soon. Elephants paint submarines. Purple whales sing loudly at night.",
+    ],
+)
+def test_what_no_passage_says_is_said_to_be_unsure_and_followed_by_quotations(
+    context: RagContext, server: StubServer, said: str
+) -> None:
+    server.first(chat_stream(said))
+    events = told(QUESTION, context)
+    text, verdict = answer_text(events), only(Done, events).verdict
+    assert text.startswith(f"{said}\n\n{say('unsure', 'en')}\n\n“")
+    assert verdict.confidence == "low"
+    assert verdict.unsupported
+    assert all(said[each["start"] : each["end"]] == each["text"] for each in verdict.unsupported)
+    quoted = [each for each in events if isinstance(each, Citation) and each.at > len(said)]
+    assert any("14 March" in each.quote for each in quoted)
+    for each in quoted:
+        assert text[each.at :].startswith(f"[{each.passage.number}]")
+
+
+def test_a_question_back_is_left_as_it_is(context: RagContext, server: StubServer) -> None:
+    server.first(chat_stream("Which of the two firms do you mean?"))
+    events = told(QUESTION, context)
+    assert answer_text(events) == "Which of the two firms do you mean?"
+    assert only(Done, events).verdict.confidence == "high"
+
+
+def test_a_model_that_repeats_itself_is_stopped(context: RagContext, server: StubServer) -> None:
+    server.first(chat_stream(*["The firm leaves on 14 March [1]. "] * 50))
+    events = told(QUESTION, context)
+    assert answer_text(events).strip() == "The firm leaves on 14 March [1]."
+    assert only(Done, events).finish_reason == "stop"
+
+
+def test_a_loop_without_a_statement_is_no_answer(context: RagContext, server: StubServer) -> None:
+    server.first(chat_stream(*["The answer is:\n\n"] * 30))
+    events = told(QUESTION, context)
+    assert answer_text(events).startswith(f"The answer is:\n\n\n\n{say('unsure', 'en')}")
+    assert only(Done, events).verdict.confidence == "low"
+
+
+def test_an_answer_that_nobody_limits_ends_by_the_setting(
+    context: RagContext, server: StubServer, settings: Any
+) -> None:
+    settings.RAG_ANSWER_TOKENS = 50
+    rows = [f"On {day} March the firm leaves [1]. " for day in range(10, 31)]
+    server.always(lambda payload: chat_stream(*rows))
+    events = told(QUESTION, context)
+    assert len(answer_text(events)) <= 50 * 3
+    assert only(Done, events).finish_reason == "length"
+    assert "On 30 March" in answer_text(told(QUESTION, context, model_options={"max_tokens": 900}))
+
+
 def test_a_small_collection_is_put_before_the_model_whole(
     server: StubServer, settings: Any
 ) -> None:

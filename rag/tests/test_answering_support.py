@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.answering.groundedness import unsupported
+from rag.answering.groundedness import check_claims, unsupported
 from rag.tests.answering import passage
 
 SOURCES = [
@@ -81,3 +81,19 @@ def test_scripts_without_spaces_are_compared_by_their_letters() -> None:
     assert unsupported("富士山は一番高い山です。", source) == []
     false = "琵琶湖には珍しい魚類が多数生息している。"
     assert [each["text"] for each in unsupported(false, source)] == [false]
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("The tower has three levels.", 1),
+        ("Paris has 2,102,650 inhabitants.", 2),
+        ("330 metres.", 1),
+        ("Der Turm wurde von der Firma in Paris für die Stadt und mit viel Eisen gebaut.", None),
+        ("Paris has 330 inhabitants.", None),
+        ("Yes.", None),
+    ],
+)
+def test_a_claim_names_the_passage_that_says_it(claim: str, source: int | None) -> None:
+    (found,) = check_claims(claim, SOURCES)
+    assert (found.source and found.source.number) == source

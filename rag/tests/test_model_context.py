@@ -10,7 +10,11 @@ from inference.backends.chat_openai import OpenAIChat
 from inference.interfaces import BackendUnavailable, ChatMessage
 from inference.tests.stub_server import Reply, StubServer, chat_reply, chat_stream, stub_server
 from memory.injection import estimated_tokens
-from rag.answering.model_context import fitting_answer_tokens, prompt_tokens
+from rag.answering.model_context import (
+    fitting_answer_tokens,
+    longest_answer_tokens,
+    prompt_tokens,
+)
 from rag.answering.prompt import build_prompt
 from rag.context import RagContext
 from rag.events import Done, Event, Failed, answer_text
@@ -28,9 +32,19 @@ TALK = [
 
 
 class Scripted:
-    """A server whose model reads `context` tokens of prompt and answer, and refuses more."""
+    """A server whose model reads `context` tokens of prompt and answer, and refuses more. `density`
+    is how many tokens it has for one that the site estimates."""
 
-    def __init__(self, server: StubServer, settings: Any, context: int, **options: Any) -> None:
+    def __init__(
+        self,
+        server: StubServer,
+        settings: Any,
+        context: int,
+        *,
+        density: float = 1.0,
+        **options: Any,
+    ) -> None:
+        self.density = density
         self.prompts: list[int] = []
         self.refused = 0
         self.context = context
@@ -41,7 +55,8 @@ class Scripted:
         settings.INFERENCE = {**settings.INFERENCE, "chat": chat}
 
     def reply(self, payload: Any) -> Any:
-        prompt = sum(estimated_tokens(each["content"]) for each in payload["messages"])
+        estimated = sum(estimated_tokens(each["content"]) for each in payload["messages"])
+        prompt = int(estimated * self.density)
         if prompt + payload.get("max_tokens", min(256, self.context // 8)) > self.context:
             self.refused += 1
             message = f"This model's maximum context length is {self.context} tokens."
@@ -96,6 +111,28 @@ def test_a_context_that_the_server_names_is_kept_to_from_then_on(
             assert isinstance(told(context)[-1], Done)
     assert model.refused == 1
     assert len(model.prompts) == 2
+
+
+@pytest.mark.parametrize(("density", "refusals"), [(1.9, 1), (3.5, 2)])
+def test_a_prompt_of_more_tokens_than_estimated_is_shortened(
+    density: float, refusals: int, context: RagContext, long_texts: Collection, settings: Any
+) -> None:
+    settings.RAG_PASSAGES = 12
+    with stub_server() as server:
+        model = Scripted(server, settings, 4_096, density=density, context_tokens=4_096)
+        events = told(context)
+        assert answer_text(events).startswith("It leaves on 14 March [1]."), events[-1]
+        assert len(model.prompts) == 1
+    assert model.refused == refusals
+
+
+def test_a_prompt_is_not_shortened_for_ever(
+    context: RagContext, long_texts: Collection, settings: Any
+) -> None:
+    with stub_server() as server:
+        model = Scripted(server, settings, 4_096, density=20, context_tokens=4_096)
+        assert isinstance(told(context)[-1], Failed)
+    assert model.refused == 3
 
 
 def test_a_question_that_does_not_fit_is_refused_with_the_figures(
@@ -158,6 +195,9 @@ def test_an_answer_has_room_and_asks_for_no_more() -> None:
     assert prompt_tokens(model, most=10_000, answer_tokens=100) == 4096 - 100
     assert prompt_tokens(model, most=500) == 500
     assert prompt_tokens(None, most=500) == 500
+    assert longest_answer_tokens(model, most=4096) == 1024
+    assert longest_answer_tokens(model, most=50) == 50
+    assert longest_answer_tokens(model, most=0) is None
     assert fitting_answer_tokens(model, prompt=4000, answer_tokens=500) == 96
     assert fitting_answer_tokens(model, prompt=4000, answer_tokens=None) is None
     with pytest.raises(BackendUnavailable, match="context_tokens"):
