@@ -66,6 +66,14 @@ def test_a_column_is_read_as_it_was_meant(
         assert value == first
 
 
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("Price EUR", "EUR"), ("Weight kg", "kg"), ("Share %", "%"), ("Class A", ""), ("Let in", "")],
+)
+def test_a_name_may_end_with_the_unit(name: str, unit: str) -> None:
+    assert column_type(["5", "7.5"], name=name).unit == unit
+
+
 def test_other_columns_settle_the_decimal_mark() -> None:
     assert column_type(["1.234", "2.500"], decimal=",").number("1.234") == 1234.0
     assert column_type(["1.234", "2.500"], decimal=".").number("1.234") == 1.234
