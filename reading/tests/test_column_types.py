@@ -102,6 +102,10 @@ def test_a_curators_choice_is_read_as_far_as_it_goes() -> None:
     assert [given.number(cell) for cell in mixed] == [1234.5, None, 99.0, None]
 
 
+def test_no_number_is_infinite() -> None:
+    assert column_type(["1e400", "2e400"]).kind == "text"
+
+
 def test_more_digits_than_a_double_holds_are_no_number() -> None:
     assert column_type(["4012345678901234567"]).kind == "text"
 
