@@ -1,7 +1,7 @@
 """Keeps tables in step with ingestion: called when passages are added, changed or removed, in the
 same transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from django.db.models import QuerySet
 
@@ -13,9 +13,10 @@ from tables.store import store_tables
 class TablesListener:
     """Implements `documents.ingestion.listeners.Listener`. Tables go with their documents."""
 
-    def loaded(self, document_ids: Sequence[int]) -> None:
+    def loaded(self, document_ids: Sequence[int], *, plain: Container[int] = ()) -> None:
         """Reads the documents' tables."""
-        store_tables(document_ids)
+        if read := [pk for pk in document_ids if pk not in plain]:
+            store_tables(read)
 
     def overtaken(self, versions: Mapping[int, int]) -> None:
         """Marks the tables of former versions."""

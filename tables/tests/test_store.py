@@ -10,6 +10,7 @@ from accounts.models import Membership
 from common.rls import workspace_context
 from documents import services as document_services
 from documents.ingestion import duplicates
+from documents.ingestion.items import Item
 from documents.ingestion.sources import Source, text_source
 from documents.models import Collection, Document, IngestionRun
 from documents.services import ingest_inline
@@ -165,3 +166,9 @@ def test_the_database_shows_rows_of_the_workspace_alone(
         assert ColumnBlock.objects.count() == 5
     with workspace_context(collection.workspace_id, collections=frozenset({0})):
         assert not ColumnBlock.objects.exists()
+
+
+def test_items_that_are_stored_have_their_tables(collection: Collection) -> None:
+    items = [Item(id="plain", text="No table."), Item(id="prices", text=PRICES)]
+    document_services.store_items(collection=collection, items=items)
+    assert list(Table.objects.values_list("document__key", flat=True)) == ["prices"]
