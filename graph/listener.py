@@ -2,7 +2,7 @@
 removed, in the same transaction.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,7 +48,7 @@ _MOVE_TO_VERSION_SQL = """
 class GraphListener:
     """Implements `documents.ingestion.listeners.Listener` for the graph."""
 
-    def loaded(self, document_ids: Sequence[int]) -> None:
+    def loaded(self, document_ids: Sequence[int], *, plain: Container[int] = ()) -> None:
         """Queues the documents for extraction."""
         with connection.cursor() as cursor:
             cursor.execute(_QUEUE_SQL.format(which="document.id = ANY(%s)"), [list(document_ids)])

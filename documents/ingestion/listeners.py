@@ -5,7 +5,7 @@ class, which is imported at the first event, because most commands never cause o
 a listener rolls back the transaction.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -18,8 +18,9 @@ from documents.models import Chunk, Collection, Document
 class Listener(Protocol):
     """Events that an app can subscribe to."""
 
-    def loaded(self, document_ids: Sequence[int]) -> None:
-        """The passages of these documents have just been replaced."""
+    def loaded(self, document_ids: Sequence[int], *, plain: Container[int] = ()) -> None:
+        """The passages of these documents have just been replaced. `plain` are those of them that
+        are new, and have no table in their text."""
 
     def leaving(self, chunks: "QuerySet[Chunk]") -> Callable[[], Any] | None:
         """These passages are about to be deleted; the returned function is called after the
@@ -54,12 +55,12 @@ def _listeners() -> list[Listener]:
     return [_instance(path) for path in _paths]
 
 
-def loaded(document_ids: Sequence[int]) -> None:
+def loaded(document_ids: Sequence[int], *, plain: Container[int] = ()) -> None:
     """Notify all, inside the transaction that loaded these documents."""
     # So that their tokens are encoded again (documents/ingestion/token_encoding.py).
     Document.objects.filter(pk__in=document_ids).exclude(tokens_model="").update(tokens_model="")
     for listener in _listeners():
-        listener.loaded(document_ids)
+        listener.loaded(document_ids, plain=plain)
 
 
 def rewritten(chunks: "QuerySet[Chunk]") -> None:

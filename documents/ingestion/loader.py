@@ -179,6 +179,7 @@ def load_new_documents(collection: Collection, jobs: Iterable[LoadJob], vectors:
     _check_spaces([collection])
     configuration_oids()  # read now: no query can run while rows are being copied
     documents: list[Document] = []
+    plain: set[int] = set()
     now = timezone.now()
 
     def rows() -> Iterator[tuple[Any, ...]]:
@@ -187,6 +188,8 @@ def load_new_documents(collection: Collection, jobs: Iterable[LoadJob], vectors:
             for name, value in outcome.items():
                 setattr(job.document, name, value)
             documents.append(job.document)
+            if not any("|" in chunk.text or "Row " in chunk.text for chunk in job.prepared.chunks):
+                plain.add(job.document.pk)
             for chunk in job.prepared.chunks:
                 if collection.has_vectors and chunk.content_sha256 not in vectors:
                     raise StaleVectors
@@ -195,7 +198,7 @@ def load_new_documents(collection: Collection, jobs: Iterable[LoadJob], vectors:
     copy_rows("documents_chunk", CHUNK_COLUMNS, rows())
     if len(versions.insert_documents(documents)) < len(documents):
         raise StaleVectors
-    listeners.loaded(sorted(document.pk for document in documents))
+    listeners.loaded(sorted(document.pk for document in documents), plain=plain)
 
 
 def _apply_edits(

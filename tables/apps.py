@@ -1,0 +1,12 @@
+"""Application configuration."""
+
+from django.apps import AppConfig
+
+
+class TablesConfig(AppConfig):
+    name = "tables"
+
+    def ready(self) -> None:
+        from documents.ingestion import listeners  # noqa: PLC0415 (models are ready by now)
+
+        listeners.register("tables.listener.TablesListener")
