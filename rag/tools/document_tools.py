@@ -13,7 +13,7 @@ from django.db.models import Count, Q
 from django.utils.translation import gettext
 from pydantic import Field, WithJsonSchema
 
-from common.errors import InvalidInput, NotFound
+from common.errors import EmbedderUnavailable, InvalidInput, NotFound
 from common.options import Options
 from common.text import count_heading, escape_nonprinting, json_quoted, truncated
 from common.tools import between, nonempty
@@ -26,7 +26,6 @@ from reading.location import PAGE_LABEL
 from search.filters.tree import MAX_CHARACTERS as MAX_FILTER_CHARACTERS
 from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import RetrievalOptions
-from search.ranked_results import EmbedderUnavailable
 from search.results import Scope, SearchResult
 from search.retrieval.statements import scope_conditions
 from search.services import search

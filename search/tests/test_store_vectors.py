@@ -9,15 +9,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from numpy.typing import NDArray
 
-from common.errors import InvalidInput
+from common.errors import EmbedderUnavailable, InvalidInput
 from documents.ingestion.items import InvalidItems, Item
 from documents.models import Document
 from documents.services import add_space, reembed_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory, embed
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable, InvalidVector
-from search.stores import EmbeddingUnavailable, Store
+from search.stores import Store
 from search.tests.stores import ids, numbers, random_vectors
+from tests.kit import use_models
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -137,10 +138,7 @@ def test_vectors_of_a_model_that_the_site_does_not_run(
     transactional_db: None, media_root: Any, settings: Any
 ) -> None:
     given = {"BACKEND": "inference.backends.given.GivenVectors", "OPTIONS": {"dimensions": 8}}
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "embedder": {**settings.INFERENCE["embedder"], "mine": given},
-    }
+    use_models(settings, embedder={**settings.INFERENCE["embedder"], "mine": given})
     store = Store(CollectionFactory(default_language="en"))
     target, _ = add_space(name="mine", embedder="mine", metric="ip")
     reembed_inline(target=target, collection=store.collection)
@@ -151,7 +149,7 @@ def test_vectors_of_a_model_that_the_site_does_not_run(
     assert [match.score for match in store.similarity_search(own)] == [204.0, -204.0]
     assert ids(store.hybrid("cats", vector=own)) == ["a", "b"]
     assert ids(store.search("cats", mode="lexical")) == ["a"]
-    with pytest.raises(EmbeddingUnavailable, match="give the vector with each text"):
+    with pytest.raises(EmbedderUnavailable, match="give the vector with each text"):
         store.index("c", "Dogs bark.")
 
 
@@ -298,10 +296,7 @@ class Broken(HashingEmbedder):
 
 @pytest.fixture
 def broken(settings: Any) -> type[Broken]:
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "embedder": {"default": {"BACKEND": f"{__name__}.Broken"}},
-    }
+    use_models(settings, embedder={"BACKEND": f"{__name__}.Broken"})
     Broken.down = False
     return Broken
 
@@ -316,7 +311,7 @@ def test_a_text_that_has_no_vector_is_named_and_nothing_stored(
 
 def test_without_a_model_own_vectors_still_work(store: Store, broken: type[Broken]) -> None:
     broken.down = True
-    with pytest.raises(EmbeddingUnavailable, match="does not answer"):
+    with pytest.raises(EmbedderUnavailable, match="does not answer"):
         store.index("a", "Cats.")
     assert store.count() == 0
     own = random_vectors(1)[0]
