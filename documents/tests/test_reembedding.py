@@ -28,7 +28,7 @@ from documents.tasks import recover_reembeddings
 from documents.tests.factories import CollectionFactory, DocumentFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable, InvalidVector
-from tests.kit import act, logged_in, page_of
+from tests.kit import act, hashing, logged_in, page_of, use_models
 from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -47,10 +47,7 @@ def _embedders(settings: Any) -> None:
 
 
 def configure(settings: Any, **embedders: Any) -> None:
-    settings.INFERENCE = {
-        "embedder": {"default": {"BACKEND": HASHING}, **embedders},
-        "reranker": {},
-    }
+    use_models(settings, embedder={"default": hashing(), **embedders}, reranker={})
 
 
 @pytest.fixture
@@ -246,7 +243,7 @@ def test_a_load_for_a_space_that_was_left_meanwhile_is_embedded_anew(
     collection: Collection, wide: EmbeddingSpace, settings: Any
 ) -> None:
     switching = {"BACKEND": f"{__name__}.Switching"}
-    settings.INFERENCE = {"embedder": {"default": switching, "wide": WIDE}, "reranker": {}}
+    use_models(settings, embedder={"default": switching, "wide": WIDE}, reranker={})
     run = ingest_inline(collection=collection, sources=[text_source("late", "A late arrival.")])
     assert run.ready == 1
     late = Chunk.objects.get(document__key="late")

@@ -1,4 +1,4 @@
-"""Answers of chat models, good and bad."""
+"""What a chat model is shown of a conversation, and its answers, good and bad."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Citations are found in a stream wherever it is cut; what is no citation stays as it is."""
+"""Citations are found in a stream wherever it is cut, and sentences without a source are found."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the wording of a question tells: number of sources, names that nothing has."""
+"""What the wording of a question tells: sources, unknown names, and the kind of the answer."""
 
 import pytest
 

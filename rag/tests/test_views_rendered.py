@@ -1,4 +1,4 @@
-"""Answers as HTML: Markdown, citations, doubts, and nothing that a text could do to a page."""
+"""Answers and their sources as HTML, and nothing that a text could do to a page."""
 
 import re
 from dataclasses import replace

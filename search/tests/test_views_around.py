@@ -18,6 +18,7 @@ from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentF
 from search.models import SearchLog
 from search.presentation import example_questions
 from search.tests.test_views import hits, link, page, titles
+from tests.kit import use_models
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 AUTHORS = ["Knuth", "Kná", "Dijkstra", "Hopper", "Lamport", "Liskov", "Hoare", "Backus", "Turing"]
@@ -97,7 +98,7 @@ def test_reranking_can_be_switched_where_there_is_a_reranker(
 ) -> None:
     assert page(client, q="otters").find(".//a[@class='switch']") is None
     backend = {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}
-    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": backend}}
+    use_models(settings, reranker=backend)
 
     on = page(client, q="otters")
     assert on.find(".//a[@class='switch']").get("aria-current") == "true"
@@ -298,14 +299,11 @@ def test_a_search_is_noted_and_its_second_page_is_not(client: Client, notes: Col
 
 def test_reranked_hits_say_how_they_moved(client: Client, notes: Collection, settings: Any) -> None:
     backend = {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}
-    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": backend}}
+    use_models(settings, reranker=backend)
     shown = text(client, q="otters", explain="1")
     assert "Read again: 6 by default" in shown
     assert "Read again1.000" in shown.replace(" 1.000", "1.000")
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "reranker": {"default": {"BACKEND": "nowhere.Reranker"}},
-    }
+    use_models(settings, reranker={"BACKEND": "nowhere.Reranker"})
     assert "Not reranked." in text(client, q="otters")
 
 
