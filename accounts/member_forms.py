@@ -9,9 +9,10 @@ from django.contrib.auth.forms import UserCreationForm
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
-from accounts.groups import MAX_EXTERNAL_NAME_CHARACTERS, MAX_EXTERNAL_NAMES, MAX_NAME_CHARACTERS
+from accounts.groups import MAX_NAME_CHARACTERS
 from accounts.invitations import mail_is_sent
 from accounts.models import Invitation, Membership, Role, User, Workspace, WorkspaceGroup
+from common.options.forms import LinesField
 
 ROLE_CHOICES = [
     (Role.VIEWER, gettext_lazy("Viewer: can read, search and ask")),
@@ -30,28 +31,6 @@ USES = {
     "100": gettext_lazy("100 people"),
     "": gettext_lazy("any number"),
 }
-
-
-class ExternalNamesField(forms.CharField):
-    """Names that other systems use, a line each, as a list."""
-
-    def __init__(self, *, help_text: Any) -> None:
-        super().__init__(
-            label=gettext_lazy("Names in other systems"),
-            required=False,
-            max_length=(MAX_EXTERNAL_NAME_CHARACTERS + 2) * MAX_EXTERNAL_NAMES,
-            widget=forms.Textarea(attrs={"rows": 3}),
-            help_text=help_text,
-        )
-
-    def to_python(self, value: Any) -> Any:
-        return (super().to_python(value) or "").splitlines()
-
-    def run_validators(self, value: Any) -> None:
-        super().run_validators("\n".join(value))
-
-    def prepare_value(self, value: Any) -> Any:
-        return "\n".join(value) if isinstance(value, list) else value
 
 
 class GroupsForm(forms.Form):
@@ -75,10 +54,9 @@ class MemberForm(GroupsForm):
     """Role and groups of a member."""
 
     role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLE_CHOICES)
-    external_names = ExternalNamesField(
-        help_text=gettext_lazy(
-            "One name per line, such as the user name or email address at a source of documents."
-        )
+    external_names = LinesField(
+        label=gettext_lazy("Names in other systems"),
+        help_text=gettext_lazy("Such as the user name or email address at a source of documents."),
     )
 
     field_order = ("role", "groups", "external_names")
@@ -98,11 +76,12 @@ class GroupForm(forms.Form):
     """Name, other names and members of a group."""
 
     name = forms.CharField(label=gettext_lazy("Name"), max_length=MAX_NAME_CHARACTERS)
-    external_names = ExternalNamesField(
+    external_names = LinesField(
+        label=gettext_lazy("Names in other systems"),
         help_text=gettext_lazy(
-            "One name per line: from your company's sign-in, or from a source of"
-            " documents. The name of the group itself also counts."
-        )
+            "From your company's sign-in, or from a source of documents. The name of the group"
+            " itself also counts."
+        ),
     )
     members = forms.TypedMultipleChoiceField(
         label=gettext_lazy("Members"),

@@ -248,7 +248,14 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
                     return _joined(request, token, form.save(), is_new_account=True)
     except RagsiteError as error:
         if error.status == 404:
-            return _refused(request, token, error)
+            # Who has used it up themselves, such as by clicking twice, is a member.
+            if request.user.is_authenticated and request.method == "POST":
+                try:
+                    return _joined(request, token, request.user)
+                except NotFound:
+                    pass
+            count_invitation_attempt(request)
+            return error_page(request, status=error.status, message=str(error))
         return error_page(request, status=error.status, message=str(error))
     answer = render(
         request,
@@ -258,17 +265,6 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     )
     answer.headers["Cache-Control"] = "no-store"
     return answer
-
-
-def _refused(request: HttpRequest, token: str, error: RagsiteError) -> HttpResponse:
-    """Who has used it up themselves, such as by clicking twice, is a member."""
-    if request.user.is_authenticated and request.method == "POST":
-        try:
-            return _joined(request, token, request.user)
-        except NotFound:
-            pass
-    count_invitation_attempt(request)
-    return error_page(request, status=error.status, message=str(error))
 
 
 def _joined(

@@ -48,3 +48,10 @@ class Conflict(RagsiteError):
 
     code = "conflict"
     status = 409
+
+
+class EmbedderUnavailable(RagsiteError):
+    """A vector is needed, and the embedding model does not work."""
+
+    code = "embedder_unavailable"
+    status = 503

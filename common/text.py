@@ -71,7 +71,12 @@ def may_combine(before: str, after: str) -> bool:
     if (after < "\u0300" and before < "\u0300") or _is_control(before) or _is_control(after):
         return False
     return (
-        _extends(after)
+        unicodedata.category(after) in _COMBINING
+        or after in _ZERO_WIDTH
+        or "\uff9e" <= after <= "\uff9f"
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+        or "\U000e0020" <= after <= "\U000e007f"
+        or after in "\u0e33\u0eb3"
         or before in _PREPEND
         or before == "\u200d"
         or unicodedata.combining(before) == _VIRAMA
@@ -98,17 +103,6 @@ def is_grapheme_boundary(text: str, at: int, start: int = 0) -> bool:
 def _is_control(character: str) -> bool:
     """Line ends and controls stand alone, whatever is behind them."""
     return unicodedata.category(character) in {"Cc", "Zl", "Zp"}
-
-
-def _extends(character: str) -> bool:
-    return (
-        unicodedata.category(character) in _COMBINING
-        or character in _ZERO_WIDTH
-        or "\uff9e" <= character <= "\uff9f"
-        or "\U0001f3fb" <= character <= "\U0001f3ff"
-        or "\U000e0020" <= character <= "\U000e007f"
-        or character in "\u0e33\u0eb3"
-    )
 
 
 def _is_flag(character: str) -> bool:

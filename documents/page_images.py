@@ -26,7 +26,6 @@ from reading.parsers import ParseError
 from reading.parsers.boxes import turned_box
 from reading.parsers.picture import PICTURES
 from reading.sandbox import ParseRequest, run_in_sandbox
-from reading.sandbox.limits import ParserLimits
 from reading.sandbox.protocol import MessageHeader
 
 T = TypeVar("T")
@@ -115,7 +114,19 @@ def page_layer(document: Document, number: int) -> PageLayer:
         )
         fields = {each: getattr(layer, each) for each in ("width", "height", "count", "label")}
         _keep(document, name, json.dumps({**fields, "words": layer.words}).encode())
-    return _with_scan(document, layer)
+    # The words that OCR read, where it read the page, on the page set upright.
+    scan = _scans(document, layer.number).first()
+    if scan is None:
+        return layer
+    words = [
+        _word(text, *turned_box(box, scan.rotation, 1, 1))
+        for line in scan.lines
+        for text, *box in line["words"]
+    ]
+    width, height = layer.width, layer.height
+    if scan.rotation in {90, 270}:
+        width, height = height, width
+    return PageLayer(layer.number, layer.count, width, height, layer.label, words, scan.rotation)
 
 
 def image_response(
@@ -147,12 +158,6 @@ def image_response(
     return answer
 
 
-def _limits(*, is_threaded: bool = False) -> ParserLimits:
-    return parser_limits(
-        seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS), starts_programs=is_threaded
-    )
-
-
 def _run(
     document: Document,
     task: str,
@@ -169,7 +174,10 @@ def _run(
 
     try:
         request = _request(holder, task, options)
-        limits = _limits(is_threaded=document.media_type == "image/heic")
+        limits = parser_limits(
+            seconds=min(settings.PARSER_SECONDS, RENDER_SECONDS),
+            starts_programs=document.media_type == "image/heic",
+        )
         with _renderer():
             sha256, result = run_in_sandbox(request, checked, limits=limits)
     except (OSError, ValueError, ParseError) as error:
@@ -252,19 +260,3 @@ def _scans(document: Document, number: int) -> "QuerySet[ScannedPage]":
         source_sha256=document.source_sha256,
         page=number,
     )
-
-
-def _with_scan(document: Document, layer: PageLayer) -> PageLayer:
-    """The words that OCR read, where it read the page, on the page set upright."""
-    scan = _scans(document, layer.number).first()
-    if scan is None:
-        return layer
-    words = [
-        _word(text, *turned_box(box, scan.rotation, 1, 1))
-        for line in scan.lines
-        for text, *box in line["words"]
-    ]
-    width, height = layer.width, layer.height
-    if scan.rotation in {90, 270}:
-        width, height = height, width
-    return PageLayer(layer.number, layer.count, width, height, layer.label, words, scan.rotation)

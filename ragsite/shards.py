@@ -135,7 +135,7 @@ def prepare_shard(name: str, *, say: Say) -> None:
             say(f"{name}: applying {pluralized(count, 'migration')}")
             call_command("migrate", interactive=False, verbosity=0)
         _separate_ids(name, say)
-    wanted = [_table(label) for label in COPIED_MODELS]
+    wanted = [str(apps.get_model(label)._meta.db_table) for label in COPIED_MODELS]
     _publish(main, wanted)
     _subscribe(name, wanted, say)
     for constraint, table in rows(connections[name], _TO_KEYS):
@@ -316,7 +316,3 @@ _COLUMNS = """
 
 def _subscription(shard: str) -> str:
     return f"{PUBLICATION}_{shard}"
-
-
-def _table(label: str) -> str:
-    return str(apps.get_model(label)._meta.db_table)

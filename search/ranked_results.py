@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.translation import gettext
 
 from common import features
-from common.errors import RagsiteError
+from common.errors import EmbedderUnavailable
 from common.fusion import adapted_weights
 from common.fusion_options import RRF_K, FusionOptions, Method
 from common.replicas import read_connection
@@ -115,13 +115,6 @@ SHALLOW_DEPTH = 64
 #: there. Measured in docs/decisions/0016. Ranks need no such balance.
 WEIGHTS: Mapping[str, float] = {"lexical": 0.26, "vector": 0.74}
 RRF_WEIGHTS: Mapping[str, float] = {"lexical": 1.0, "vector": 1.0}
-
-
-class EmbedderUnavailable(RagsiteError):
-    """Vector search was requested, and the embedding model does not work."""
-
-    code = "embedder_unavailable"
-    status = 503
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,7 +283,7 @@ class Ranking:
     def relevance(self) -> Callable[[Candidate], float]:
         """A function hit → 0..1: score divided by the best."""
         best = max((hit.score for hit in self.hits), default=0.0)
-        return lambda hit: _share(hit.score, best)
+        return lambda hit: max(0.0, min(1.0, hit.score / best)) if best > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,7 +504,3 @@ def _scores(
 
 def _since(started: float) -> float:
     return round((perf_counter() - started) * 1000, 3)
-
-
-def _share(score: float, best: float) -> float:
-    return max(0.0, min(1.0, score / best)) if best > 0 else 0.0

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from accounts.services import current_workspace, require_editor
-from common.errors import InvalidInput, NotFound, RagsiteError
+from common.errors import EmbedderUnavailable, InvalidInput, NotFound
 from common.fusion_options import Method
 from common.options import Options
 from common.replicas import read_alias, read_connection, reads_from_replica
@@ -279,13 +279,6 @@ class StoreQuery(NearestOptions, RetrievalOptions):
     )
 
 
-class EmbeddingUnavailable(RagsiteError):
-    """A text came without vector, and the embedding model does not work."""
-
-    code = "embedder_unavailable"
-    status = 503
-
-
 def open_store(*, user: Any, collection: str, workspace: str = "") -> "Store":
     """The store of a collection that `user` may see, by slugs; raises NotFound."""
     where = current_workspace(user=user, slug=workspace)
@@ -498,8 +491,8 @@ class Store:
         )
 
 
-def _embedding_unavailable(error: InferenceError) -> EmbeddingUnavailable:
-    return EmbeddingUnavailable(
+def _embedding_unavailable(error: InferenceError) -> EmbedderUnavailable:
+    return EmbedderUnavailable(
         gettext(
             "The text cannot be embedded at the moment: {error} Give its vector, or try"
             " again later."

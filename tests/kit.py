@@ -1,7 +1,7 @@
 """What tests of several apps share: clients that are logged in, the admin, threads, workers."""
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any, cast
@@ -51,6 +51,20 @@ def act(client: Client, action: str, *rows: models.Model, **more: str) -> str:
 def log_texts() -> str:
     """All that the log of the admin says."""
     return "".join(map(str, LogEntry.objects.values_list("object_repr", "change_message")))
+
+
+def hashing(dimensions: int = 384, **more: Any) -> dict[str, Any]:
+    """The setting of an embedder that hashes words into so many dimensions."""
+    options = {"dimensions": dimensions}
+    return {"BACKEND": "inference.backends.hashing.HashingEmbedder", "OPTIONS": options, **more}
+
+
+def use_models(settings: Any, **kinds: Mapping[str, Any]) -> None:
+    """Set the models of these kinds by alias, or by its own setting one that is the default."""
+    models = {
+        kind: {"default": given} if "BACKEND" in given else given for kind, given in kinds.items()
+    }
+    settings.INFERENCE = {**settings.INFERENCE, **models}
 
 
 class Down(HashingEmbedder):

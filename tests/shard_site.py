@@ -54,10 +54,6 @@ class Statements:
         return execute(sql, params, many, context)
 
 
-def shard_of(slug: str) -> str:
-    return str(Workspace.objects.values_list("shard", flat=True).get(slug=slug))
-
-
 def fill_all() -> None:
     for slug, shard in SLUGS.items():
         Workspace.objects.create(
@@ -150,7 +146,7 @@ def facts(name: str) -> dict[str, int]:
 
     found = {}
     for slug in SLUGS:
-        with on_shard(shard_of(slug)):
+        with on_shard(str(Workspace.objects.values_list("shard", flat=True).get(slug=slug))):
             rows = Fact.objects.filter(workspace__slug=slug, key__startswith=f"{name}_")
             found[slug] = rows.count()
             assert rows.values("key").distinct().count() == found[slug]

@@ -92,12 +92,6 @@ def warm_connections() -> Iterator[None]:
             connection.close_pool()  # type: ignore[attr-defined]  # not in the stubs
 
 
-def _empty(media: Path) -> Path:
-    folder = media / "empty"
-    folder.mkdir()
-    return folder
-
-
 @pytest.fixture(scope="module")
 def walked(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any
@@ -125,7 +119,9 @@ def walked(
         # A walk takes longer than a session may go without being noted as seen.
         patch("accounts.sign_in.SEEN_INTERVAL_SECONDS", 86_400),
     ):
-        yield _walk(make_world(directory=_empty(media)))
+        folder = media / "empty"
+        folder.mkdir()
+        yield _walk(make_world(directory=folder))
 
 
 def _walk(world: World) -> Walked:

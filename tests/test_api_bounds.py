@@ -99,13 +99,9 @@ def described(operation: Operation) -> Any:
     return api_description()["paths"][path][method.lower()]
 
 
-def body_schema(operation: Operation) -> dict[str, Any]:
-    content = described(operation).get("requestBody", {}).get("content", {})
-    return resolved(content.get("application/json", {}).get("schema", {}))
-
-
 def bodies(operation: Operation) -> Iterator[tuple[str, Hostile]]:
-    schema = body_schema(operation)
+    content = described(operation).get("requestBody", {}).get("content", {})
+    schema = resolved(content.get("application/json", {}).get("schema", {}))
     for name, field in schema.get("properties", {}).items():
         if field.get("deprecated"):  # a former name: refused by the current one
             continue

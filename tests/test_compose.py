@@ -1,20 +1,34 @@
-"""docker-compose.yml: what is published, what is looked after, and what reaches the site."""
+"""docker-compose.yml, and Django's advice for a site in public."""
 
 import http.client
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 
 import pytest
 import yaml
 from django.conf import settings
+from django.contrib.admin import site
+from django.core.checks import Tags, run_checks
+from django.core.checks.registry import registry
+from django.urls import get_resolver
+
+from documents.models import Document
 
 ROOT = Path(settings.BASE_DIR)
 SITE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = SITE["services"]
 APP = ("web", "worker", "embed", "beat", "migrate")
+PUBLIC = {
+    "RAGSITE_HTTPS": "true",
+    "ALLOWED_HOSTS": "docs.example.org",
+    "CSRF_TRUSTED_ORIGINS": "https://docs.example.org",
+    "DEBUG": "false",
+}
 
 
 def test_only_the_web_server_is_published_and_only_to_this_machine() -> None:
@@ -53,6 +67,8 @@ def test_no_service_of_ours_has_rights_that_it_does_not_need(name: str) -> None:
 
 #: What the containers have values of their own for: paths and ports inside of them.
 OWN = {"BIND", "HF_HOME", "MEDIA_ROOT", "PORT", "RAGSITE_VAR_DIR", "STATIC_ROOT"}
+
+
 SETTINGS = (ROOT / "docs" / "reference" / "settings.md").read_text()
 
 
@@ -173,3 +189,45 @@ def test_containers_of_the_site_write_only_to_volumes_and_tmp() -> None:
         assert {volume.rpartition(":")[2] for volume in service["volumes"]} == volumes
     own = dict(re.findall(r"\b([A-Z_]+)=(/\w+)(?= |$)", image, re.MULTILINE))
     assert {own["RAGSITE_VAR_DIR"], own["MEDIA_ROOT"], own["HF_HOME"]} == volumes
+
+
+def advice(**variables: str) -> subprocess.CompletedProcess[str]:
+    """What `check --deploy` says, advice that is not even a warning included."""
+    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "INFO"]
+    environment = {**os.environ, "SECRET_KEY": token_urlsafe(50), **PUBLIC, **variables}
+    return subprocess.run(
+        command,
+        cwd=settings.BASE_DIR,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_there_is_no_advice_for_a_site_behind_https() -> None:
+    said = advice()
+    assert said.returncode == 0, said.stderr
+    assert "no issues (0 silenced)" in said.stdout
+
+
+@pytest.mark.nightly
+def test_plain_http_and_debugging_are_advised_against() -> None:
+    said = advice(RAGSITE_HTTPS="false", DEBUG="true")
+    assert said.returncode == 1
+    for number in ("security.W004", "security.W008", "security.W012", "security.W018"):
+        assert number in said.stderr
+
+
+def test_pages_are_checked_with_deploy_alone() -> None:
+    pages = {Tags.urls, Tags.admin, Tags.templates}
+    assert not pages & registry.tags_available()
+    assert pages <= registry.tags_available(deployment_checks=True)
+
+
+def test_what_is_wrong_with_an_admin_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    _ = get_resolver().url_patterns  # registers them
+    monkeypatch.setattr(type(site.get_model_admin(Document)), "list_display", ["nothing_of_it"])
+    found = run_checks(tags=[Tags.admin], include_deployment_checks=True)
+    assert [message.id for message in found] == ["admin.E108"]

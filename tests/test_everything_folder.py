@@ -38,20 +38,16 @@ def ingest(folder: Path) -> tuple[int, dict[str, Any], int]:
     )
     most = 0
     while process.poll() is None:
-        most = max(most, _memory(process))
+        used = 0
+        try:
+            for one in (process, *process.children(recursive=True)):
+                used += one.memory_info().rss
+        except psutil.NoSuchProcess:
+            pass  # it ended meanwhile
+        most = max(most, used)
         Event().wait(0.02)
     with process.stdout as output:
         return process.returncode, json.load(output), most
-
-
-def _memory(process: psutil.Process) -> int:
-    used = 0
-    try:
-        for one in (process, *process.children(recursive=True)):
-            used += one.memory_info().rss
-    except psutil.NoSuchProcess:
-        pass  # it ended meanwhile
-    return used
 
 
 @pytest.mark.nightly

@@ -16,6 +16,7 @@ from memory.models import Context, Fact
 from memory.scopes import UserScope
 from memory.services import rank_facts, search_memory, set_fact
 from memory.tests.factories import NOW, make_scope, remember
+from tests.kit import hashing, use_models
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -28,14 +29,15 @@ SAID = ("My sister Clara plays the cello", "The train to Basel was late", "Oat m
 
 @pytest.fixture(autouse=True)
 def _embedders(settings: Any) -> None:
-    settings.INFERENCE = {
-        "embedder": {
-            alias: {"BACKEND": HASHING, "OPTIONS": {"dimensions": dimensions}}
+    use_models(
+        settings,
+        embedder={
+            alias: hashing(dimensions)
             for alias, dimensions in {"default": 384, "wide": 768}.items()
         },
-        "reranker": {},
-        "chat": {},
-    }
+        reranker={},
+        chat={},
+    )
 
 
 @pytest.fixture

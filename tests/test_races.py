@@ -6,7 +6,6 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 from django.core.files.base import ContentFile
 from django.db import connection, connections, transaction
 from django.db.models import Count
@@ -31,6 +30,7 @@ from documents.services import Upload, ingest_inline, ingest_uploads
 from documents.tests.factories import CollectionFactory
 from search.query_options import site_scope
 from search.services import search
+from tests.kit import hashing, use_models
 from tests.plugin import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -367,10 +367,7 @@ def test_a_version_that_comes_while_chunks_move_to_another_model_moves_too(
     collection: Collection, settings: Any
 ) -> None:
     wide = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 768}}
-    settings.INFERENCE = {
-        **django_settings.INFERENCE,
-        "embedder": {"default": {"BACKEND": HASHING}, "wide": wide},
-    }
+    use_models(settings, embedder={"default": hashing(), "wide": wide})
     space, _ = services.add_space(name="wide", embedder="wide")
     ingest_inline(collection=collection, sources=[text_source("note", LONG)])
     row = reembed.start_reembedding(target=space, collection=collection)

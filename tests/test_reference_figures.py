@@ -107,7 +107,16 @@ def test_a_conversation_is_remembered_better_than_the_usual_way(settings: Any) -
     if not (DATA / "locomo").is_dir():
         pytest.skip("the set locomo is not on this machine")
     settings.INFERENCE = {"embedder": {"default": {"BACKEND": MODEL}}, "reranker": {}}
-    report = evaluate_memory(one_conversation(), scope_field="conversation")
+    # Of the questions and turns of LoCoMo those of one pair of people.
+    whole = load_dataset(DATA / "locomo")
+    corpus, queries = (
+        tuple(entry for entry in entries if entry.fields["conversation"] == CONVERSATION)
+        for entries in (whole.corpus, whole.queries)
+    )
+    judgements = {query.id: whole.judgements[query.id] for query in queries}
+    report = evaluate_memory(
+        Dataset("one conversation", corpus, queries, judgements), scope_field="conversation"
+    )
 
     reached = {name: values["ndcg@10"] for name, values in report["modes"].items()}
     ours = f"hybrid, recency {settings.MEMORY_RECENCY_WEIGHT:g}"
@@ -119,14 +128,3 @@ def test_a_conversation_is_remembered_better_than_the_usual_way(settings: Any) -
     )
     assert default["recall_injected"] >= everything["recall_injected"] - MOST_LOST
     assert default["injected_adversarial"] <= 0.9 * everything["injected_adversarial"]
-
-
-def one_conversation() -> Dataset:
-    """Of the questions and turns of LoCoMo those of one pair of people."""
-    whole = load_dataset(DATA / "locomo")
-    corpus, queries = (
-        tuple(entry for entry in entries if entry.fields["conversation"] == CONVERSATION)
-        for entries in (whole.corpus, whole.queries)
-    )
-    judgements = {query.id: whole.judgements[query.id] for query in queries}
-    return Dataset("one conversation", corpus, queries, judgements)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from common.errors import EmbedderUnavailable
 from documents.ingestion.sources import text_source
 from documents.models import Collection
 from documents.services import ingest_inline
@@ -18,7 +19,6 @@ from inference.backends.hashing import HashingEmbedder
 from inference.backends.worker import WorkerEmbedder, WorkerReranker
 from inference.interfaces import BackendUnavailable
 from search.query_options import site_scope
-from search.ranked_results import EmbedderUnavailable
 from search.results import SearchResult
 from search.services import search
 from tests.blocking_worker import BEGUN, ENOUGH, app

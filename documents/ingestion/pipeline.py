@@ -193,17 +193,17 @@ def _keep_file(
     content: Content,
     *,
     known: Document | None,
-    is_kept: bool,
+    stores_file: bool,
     stored: list[str],
 ) -> None:
-    """Store the file of a document that was just registered if it `is_kept`; none takes the place
+    """Store the file of a document that was just registered if `stores_file`; none takes the place
     of another one. The same bytes are not stored again: `known` is the row as it was when they were
     compared."""
     if known is not None and known.pk == document.pk and document.file:
         is_loaded = known.status == Document.Status.READY and known.file == document.file
         if is_loaded and known.source_sha256 == content.sha256:
             return
-    replace_file(document, content if is_kept else None, stored)
+    replace_file(document, content if stores_file else None, stored)
 
 
 #: A source that must be ingested, with its content and the document with its key.
@@ -298,8 +298,8 @@ class InlineIngestion:
             )
             document, recipe = sources[source.key], self.recipe.digest(source.declared)
             if duplicates.make_alias(document, source_sha256=content.sha256, recipe=recipe):
-                is_kept = has_own_look(document.media_type)
-                _keep_file(document, content, known=None, is_kept=is_kept, stored=stored)
+                stores_file = has_own_look(document.media_type)
+                _keep_file(document, content, known=None, stores_file=stores_file, stored=stored)
                 return True
             transaction.set_rollback(True)
         return False
@@ -355,7 +355,7 @@ class InlineIngestion:
             )
             document = registered[source.key]
             # Workers go on with it if this process is killed.
-            _keep_file(document, content, known=known, is_kept=True, stored=stored)
+            _keep_file(document, content, known=known, stores_file=True, stored=stored)
             jobs.lock_open_run(self.run.id)
 
         def read_pages(numbers: Sequence[int]) -> PageTexts:
@@ -421,7 +421,7 @@ class InlineIngestion:
                         registered[source.key],
                         content,
                         known=known,
-                        is_kept=has_own_look(prepared.media_type),
+                        stores_file=has_own_look(prepared.media_type),
                         stored=stored,
                     )
             read = [before[source.key].id for (source, _, _), _ in ready if source.key in before]

@@ -78,7 +78,16 @@ def encode_batch() -> int | None:
     if not has_work():
         return None
     encoder = token_encoders[ALIAS]
-    query = _parameters(encoder)
+    languages = encoder_languages(encoder.model_name)
+    configurations = {configuration(code) for code in languages - {EVERY}} - {FALLBACK}
+    is_for_all = not languages or EVERY in languages
+    query = {
+        "model": encoder.model_name,
+        "codes": None if is_for_all else sorted(languages),
+        "configurations": sorted(configurations),
+        "fallback": FALLBACK,
+        "attempts": MAX_ATTEMPTS,
+    }
     documents = list(
         unread_documents(encoder.model_name)
         .order_by("-pk")
@@ -138,19 +147,6 @@ _CLAIM = """
 """
 _CLAIM_NEW = _CLAIM.format(is_read=_IS_READ, is_wanted=f"(tokens.chunk_id IS NULL OR {_IS_STALE})")
 _CLAIM_LOST = _CLAIM.format(is_read=_IS_READ, is_wanted=_IS_LOST)
-
-
-def _parameters(encoder: TokenEncoder) -> dict[str, Any]:
-    languages = encoder_languages(encoder.model_name)
-    configurations = {configuration(code) for code in languages - {EVERY}} - {FALLBACK}
-    is_for_all = not languages or EVERY in languages
-    return {
-        "model": encoder.model_name,
-        "codes": None if is_for_all else sorted(languages),
-        "configurations": sorted(configurations),
-        "fallback": FALLBACK,
-        "attempts": MAX_ATTEMPTS,
-    }
 
 
 @transaction.atomic

@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from numpy.typing import NDArray
 
 from accounts.audit import Action
-from common.errors import Conflict, InvalidInput, NotFound, RagsiteError
+from common.errors import Conflict, EmbedderUnavailable, InvalidInput, NotFound
 from common.leases import retry_on_deadlock
 from common.stored_messages import translated_message
 from documents import lexical_index
@@ -57,13 +57,6 @@ _PLANNED_FIELDS = (
 )
 
 Vectors = Mapping[int, NDArray[np.float32]]
-
-
-class ModelUnavailable(RagsiteError):
-    """The embedding model does not work at the moment."""
-
-    code = "embedder_unavailable"
-    status = 503
 
 
 class StaleText(Conflict):
@@ -114,7 +107,7 @@ def edit_chunk(*, chunk: Chunk, text: str, user: Any = None, expected: str = "")
 
     `expected` is the `content_sha256` that the caller has read; by default that of `chunk`. White
     space at the ends stays. Raises InvalidInput, StaleText if the passage has changed meanwhile,
-    Conflict for a version that is not current, and ModelUnavailable.
+    Conflict for a version that is not current, and EmbedderUnavailable.
     """
     seen = expected or chunk.content_sha256
     # The new text between the white space at the passage's ends.
@@ -282,20 +275,22 @@ def _plan_edit(document: Document, make_change: ChangeRequest) -> _EditPlan:
 
 
 def collection_token_counter(collection: Collection) -> TokenCounter:
-    """The token counter of the collection's model; raises ModelUnavailable."""
+    """The token counter of the collection's model; raises EmbedderUnavailable."""
     try:
         return embedder_for(collection.space).token_counter()
     except InferenceError as error:
         raise _unavailable(error) from error
 
 
-def _unavailable(error: InferenceError) -> ModelUnavailable:
-    return ModelUnavailable(f"{translated_message(str(error))} {gettext('Nothing was changed.')}")
+def _unavailable(error: InferenceError) -> EmbedderUnavailable:
+    return EmbedderUnavailable(
+        f"{translated_message(str(error))} {gettext('Nothing was changed.')}"
+    )
 
 
 def embed_chunk_texts(collection: Collection, texts: Mapping[int, str]) -> Vectors:
     """Vectors of texts in the collection's space, by chunk id; none where it has no vectors. Raises
-    InvalidInput, ModelUnavailable."""
+    InvalidInput, EmbedderUnavailable."""
     if not texts or not collection.has_vectors:
         return {}
     space = collection.space

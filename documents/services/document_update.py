@@ -57,7 +57,7 @@ def update_document(
     `metadata` replaces all of it. `access` lists who may see the document, such as `user:7` or
     `group:3`, None for everybody in the workspace; it applies to all versions. Passages change in
     the same transaction; with a new title they are embedded again. Raises InvalidInput, Conflict,
-    and ModelUnavailable.
+    and EmbedderUnavailable.
     """
     if title is not None:
         title = " ".join(title.replace("\x00", "").split())

@@ -9,6 +9,7 @@ import pytest
 from documents.checks import check_roots, check_settings, check_spaces
 from documents.models import Chunk, EmbeddingSpace
 from documents.tests.factories import ChunkFactory
+from tests.kit import hashing, use_models
 
 HASHING = "inference.backends.hashing.HashingEmbedder"
 
@@ -68,10 +69,7 @@ def test_a_space_is_compared_with_its_embedder(settings: Any) -> None:
     assert list(check_spaces(None, databases=["default"])) == []
     EmbeddingSpace.objects.update(model_name="another")
     assert ids(check_spaces(None, databases=["default"])) == ["documents.E005"]
-    settings.INFERENCE = {
-        "embedder": {"default": {"BACKEND": HASHING, "OPTIONS": {"dimensions": 128}}},
-        "reranker": {},
-    }
+    use_models(settings, embedder=hashing(128), reranker={})
     assert ids(check_spaces(None, databases=["default"])) == ["documents.E004"]
     settings.INFERENCE["embedder"]["away"] = {
         "BACKEND": "inference.backends.transformers_local.TransformersEmbedder",

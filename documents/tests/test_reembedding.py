@@ -28,7 +28,7 @@ from documents.tasks import recover_reembeddings
 from documents.tests.factories import CollectionFactory, DocumentFactory, UserFactory
 from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable, InvalidVector
-from tests.kit import act, logged_in, page_of
+from tests.kit import act, hashing, logged_in, page_of, use_models
 from tests.plugin import WorkerProcess, database_url_of_tests, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
@@ -47,10 +47,7 @@ def _embedders(settings: Any) -> None:
 
 
 def configure(settings: Any, **embedders: Any) -> None:
-    settings.INFERENCE = {
-        "embedder": {"default": {"BACKEND": HASHING}, **embedders},
-        "reranker": {},
-    }
+    use_models(settings, embedder={"default": hashing(), **embedders}, reranker={})
 
 
 @pytest.fixture
@@ -148,13 +145,9 @@ def test_everything_moves_and_the_old_index_goes(
     chunk = Chunk.objects.order_by("id")[3]
     (expected,) = HashingEmbedder(768).embed_documents([f"{chunk.context}\n{chunk.text}".strip()])
     assert chunk.embedding @ expected == pytest.approx(1, abs=1e-5)
-    run = ingest_again(collection)
-    assert (run.skipped, run.embedded) == (DOCUMENTS, 0)
-
-
-def ingest_again(collection: Collection) -> Any:
     sources = [text_source(document.key, text(document)) for document in Document.objects.all()]
-    return ingest_inline(collection=Collection.objects.get(pk=collection.pk), sources=sources)
+    run = ingest_inline(collection=Collection.objects.get(pk=collection.pk), sources=sources)
+    assert (run.skipped, run.embedded) == (DOCUMENTS, 0)
 
 
 def text(document: Document) -> str:
@@ -250,7 +243,7 @@ def test_a_load_for_a_space_that_was_left_meanwhile_is_embedded_anew(
     collection: Collection, wide: EmbeddingSpace, settings: Any
 ) -> None:
     switching = {"BACKEND": f"{__name__}.Switching"}
-    settings.INFERENCE = {"embedder": {"default": switching, "wide": WIDE}, "reranker": {}}
+    use_models(settings, embedder={"default": switching, "wide": WIDE}, reranker={})
     run = ingest_inline(collection=collection, sources=[text_source("late", "A late arrival.")])
     assert run.ready == 1
     late = Chunk.objects.get(document__key="late")

@@ -441,24 +441,20 @@ def test_a_run_that_is_not_there_is_told(run: IngestionRun) -> None:
     assert refused.value.returncode == 2
 
 
-def ingesting(folder: Path) -> "subprocess.Popen[bytes]":
-    """The command, on this test's database."""
+@pytest.mark.django_db(transaction=True)
+def test_ctrl_c_cancels_the_run_of_a_command_cleanly(tmp_path: Path) -> None:
+    for number in range(3000):
+        (tmp_path / f"note-{number}.txt").write_text(f"Note {number} tells of topic{number}.")
+    # The command, on this test's database.
     environment = {**os.environ, "DATABASE_URL": database_url_of_tests()}
-    command = [sys.executable, "manage.py", "ingest", str(folder), "--collection", "notes"]
-    return subprocess.Popen(
+    command = [sys.executable, "manage.py", "ingest", str(tmp_path), "--collection", "notes"]
+    process = subprocess.Popen(
         [*command, "--json"],
         cwd=site.BASE_DIR,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-
-
-@pytest.mark.django_db(transaction=True)
-def test_ctrl_c_cancels_the_run_of_a_command_cleanly(tmp_path: Path) -> None:
-    for number in range(3000):
-        (tmp_path / f"note-{number}.txt").write_text(f"Note {number} tells of topic{number}.")
-    process = ingesting(tmp_path)
     wait_until(IngestionRun.objects.filter(total__gt=0).exists, what="the command is at work")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

@@ -29,7 +29,7 @@ from documents.tests.factories import (
 from documents.validation import validate
 from inference.backends.hashing import HashingEmbedder
 from inference.model_languages import is_made_for, known_languages, model_languages, supersedes
-from tests.kit import logged_in
+from tests.kit import hashing, logged_in, use_models
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_root")]
 
@@ -50,13 +50,11 @@ CHINESE = "渡轮每小时从码头出发，维修车间晚上才开门。钥匙
 
 @pytest.fixture(autouse=True)
 def _embedders(settings: Any) -> None:
-    settings.INFERENCE = {
-        "embedder": {
-            "default": {"BACKEND": HASHING, "LANGUAGES": ["en"]},
-            "many": {"BACKEND": HASHING, "OPTIONS": {"dimensions": 768}, "LANGUAGES": ["*"]},
-        },
-        "reranker": {},
-    }
+    use_models(
+        settings,
+        embedder={"default": hashing(LANGUAGES=["en"]), "many": hashing(768, LANGUAGES=["*"])},
+        reranker={},
+    )
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from documents.services import build_space_index, ingest_inline
 from documents.spaces import INDEX_TYPES, MAX_DIMENSIONS, PRECISIONS, checked_index
 from documents.tests.factories import ChunkFactory, CollectionFactory, UserFactory
 from inference.interfaces import DimensionMismatch
+from tests.kit import hashing, use_models
 
 HASHING = "inference.backends.hashing.HashingEmbedder"
 DIMENSIONS = {"default": 384, "wide": 768, "huge": 3072, "vast": 5000}
@@ -30,13 +31,11 @@ DIMENSIONS = {"default": 384, "wide": 768, "huge": 3072, "vast": 5000}
 
 @pytest.fixture(autouse=True)
 def _embedders(settings: Any) -> None:
-    settings.INFERENCE = {
-        "embedder": {
-            alias: {"BACKEND": HASHING, "OPTIONS": {"dimensions": dimensions}}
-            for alias, dimensions in DIMENSIONS.items()
-        },
-        "reranker": {},
-    }
+    use_models(
+        settings,
+        embedder={alias: hashing(dimensions) for alias, dimensions in DIMENSIONS.items()},
+        reranker={},
+    )
 
 
 @given(
@@ -162,10 +161,7 @@ def test_an_index_whose_building_broke_off_is_not_trusted_and_is_built_anew() ->
 
 @pytest.mark.django_db
 def test_a_site_without_documents_follows_the_configured_model(settings: Any) -> None:
-    settings.INFERENCE = {
-        "embedder": {"default": {"BACKEND": HASHING, "OPTIONS": {"dimensions": 96}}},
-        "reranker": {},
-    }
+    use_models(settings, embedder=hashing(96), reranker={})
     space = services.default_space()
     assert (space.dimensions, space.is_default, space.state) == (96, True, "live")
     assert services.default_space() == space
@@ -181,13 +177,13 @@ def test_a_site_with_documents_follows_it_where_the_former_model_has_another_ali
     chunk = ChunkFactory.create()
     former = chunk.space
     another = {"BACKEND": HASHING, "OPTIONS": {"dimensions": 96}}
-    settings.INFERENCE = {"embedder": {"default": another}, "reranker": {}}
+    use_models(settings, embedder=another, reranker={})
     assert services.default_space() == former  # the model of its documents is gone: it is said
     with pytest.raises(DimensionMismatch):
         embedder_for(former)
 
     known = {"BACKEND": HASHING, "OPTIONS": {"dimensions": former.dimensions}}
-    settings.INFERENCE = {"embedder": {"default": another, "former": known}, "reranker": {}}
+    use_models(settings, embedder={"default": another, "former": known}, reranker={})
     assert embedder_for(former).model_name == former.model_name
     space = services.default_space()
     assert (space.model_name, space.is_default) == ("hashing-96", True)

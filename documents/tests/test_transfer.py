@@ -22,6 +22,7 @@ from documents.tests.commands import run_command
 from documents.tests.factories import CollectionFactory, WorkspaceFactory
 from documents.validation import validate
 from inference.backends.hashing import HashingEmbedder
+from tests.kit import hashing, use_models
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -150,13 +151,7 @@ def test_without_vectors_texts_are_embedded_and_vectors_alone_fail(
 def test_into_a_collection_of_another_model_chunks_are_embedded_anew(
     collection: Collection, other: Workspace, settings: Any
 ) -> None:
-    settings.INFERENCE = {
-        "embedder": {
-            "default": {"BACKEND": HASHING},
-            "wide": {"BACKEND": HASHING, "OPTIONS": {"dimensions": 768}},
-        },
-        "reranker": {},
-    }
+    use_models(settings, embedder={"default": hashing(), "wide": hashing(768)}, reranker={})
     space, _ = services.add_space(name="wide", embedder="wide")
     wide = CollectionFactory(workspace=other, slug="notes", space=space, default_language="en")
     Document.objects.filter(key="vector").delete()

@@ -138,21 +138,21 @@ class NodesView(GraphView):
         """
         if "id" in self.parameters:
             return Response(self.read_object())
-        asked = self.parameters
-        if "q" in asked:
+        values = self.parameters
+        if "q" in values:
             vertices = services.find_nodes(
                 scope=self.scope,
-                text=asked["q"],
-                labels=asked.get("label", ()),
-                kinds=[kind for kind in KINDS if kind in asked.get("kind", DEFAULT_KINDS)],
-                limit=min(asked.get("page_size", 50), MAX_FOUND),
+                text=values["q"],
+                labels=values.get("label", ()),
+                kinds=[kind for kind in KINDS if kind in values.get("kind", DEFAULT_KINDS)],
+                limit=min(values.get("page_size", 50), MAX_FOUND),
             )
             results = _node_data(vertices)
             return Response({"next": None, "previous": None, "results": results})
         rows = Node.objects.visible_to(self.request.user).filter(
             workspace=self.workspace, document=None, chunk=None
         )
-        if labels := asked.get("label"):
+        if labels := values.get("label"):
             rows = rows.filter(labels__overlap=labels)
         paginator = CursorPagination()
         page = paginator.paginate_queryset(rows.only("key"), self.request, view=self) or ()
@@ -335,15 +335,15 @@ class TraverseView(QueryView):
         return self._reached(**self.arguments)
 
     @operation(takes=inputs.GraphTraversalInputSerializer, operation_id="graph_traverse_post")
-    def post(self, **asked: Any) -> Any:
+    def post(self, **values: Any) -> Any:
         """Walk from a node, asked with a JSON body.
 
         For ids that are too long for an address, of which servers take about 8,000 bytes.
         """
-        return self._reached(**asked)
+        return self._reached(**values)
 
-    def _reached(self, *, rel: Sequence[str] = (), **asked: Any) -> Any:
-        return services.traverse(scope=self.scope, rels=rel, **asked)
+    def _reached(self, *, rel: Sequence[str] = (), **values: Any) -> Any:
+        return services.traverse(scope=self.scope, rels=rel, **values)
 
 
 class PathsView(QueryView):
@@ -362,15 +362,15 @@ class PathsView(QueryView):
         return self._path(**self.arguments)
 
     @operation(takes=inputs.GraphPathInputSerializer, operation_id="graph_paths_post")
-    def post(self, **asked: Any) -> Any:
+    def post(self, **values: Any) -> Any:
         """Find a shortest way, asked with a JSON body.
 
         For ids that are too long for an address, of which servers take about 8,000 bytes.
         """
-        return self._path(**asked)
+        return self._path(**values)
 
-    def _path(self, *, rel: Sequence[str] = (), **asked: Any) -> Any:
-        return services.shortest_path(scope=self.scope, rels=rel, **asked)
+    def _path(self, *, rel: Sequence[str] = (), **values: Any) -> Any:
+        return services.shortest_path(scope=self.scope, rels=rel, **values)
 
 
 SUBGRAPH_ANSWER = {
@@ -399,24 +399,24 @@ class SubgraphView(QueryView):
         gives=SUBGRAPH_ANSWER,
         operation_id="graph_subgraph_post",
     )
-    def post(self, **asked: Any) -> HttpResponseBase:
+    def post(self, **values: Any) -> HttpResponseBase:
         """Take what is around some nodes, asked with a JSON body.
 
         For ids that are too long for an address, of which servers take about 8,000 bytes.
         """
-        return self._subgraph(asked)
+        return self._subgraph(values)
 
-    def _subgraph(self, asked: dict[str, Any]) -> HttpResponseBase:
+    def _subgraph(self, values: dict[str, Any]) -> HttpResponseBase:
         around: dict[str, Any] = {
-            "ids": asked["id"],
-            "hops": asked["hops"],
-            "cap": asked["limit"],
-            "rels": asked.get("rel", ()),
-            "labels": asked.get("label", ()),
+            "ids": values["id"],
+            "hops": values["hops"],
+            "cap": values["limit"],
+            "rels": values.get("rel", ()),
+            "labels": values.get("label", ()),
         }
-        if asked["format"] == "graphml":
+        if values["format"] == "graphml":
             return file_response(services.export_graphml(scope=self.scope, **around))
-        found = services.subgraph(scope=self.scope, grain=asked["grain"], **around)
+        found = services.subgraph(scope=self.scope, grain=values["grain"], **around)
         return Response({**services.export_cytoscape(found), "missing": list(found.missing)})
 
 

@@ -5,10 +5,9 @@ The reading functions are defined in `graph.reading`.
 
 from graph.inputs import EdgeInput, NodeInput
 from graph.reading.export import export_cytoscape, export_graphml
-from graph.reading.most_named import most_named
 from graph.reading.pages import list_edges, mentions_of, neighbors
 from graph.reading.search import find_nodes
-from graph.reading.statistics import graph_statistics
+from graph.reading.statistics import graph_statistics, most_named
 from graph.reading.traversal import shortest_path, subgraph, traverse
 from graph.reading.vertices import get_node
 from graph.services.edits import (

@@ -91,27 +91,23 @@ def join_edges(nodes: Sequence[int], *, keep: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_TOUCHED_EDGES_SQL, {"nodes": list(nodes)})
         inner, lost, moving = plan_edges(nodes, keep=keep)
-        _merge_edge_values(lost)
+        # Gives kept edges the largest weight, and missing properties. Values of extracted
+        # edges are not copied into given ones, which others can see.
+        groups: dict[int, list[int]] = defaultdict(list)
+        for other, kept in lost.items():
+            groups[kept].append(other)
+        rows = Edge.objects.in_bulk([*lost, *groups])
+        for kept, others in groups.items():
+            row = rows[kept]
+            same = [rows[pk] for pk in others if rows[pk].origin == row.origin]
+            row.weight = max(each.weight for each in (row, *same))
+            _add_props(row, same)
+        Edge.objects.bulk_update(
+            [rows[kept] for kept in groups], ["weight", "props"], batch_size=500
+        )
         cursor.execute(_MOVE_EVIDENCE_SQL, {"lost": list(lost), "kept": list(lost.values())})
         cursor.execute(_DELETE_EDGES_SQL, {"edges": [*inner, *lost]})
         cursor.execute(_MOVE_EDGES_SQL, {"nodes": list(nodes), "keep": keep, "edges": moving})
-
-
-def _merge_edge_values(lost: dict[int, int]) -> None:
-    """Gives kept edges the largest weight, and missing properties.
-
-    Values of extracted edges are not copied into given ones, which others can see.
-    """
-    groups: dict[int, list[int]] = defaultdict(list)
-    for other, kept in lost.items():
-        groups[kept].append(other)
-    rows = Edge.objects.in_bulk([*lost, *groups])
-    for kept, others in groups.items():
-        row = rows[kept]
-        same = [rows[pk] for pk in others if rows[pk].origin == row.origin]
-        row.weight = max(each.weight for each in (row, *same))
-        _add_props(row, same)
-    Edge.objects.bulk_update([rows[kept] for kept in groups], ["weight", "props"], batch_size=500)
 
 
 def _add_props(target: Edge | Node, others: Sequence[Edge | Node]) -> None:

@@ -11,6 +11,7 @@ from documents.tests.factories import CollectionFactory
 from graph import checks
 from graph.checks import check_chat, check_settings
 from model_servers.tests.servers import choose_own
+from tests.kit import use_models
 
 STUB = "inference.backends.chat_openai.OpenAIChat"
 
@@ -60,10 +61,7 @@ def test_collections_that_no_model_can_read_are_named(settings: Any) -> None:
     assert "by-rules" not in message.msg
 
     options = {"base_url": "http://127.0.0.1:9", "model": "any"}
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "chat": {"default": {"BACKEND": STUB, "OPTIONS": options}},
-    }
+    use_models(settings, chat={"BACKEND": STUB, "OPTIONS": options})
     assert check_chat(None, databases=["default"]) == []
 
 

@@ -1,4 +1,4 @@
-"""Documents that are loaded are read, and the graph holds exactly what they say now."""
+"""Documents that are loaded or edited are read, and the graph holds exactly what they say now."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document, IngestionRun
-from documents.services import ingest_inline, update_collection
+from documents.services import edit_chunk, ingest_inline, update_collection
 from documents.tests.factories import CollectionFactory
 from graph.extraction import queue, worker
 from graph.extraction.mentions import Extraction as Found
@@ -20,7 +20,6 @@ from graph.tests.factories import make_edge, make_node
 from graph.tests.factories_extraction import waiting
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
-
 State = Extraction.State
 TEXT = "Ada Lovelace wrote notes on the Analytical Engine. See [setup](setup.md) and has_chat()."
 
@@ -261,3 +260,21 @@ def test_dates_are_known_by_their_iso_form() -> None:
     dates = Node.objects.filter(labels=["date"])
     assert set(dates.values_list("key", flat=True)) == {"ent:date:1943-03-12", "ent:date:1999"}
     assert set(dates.values_list("aliases__form", flat=True)) == {"1943 03 12", "1999"}
+
+
+def names() -> set[str]:
+    return set(Node.objects.values_list("name", flat=True))
+
+
+def test_what_only_the_former_text_named_goes_at_once_and_the_new_is_read() -> None:
+    text = "Ada Lovelace wrote to Charles Babbage about the Analytical Engine."
+    ingest_inline(collection=CollectionFactory(), sources=[text_source("letter", text)])
+    assert {"Ada Lovelace", "Charles Babbage"} <= names()
+    chunk = Chunk.objects.get()
+    edit_chunk(chunk=chunk, text=text.replace("Charles Babbage", "Mary Somerville"))
+    assert "Charles Babbage" not in names()
+    assert not Mention.objects.filter(chunk=chunk).exists()
+    assert Extraction.objects.get().state == Extraction.State.WAITING
+    worker.extract([Document.objects.get().pk])
+    assert {"Ada Lovelace", "Mary Somerville"} <= names()
+    assert set(Mention.objects.values_list("chunk", flat=True)) == {chunk.pk}

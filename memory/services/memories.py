@@ -287,6 +287,12 @@ def usage(*, scope: UserScope | None) -> Usage:
 #: Version of the export format.
 EXPORT_VERSION = 1
 EXPORT_CHUNK_ROWS = 500
+FACT_FIELDS = ("key", "value", "valid_from", "valid_to", "origin")
+CONTEXT_FIELDS = (
+    *("user_message", "assistant_response", "conversation", "created_at", "outdated_at"),
+    "origin",
+)
+CONVERSATION_FIELDS = ("messages", "state", "error", "last_message_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,45 +317,16 @@ def export_memory(*, scope: UserScope | None) -> Iterator[bytes]:
     yield encode_line({"kind": "memory", **header})
     for row in _iterate(Fact.objects.of(scope).select_related("superseded_by")):
         following = row.superseded_by
-        fact_data = {
-            "key": row.key,
-            "value": row.value,
-            "valid_from": row.valid_from,
-            "valid_to": row.valid_to,
-            "superseded_by": following.value if following else None,
-            "origin": row.origin,
-            "source": row.source_id,
-        }
-        yield encode_line({"kind": "fact", **fact_data})
+        links = {"superseded_by": following and following.value, "source": row.source_id}
+        yield encode_line({"kind": "fact", **_values(row, FACT_FIELDS), **links})
     for row in _iterate(Context.objects.of(scope)):
-        context_data = {
-            "id": row.pk,
-            "user_message": row.user_message,
-            "assistant_response": row.assistant_response,
-            "conversation": row.conversation,
-            "created_at": row.created_at,
-            "outdated_at": row.outdated_at,
-            "origin": row.origin,
-        }
-        yield encode_line({"kind": "context", **context_data})
+        yield encode_line({"kind": "context", "id": row.pk, **_values(row, CONTEXT_FIELDS)})
     for row in _iterate(ExtractionItem.objects.of(scope)):
-        conversation_data = {
-            "conversation": row.key,
-            "messages": row.messages,
-            "state": row.state,
-            "error": row.error,
-            "last_message_at": row.last_message_at,
-        }
-        yield encode_line({"kind": "conversation", **conversation_data})
+        waiting = {"conversation": row.key, **_values(row, CONVERSATION_FIELDS)}
+        yield encode_line({"kind": "conversation", **waiting})
     for row in _iterate(Pruning.objects.of(scope)):
-        pruning_data = {
-            "at": row.created_at,
-            "reason": row.reason,
-            "rows": row.rows,
-            "bytes": row.bytes,
-            "until": row.until,
-        }
-        yield encode_line({"kind": "pruning", **pruning_data})
+        pruned = {"at": row.created_at, **_values(row, ("reason", "rows", "bytes", "until"))}
+        yield encode_line({"kind": "pruning", **pruned})
 
 
 @transaction.atomic
@@ -381,6 +358,10 @@ def _delete_rows(rows: QuerySet[Any]) -> int:
         LogEntry.objects.filter(content_type=kind, object_id__in=ids).delete()
     _, counts = rows.delete()
     return counts.get(rows.model._meta.label, 0)
+
+
+def _values(row: Any, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
 
 
 def _iterate(rows: QuerySet[Any]) -> Iterator[Any]:

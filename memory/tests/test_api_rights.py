@@ -1,4 +1,4 @@
-"""Whose memory the API works on: one's own, for editors also that of users they name."""
+"""Whose memory the API works on, and what it refuses."""
 
 from itertools import product
 from typing import Any
@@ -17,7 +17,6 @@ from memory.tests.factories import make_scope, remember
 from tests.kit import client_of
 
 pytestmark = pytest.mark.django_db
-
 READS = [
     CONTEXTS,
     FACTS,
@@ -40,8 +39,6 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", MEMORY, None),
 ]
 EVERYTHING = [*(("get", url, None) for url in READS), *WRITES]
-
-
 #: What needs something to be there, and has tests of its own.
 OF_SOMETHING = {
     ("get", "memory-context-detail"),
@@ -168,3 +165,31 @@ def test_of_nobody_nothing_is_kept_and_no_answer_is_an_error(
         assert [answer.json()["user_id"] for answer in answers.values()] == [None] * len(answers)
 
     assert rows() == (2, 2, 0)
+
+
+def assert_refused(answer: Any, field: str) -> None:
+    assert answer.status_code == 400
+    body = answer.json()
+    assert list(body) == ["type", "code", "detail", "errors"]
+    assert field in {fault["attr"] for fault in body["errors"]}
+    assert body["detail"]
+    assert not Context.objects.exists()
+    assert not Fact.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "query", "field"),
+    [
+        (CONTEXTS, "user_id=a%00b", "user_id"),
+        (CONTEXTS, "user_id=Jos%E9", "user_id"),
+        (CONTEXTS, "user_id=ada&user_id=bob", "user_id"),
+        (CONTEXTS, "user_id=&user_id=ada", "user_id"),
+        (CONTEXTS, "conversation=a%00b", "conversation"),
+        (FACTS, "cursor=cD1hJTAwYg==", "cursor"),
+        (SEARCH, "q=tea&threshold=nan", "threshold"),
+        (SEARCH, "q=tea&recency=inf", "recency"),
+        (SEARCH, "q=a%00b", "q"),
+    ],
+)
+def test_addresses_that_cannot_be(api: APIClient, url: str, query: str, field: str) -> None:
+    assert_refused(api.get(f"{url}?{query}"), field)

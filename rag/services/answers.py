@@ -139,7 +139,7 @@ class AnswerRequest:
         return self.asked.memory
 
     @property
-    def whole_tokens(self) -> int:
+    def scope_tokens(self) -> int:
         """Up to how many tokens everything is put before the model; 0: never."""
         if self.chat is None or self.asked.whole is False:
             return 0
@@ -448,9 +448,9 @@ def _read(
     whole document its most central passages."""
     asked = request.asked
     if not asked.whole and whole_document_question(asked.message):
-        from rag.services.whole_document import read_whole_document  # noqa: PLC0415 (loads all tools)
+        from rag.services.long_context import read_named_document  # noqa: PLC0415 (loads all tools)
 
-        document = read_whole_document(
+        document = read_named_document(
             asked.message,
             context=request.context,
             budget_tokens=request.prompt_tokens if request.chat else None,
@@ -485,7 +485,7 @@ def _retrieve(
         **asked.search_options,
     )
     result, evidence = found.result, found.evidence
-    whole = _whole(request)
+    whole = _passages_in_scope(request)
     passages = whole or request.context.found.add(found.passages)
     # The question's language if it can be told, else the best passage's.
     language = query_language or (passages[0].language if passages else "")
@@ -537,13 +537,13 @@ def _name_missing(request: AnswerRequest, retrieved: Retrieval, language: str) -
         yield request.emit(f"\n\n{missing_text(retrieved.missing, language)}")
 
 
-def _whole(request: AnswerRequest) -> list[Passage]:
+def _passages_in_scope(request: AnswerRequest) -> list[Passage]:
     """Everything that may be answered from, where it is to be given whole and fits; else []."""
-    if not (most := request.whole_tokens):
+    if not (most := request.scope_tokens):
         return []
-    from rag.services.whole_collection import whole_passages  # noqa: PLC0415 (loads all tools)
+    from rag.services.long_context import passages_in_scope  # noqa: PLC0415 (loads all tools)
 
-    passages = whole_passages(context=request.context, scope=request.scope, max_tokens=most)
+    passages = passages_in_scope(context=request.context, scope=request.scope, max_tokens=most)
     if passages:
         request.budget_tokens += most
     elif request.asked.whole:

@@ -17,6 +17,7 @@ from rag.tests.asking import document
 from search.query_options import site_scope
 from search.ranking import NoRerankerConfigured
 from search.results import Scope
+from tests.kit import use_models
 
 pytestmark = [
     pytest.mark.django_db,
@@ -61,11 +62,7 @@ Die Werkstatt ist am Dienstag von zehn bis achtzehn Uhr geöffnet. Reparaturen d
 
 @pytest.fixture
 def scope(media_root: Any, settings: Any) -> Scope:
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "reranker": {"default": BUNDLED},
-        "token_encoder": {"default": TOKENS},
-    }
+    use_models(settings, reranker=BUNDLED, token_encoder=TOKENS)
     collection: Collection = CollectionFactory(slug="shelf")
     document(collection, "workshop.md", WORKSHOP)
     document(collection, "prices.md", PRICES)
@@ -177,14 +174,14 @@ def test_another_language_is_quoted_if_the_own_does_not_answer_at_all(
 def test_a_reranker_that_is_down_leaves_it_to_similarity_and_words(
     scope: Scope, settings: Any
 ) -> None:
-    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": DEAD}}
+    use_models(settings, reranker=DEAD)
     found, quoted, _ = answer_to("How many days of paid leave has everybody?", scope)
     assert all(section.reading is None for section in found.sections)
     assert "27 days" in quoted.text
 
 
 def test_without_a_token_encoder_a_reranker_decides(scope: Scope, settings: Any) -> None:
-    settings.INFERENCE = {**settings.INFERENCE, "token_encoder": {}}
+    use_models(settings, token_encoder={})
     found, quoted, _ = answer_to("how many days of leave do we get", scope)
     assert found.sections[0].matches is None
     assert quoted.cited[0].quote.startswith("Everybody has 27 days of paid leave a year.")
@@ -197,7 +194,7 @@ def test_without_a_reranker_the_token_encoder_decides(scope: Scope) -> None:
 
 
 def test_without_a_reranker_none_is_demanded_silently(scope: Scope, settings: Any) -> None:
-    settings.INFERENCE = {**settings.INFERENCE, "reranker": {}}
+    use_models(settings, reranker={})
     assert find_reader(scope, query_language="en") is None
     with pytest.raises(NoRerankerConfigured):
         find_passages("Who?", scope=scope, k=8, rerank=True)

@@ -277,15 +277,6 @@ def test_a_database_that_is_cut_in_the_middle_is_told(
     read = b""
     while b"They leave" not in read:
         read += next(chunks)
-    cut_all_connections()
-    going_on.set()
-    read += b"".join(chunks)
-    answer.close()
-    assert b"event: done" in read
-    assert Message.objects.get(role="assistant").state == "complete"
-
-
-def cut_all_connections() -> None:
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -293,6 +284,11 @@ def cut_all_connections() -> None:
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
+    going_on.set()
+    read += b"".join(chunks)
+    answer.close()
+    assert b"event: done" in read
+    assert Message.objects.get(role="assistant").state == "complete"
 
 
 # --- models --------------------------------------------------------------------------------------

@@ -65,11 +65,6 @@ def is_missing(answer: ToolAnswer) -> bool:
     return answer.is_error and answer.text.startswith("Error: Document not found")
 
 
-def stranger_in(alice: Membership) -> RagContext:
-    """Somebody else, who asks of her workspace."""
-    return RagContext(user=MembershipFactory().user, workspace=alice.workspace)
-
-
 # --- members and others ---------------------------------------------------------------------------
 
 
@@ -173,4 +168,4 @@ def test_a_program_remembers_for_its_own_users(alice: Membership) -> None:
 
 def test_names_of_tools_are_checked_whoever_asks(alice: Membership) -> None:
     with pytest.raises(NotFound):
-        tools_for(stranger_in(alice), ["nothing"])
+        tools_for(RagContext(user=MembershipFactory().user, workspace=alice.workspace), ["nothing"])

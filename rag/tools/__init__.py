@@ -16,21 +16,45 @@ from accounts.services import can_edit
 from common import bounded_json, features
 from common.errors import InvalidInput, NotFound
 from common.rls import workspace_context
-from common.tools import Tool, ToolAnswer, run_tool
+from common.tools import Tool, ToolAnswer, run_tool, tools_by_name
 from common.translation import format_number
 from graph.scopes import graph_scope
 from graph.tools import TOOLS as GRAPH_TOOLS
 from memory.tools import TOOLS as MEMORY_TOOLS
 from rag.context import RagContext
-from rag.tools.document_tools import TOOLS as DOCUMENT_TOOLS
+from rag.tools.document_tools import (
+    get_document,
+    hybrid_query,
+    list_collections,
+    list_tables,
+    search_vector,
+    search_words,
+    similarity_search,
+)
+from rag.tools.document_writing import index_document, remove_document
 from rag.tools.summaries import TOOLS as SUMMARY_TOOLS
 
 __all__ = ["TOOLS", "Tool", "ToolAnswer", "call", "required_scope", "schemas", "tools_for"]
 
 MAX_ARGUMENTS_CHARACTERS = 1_000_000
 
+_DOCUMENT_TOOLS = tools_by_name(
+    "documents",
+    (
+        similarity_search,
+        hybrid_query,
+        search_words,
+        search_vector,
+        get_document,
+        index_document,
+        remove_document,
+        list_collections,
+        list_tables,
+    ),
+    writing={index_document, remove_document},
+)
 #: In the order in which a model receives them.
-TOOLS: Mapping[str, Tool] = {**DOCUMENT_TOOLS, **SUMMARY_TOOLS, **MEMORY_TOOLS, **GRAPH_TOOLS}
+TOOLS: Mapping[str, Tool] = {**_DOCUMENT_TOOLS, **SUMMARY_TOOLS, **MEMORY_TOOLS, **GRAPH_TOOLS}
 
 
 def required_scope(tool: Tool) -> str:

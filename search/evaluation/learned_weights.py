@@ -13,14 +13,14 @@ import numpy as np
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from common.errors import Conflict
+from common.errors import Conflict, EmbedderUnavailable
 from common.fusion import RERANK_FEATURES, TRIGRAM_DEPTH, adapted_weights
 from common.trigrams import rarity_weighted, trigram_matches
 from documents.models import Collection, Document
 from search.evaluation.datasets import Dataset, Entry
 from search.evaluation.evaluate import Progress, dcg, ignore_progress
 from search.query import parse_query
-from search.ranked_results import DEPTH, WEIGHTS, EmbedderUnavailable
+from search.ranked_results import DEPTH, WEIGHTS
 from search.ranking import RankingOptions, learned_lexical_weight, rank
 from search.results import Scope, read_passages
 from search.retrieval.arms import retrieve

@@ -20,6 +20,7 @@ from search.ranking import diversify
 from search.results import SearchResult
 from search.services import search
 from search.stores import Store
+from tests.kit import use_models
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -66,7 +67,7 @@ def judge(settings: Any) -> Iterator[JudgeServer]:
     server = JudgeServer()
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": entry(server)}}
+    use_models(settings, reranker=entry(server))
     yield server
     server.shutdown()
     thread.join()
@@ -208,10 +209,7 @@ def test_the_collections_own_reranker_and_instruction_are_used(
 ) -> None:
     reranker = settings.INFERENCE["reranker"]
     none = {"BACKEND": "inference.backends.rerank_basic.NoReranker"}
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "reranker": {"default": none, "own": reranker["default"]},
-    }
+    use_models(settings, reranker={"default": none, "own": reranker["default"]})
     assert find(collection).reranked == 0
     Collection.objects.update(reranker="own")
     assert find(collection).reranker == "own"
@@ -252,7 +250,7 @@ def test_reranking_is_refused_where_nothing_reranks(
     collection: Collection, settings: Any, options: dict[str, Any]
 ) -> None:
     none = {"BACKEND": "inference.backends.rerank_basic.NoReranker"}
-    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": none}}
+    use_models(settings, reranker=none)
     with pytest.raises(InvalidInput, match="There is no reranker") as caught:
         find(collection, **options)
     assert caught.value.field == "rerank"
@@ -262,7 +260,7 @@ def test_a_missing_reranker_is_refused_before_the_question_is_embedded(
     collection: Collection, settings: Any
 ) -> None:
     broken = {"BACKEND": "nowhere.Embedder"}  # the search would say that it does not work
-    settings.INFERENCE = {"embedder": {"default": broken}, "reranker": {}}
+    use_models(settings, embedder=broken, reranker={})
 
     with pytest.raises(InvalidInput, match=r"There is no reranker\. Whoever runs this site"):
         find(collection, mode="vector", rerank=True)

@@ -11,7 +11,8 @@ from documents.ingestion.sources import text_source
 from documents.services import create_collection, ingest_inline
 from search.query_options import site_scope
 from search.services import search
-from search.tests.test_question_languages import HASHING, MULTILINGUAL
+from search.tests.test_question_languages import MULTILINGUAL
+from tests.kit import hashing, use_models
 
 pytestmark = [
     pytest.mark.django_db,
@@ -68,10 +69,9 @@ LEAST_NDCG = 0.9
 
 @pytest.mark.parametrize("pairs", [RUSSIAN, CHINESE], ids=["ru", "zh"])
 def test_they_are_found_by_meaning(alice: Membership, settings: Any, pairs: dict[str, str]) -> None:
-    settings.INFERENCE = {
-        "embedder": {"default": {"BACKEND": HASHING, "LANGUAGES": ["en"]}, "many": MULTILINGUAL},
-        "reranker": {},
-    }
+    use_models(
+        settings, embedder={"default": hashing(LANGUAGES=["en"]), "many": MULTILINGUAL}, reranker={}
+    )
     settings.SHARED_MODELS = False
     collection = create_collection(workspace=alice.workspace, name="Harbour")
     keys = {question: f"d{number}" for number, question in enumerate(pairs)}

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from accounts.models import Workspace
 from common.bm25 import K1, B
-from common.errors import NotFound
+from common.errors import EmbedderUnavailable, NotFound
 from documents import lexical_index
 from documents.ingestion.sources import text_source
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from search.query_options import scope_for, site_scope
-from search.ranked_results import DEPTH, EmbedderUnavailable
+from search.ranked_results import DEPTH
 from search.results import Hit, SearchResult
 from search.services import search
 

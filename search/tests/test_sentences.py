@@ -12,6 +12,7 @@ from inference.backends.hashing import HashingEmbedder
 from inference.interfaces import BackendUnavailable
 from inference.model_registry import embedders
 from search.snippets import MAX_CHARACTERS, MAX_PAGE_SENTENCES, nearest_sentences, snippet_focuses
+from tests.kit import use_models
 
 pytestmark = pytest.mark.django_db
 
@@ -99,7 +100,7 @@ class _Hanging(HashingEmbedder):
 
 def use(settings: Any, backend: type[HashingEmbedder]) -> None:
     path = f"{__name__}.{backend.__name__}"
-    settings.INFERENCE = {"embedder": {"default": {"BACKEND": path}}, "reranker": {}}
+    use_models(settings, embedder={"BACKEND": path}, reranker={})
 
 
 def test_a_slow_model_chooses_the_same_sentences(space: EmbeddingSpace, settings: Any) -> None:
@@ -139,7 +140,7 @@ def test_a_model_that_is_down_costs_the_sentence_and_not_the_page(
 ) -> None:
     use(settings, _Broken)
     assert nearest_sentences("red fox", space, [TEXT]) == [None]
-    settings.INFERENCE = {"embedder": {}, "reranker": {}}
+    use_models(settings, embedder={}, reranker={})
     assert nearest_sentences("red fox", space, [TEXT]) == [None]
 
 
@@ -168,12 +169,11 @@ def test_a_cache_that_is_down_costs_time_only(space: EmbeddingSpace, settings: A
 
 @pytest.mark.model
 def test_a_real_model_finds_what_shares_no_word(space: EmbeddingSpace, settings: Any) -> None:
-    settings.INFERENCE = {
-        "embedder": {
-            "default": {"BACKEND": "inference.backends.transformers_local.TransformersEmbedder"}
-        },
-        "reranker": {},
-    }
+    use_models(
+        settings,
+        embedder={"BACKEND": "inference.backends.transformers_local.TransformersEmbedder"},
+        reranker={},
+    )
     space.model_name = embedders["default"].model_name
     embedders["default"].embed_query("loaded, as it is when a search comes to its snippets")
     text = (

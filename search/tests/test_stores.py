@@ -40,7 +40,7 @@ from search.query_options import site_scope
 from search.services import search
 from search.stores import Store
 from search.tests.stores import ids, random_vectors
-from tests.kit import at_once
+from tests.kit import at_once, hashing, use_models
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 WORDS = ["cat", "dog", "bird", "fish", "tree"]
@@ -273,10 +273,7 @@ class Counting(HashingEmbedder):
 
 @pytest.fixture
 def counting(settings: Any) -> type[Counting]:
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "embedder": {"default": {"BACKEND": f"{__name__}.Counting"}},
-    }
+    use_models(settings, embedder={"BACKEND": f"{__name__}.Counting"})
     Counting.texts = Counting.threads = Counting.most = 0
     Counting.together = None
     return Counting
@@ -350,16 +347,7 @@ def test_documents_with_an_access_list_are_hidden_and_not_overwritten() -> None:
 def test_a_new_space_takes_new_vectors_for_the_same_text(
     transactional_db: None, media_root: Any, settings: Any
 ) -> None:
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "embedder": {
-            **settings.INFERENCE["embedder"],
-            "other": {
-                "BACKEND": "inference.backends.hashing.HashingEmbedder",
-                "OPTIONS": {"dimensions": 64},
-            },
-        },
-    }
+    use_models(settings, embedder={**settings.INFERENCE["embedder"], "other": hashing(64)})
     store = Store(CollectionFactory(default_language="en"))
     own = random_vectors(1)[0]
     store.upsert_vectors([Item("text", "Cats purr.", own), Item("bare", vector=own)])

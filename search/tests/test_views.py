@@ -12,6 +12,7 @@ from accounts.models import Membership
 from documents.models import Collection, Document
 from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentFactory
 from search.query import MAX_QUERY_CHARACTERS
+from tests.kit import use_models
 
 pytestmark = pytest.mark.django_db
 
@@ -269,10 +270,7 @@ def test_ranks_are_a_choice_beside_the_order_with_reranking(
 def broken_embedder(settings: Any) -> None:
     """A model that is not where the settings say."""
     backend = "inference.backends.transformers_local.TransformersEmbedder"
-    settings.INFERENCE = {
-        **settings.INFERENCE,
-        "embedder": {"default": {"BACKEND": backend, "OPTIONS": {"model": "/nowhere/model"}}},
-    }
+    use_models(settings, embedder={"BACKEND": backend, "OPTIONS": {"model": "/nowhere/model"}})
 
 
 @pytest.mark.usefixtures("broken_embedder")

@@ -1,4 +1,4 @@
-"""Around the search page: long facets, exports, what is similar, examples to begin with."""
+"""Around the search page: suggestions, facets, how an answer came about, exports, examples."""
 
 import csv
 import json
@@ -18,9 +18,9 @@ from documents.tests.factories import ChunkFactory, CollectionFactory, DocumentF
 from search.models import SearchLog
 from search.presentation import example_questions
 from search.tests.test_views import hits, link, page, titles
+from tests.kit import use_models
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
-
 AUTHORS = ["Knuth", "Kná", "Dijkstra", "Hopper", "Lamport", "Liskov", "Hoare", "Backus", "Turing"]
 
 
@@ -52,8 +52,6 @@ def part(client: Client, path: str, **params: Any) -> lxml_html.HtmlElement:
 
 
 # --- facets --------------------------------------------------------------------------------------
-
-
 def test_a_long_facet_is_folded_and_has_a_box(client: Client, papers: Collection) -> None:
     tree = page(client, q="otters")
     box = tree.find(".//input[@data-facet='author']")
@@ -88,8 +86,6 @@ def test_a_facet_that_there_cannot_be_says_so(client: Client, papers: Collection
 
 
 # --- order and reranking -------------------------------------------------------------------------
-
-
 def test_the_order_is_chosen_and_kept(client: Client, papers: Collection) -> None:
     tree = page(client, q="otters", sort="title", page="2")
     assert titles(tree) == [f"=Paper {n}" for n in range(10, 18)]
@@ -102,7 +98,7 @@ def test_reranking_can_be_switched_where_there_is_a_reranker(
 ) -> None:
     assert page(client, q="otters").find(".//a[@class='switch']") is None
     backend = {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}
-    settings.INFERENCE = {**settings.INFERENCE, "reranker": {"default": backend}}
+    use_models(settings, reranker=backend)
 
     on = page(client, q="otters")
     assert on.find(".//a[@class='switch']").get("aria-current") == "true"
@@ -112,8 +108,6 @@ def test_reranking_can_be_switched_where_there_is_a_reranker(
 
 
 # --- exports -------------------------------------------------------------------------------------
-
-
 def exported(client: Client, kind: str, **params: Any) -> str:
     answer: Any = client.get("/export/", {"as": kind, **params})
     assert answer.status_code == 200
@@ -146,8 +140,6 @@ def test_an_export_that_cannot_be_is_a_page_that_says_why(
 
 
 # --- further passages ----------------------------------------------------------------------------
-
-
 def test_further_passages_are_those_of_the_document_and_no_other_question(
     client: Client, papers: Collection
 ) -> None:
@@ -164,8 +156,6 @@ def test_further_passages_are_those_of_the_document_and_no_other_question(
 
 
 # --- similar -------------------------------------------------------------------------------------
-
-
 def test_what_is_similar_is_shown_and_leads_on(client: Client, papers: Collection) -> None:
     chunk = Chunk.objects.select_related("document").get(document__title="=Paper 00")
     address = next(
@@ -202,8 +192,6 @@ def test_similar_to_what_is_not_there_is_not_found(client: Client, asked: str) -
 
 
 # --- examples ------------------------------------------------------------------------------------
-
-
 def test_examples_are_questions_of_several_collections(alice: Membership) -> None:
     for slug, headings in {
         "guides": ["How to start the engine", "Index", "Where is the oil filter?"],
@@ -239,3 +227,94 @@ def test_while_the_firm_of_the_demo_is_there_its_questions_are_the_examples(
 
     assert example_questions(Document.objects.all()) == [question]
     assert question in client.get("/").text
+
+
+@pytest.fixture
+def notes(alice: Membership) -> Collection:
+    """Six notes on otters: two years, three kinds."""
+    collection = CollectionFactory(workspace=alice.workspace, slug="notes", default_language="en")
+    sources = [
+        text_source(
+            f"note-{n}",
+            f"Otters by the lighthouse, note {n}.",
+            title=f"Note {n}",
+            metadata={"year": 2020 + n % 2, "kind": ["map", "log", "map"][n % 3]},
+        )
+        for n in range(6)
+    ]
+    ingest_inline(collection=collection, sources=sources)
+    return collection
+
+
+def text(client: Client, **params: Any) -> str:
+    return " ".join(page(client, **params).text_content().split())
+
+
+def test_a_misspelt_word_is_offered_mended(client: Client, notes: Collection) -> None:
+    tree = page(client, q="otters lighthuose", mode="lexical", collection="notes")
+    assert link(tree, "otters lighthouse") == {
+        "q": ["otters lighthouse"],
+        "mode": ["lexical"],
+        "collection": ["notes"],
+    }
+
+
+def test_where_nothing_stood_the_mended_words_were_searched_for(
+    client: Client, notes: Collection
+) -> None:
+    shown = text(client, q="lighthuose", mode="lexical")
+    assert "This was searched for: lighthouse" in shown
+    assert "Did you mean" not in shown
+    assert "6 documents" in shown
+
+
+def test_a_value_of_the_metadata_narrows_and_is_taken_back(
+    client: Client, notes: Collection
+) -> None:
+    tree = page(client, q="otters", filter="note~otter | kind=map")
+    narrower = link(tree, "2021")
+    assert narrower["filter"] == ["note~otter | kind=map; dated=2021"]
+    narrowed = page(client, q="otters", filter=narrower["filter"][0])
+    assert sorted(titles(narrowed)) == ["Note 3", "Note 5"]
+    assert link(narrowed, "Date 2021")["filter"] == ["note~otter | kind=map"]
+
+
+def test_explaining_says_what_each_arm_did_and_where_the_time_went(
+    client: Client, notes: Collection
+) -> None:
+    plain = text(client, q="otters")
+    explained = text(client, q="otters", explain="1")
+    assert "Words: BM25, 6 listed, weight 0." not in plain
+    assert "Words: BM25, 6 listed, weight 0." in explained
+    assert "Meaning: every vector compared, 6 listed, weight 0." in explained
+    assert "Letters in common" in explained
+    assert "Like the best" in explained
+
+
+def test_a_search_is_noted_and_its_second_page_is_not(client: Client, notes: Collection) -> None:
+    page(client, q="otters", group="0")
+    page(client, q="otters", group="0", page="2")
+    assert list(SearchLog.objects.values_list("query", "source", "total")) == [("otters", "web", 6)]
+
+
+def test_reranked_hits_say_how_they_moved(client: Client, notes: Collection, settings: Any) -> None:
+    backend = {"BACKEND": "inference.backends.rerank_basic.ScoreReranker"}
+    use_models(settings, reranker=backend)
+    shown = text(client, q="otters", explain="1")
+    assert "Read again: 6 by default" in shown
+    assert "Read again1.000" in shown.replace(" 1.000", "1.000")
+    use_models(settings, reranker={"BACKEND": "nowhere.Reranker"})
+    assert "Not reranked." in text(client, q="otters")
+
+
+def test_the_address_says_how_hits_are_joined_and_what_it_does_not_know(
+    client: Client, notes: Collection
+) -> None:
+    shown = text(client, q="otters", fusion="rrf", explain="1", alfa="1")
+    assert "Fusion: reciprocal ranks (RRF)" in shown
+    assert "Unknown parameter in the address, ignored: alfa." in shown
+    tree = page(client, q="otters", fusion="rrf")
+    assert link(tree, "Words")["fusion"] == ["rrf"]
+    for wrong in ({"fusion": "magic"}, {"rerank": "maybe"}, {"rerank": "true"}):
+        answer = client.get("/", {"q": "otters", **wrong})
+        assert answer.status_code == 400, wrong

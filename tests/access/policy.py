@@ -160,11 +160,6 @@ def _is_in_own_workspace(door: Door, actor: Actor) -> bool:
     return door.is_form and actor.has_home and not door.is_of_a_thing
 
 
-def is_at_home(door: Door, actor: Actor) -> bool:
-    """Whether a page shows the actor a workspace of their own: pages name none."""
-    return _is_in_own_workspace(door, actor) and door.who is not Who.OPERATOR
-
-
 def is_let_in(door: Door, actor: Actor) -> bool:
     """Whether the policy lets the actor through the door."""
     if door.who is Who.ANYBODY:
@@ -188,7 +183,7 @@ def _is_permitted(door: Door, actor: Actor) -> bool:
 
 
 def _is_member_let_in(door: Door, actor: Actor) -> bool:
-    if is_at_home(door, actor):
+    if _is_in_own_workspace(door, actor) and door.who is not Who.OPERATOR:
         return True
     if not actor.role or door.who is Who.OPERATOR:
         return False  # the superuser here is no member of anything

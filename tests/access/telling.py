@@ -35,7 +35,16 @@ def page() -> str:
     """The whole page."""
     parts = [_HEAD, "\n## The API\n"]
     parts += _sections(doors_api.GROUPS, has_scope=True)
-    parts += ["\n## Tools and the Model Context Protocol\n", _tools()]
+    lines = [
+        "\nThe same over `POST /api/v1/tools/NAME/` and over `/mcp`, which takes keys alone and\n",
+        "needs `read` besides.\n\n| tool | who | scope |\n|---|---|---|\n",
+    ]
+    for name, (who, scope, _) in doors_tools.TOOLS.items():
+        lines.append(f"| `{name}` | {who.value} | {scope} |\n")
+    lines.append("\n| method of `/mcp` | who | scope |\n|---|---|---|\n")
+    for name, (who, _) in doors_tools.METHODS.items():
+        lines.append(f"| `{name}` | {who.value} | read |\n")
+    parts += ["\n## Tools and the Model Context Protocol\n", "".join(lines)]
     parts += ["\n## Pages\n", *_sections(doors_pages.GROUPS, has_scope=False)]
     parts += ["\n## The admin\n", _admin()]
     return "".join(parts)
@@ -66,19 +75,6 @@ def _address(door: Door) -> str:
     path = door.path.partition("?")[0]
     path = re.sub(r"/(open\.md|n|minilm-384)/", "/ID/", path).replace("facts/new/", "facts/FACT/")
     return re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), path)
-
-
-def _tools() -> str:
-    lines = [
-        "\nThe same over `POST /api/v1/tools/NAME/` and over `/mcp`, which takes keys alone and\n",
-        "needs `read` besides.\n\n| tool | who | scope |\n|---|---|---|\n",
-    ]
-    for name, (who, scope, _) in doors_tools.TOOLS.items():
-        lines.append(f"| `{name}` | {who.value} | {scope} |\n")
-    lines.append("\n| method of `/mcp` | who | scope |\n|---|---|---|\n")
-    for name, (who, _) in doors_tools.METHODS.items():
-        lines.append(f"| `{name}` | {who.value} | read |\n")
-    return "".join(lines)
 
 
 def _admin() -> str:

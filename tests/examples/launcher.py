@@ -36,18 +36,14 @@ def main(folder: str, before: list[str]) -> NoReturn:
         else:
             becomes = {"becomes": os.path.basename(server), **request}  # noqa: PTH119
             _hand_over(f"{folder}/first", becomes).close()
-        _wait_for(server)
+        until = time.monotonic() + SECONDS
+        while not os.path.exists(server):  # noqa: PTH110
+            if time.monotonic() > until:
+                sys.exit("ragsite's settings cannot be used; see what stands above")
+            time.sleep(0.01)
     asked = _hand_over(server, request)
     status = asked.recv(1)
     sys.exit(status[0] if status else 1)
-
-
-def _wait_for(server: str) -> None:
-    until = time.monotonic() + SECONDS
-    while not os.path.exists(server):  # noqa: PTH110
-        if time.monotonic() > until:
-            sys.exit("ragsite's settings cannot be used; see what stands above")
-        time.sleep(0.01)
 
 
 def _hand_over(address: str, request: dict[str, Any]) -> socket.socket:

@@ -41,7 +41,9 @@ def make_world() -> str:
     _documents(alice)
     _memory(alice)
     _chats(alice)
-    _graph(alice)
+    a, b = (make_node(f"src:{name}", workspace=alice.workspace) for name in "ab")
+    make_edge(a, "NEEDS", b)
+    make_mention(Chunk.objects.get(pk=FIRST), a)
     _sources(alice)
     for number in NUMBERS:
         SavedSearch.objects.create(
@@ -122,19 +124,9 @@ def _chats(alice: Membership) -> None:
             **owner,
         )
     for slug in SLUGS:
-        _pipeline(alice, slug)
-
-
-def _graph(alice: Membership) -> None:
-    a, b = (make_node(f"src:{name}", workspace=alice.workspace) for name in "ab")
-    make_edge(a, "NEEDS", b)
-    make_mention(Chunk.objects.get(pk=FIRST), a)
-
-
-def _pipeline(alice: Membership, slug: str) -> None:
-    definition = {**templates()["rag"].to_json(), "id": slug}
-    context = RagContext(user=alice.user, workspace=alice.workspace)
-    create_pipeline(context=context, definition=definition)
+        definition = {**templates()["rag"].to_json(), "id": slug}
+        context = RagContext(user=alice.user, workspace=alice.workspace)
+        create_pipeline(context=context, definition=definition)
 
 
 def _renumber(model: Any, old: int, new: int) -> None:

@@ -36,7 +36,10 @@ def operations(ids: dict[str, Any]) -> Iterator[Operation]:
         for method, told in methods.items():
             door = _door(path, method, described["paths"])
             address = urlsplit(filled(door.path, ids))
-            schema = _schema(told, described)
+            content = told.get("requestBody", {}).get("content", {})
+            schema = content.get("application/json", {}).get("schema")
+            while schema is not None and "$ref" in schema:
+                schema = described["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
             yield Operation(
                 name=f"{method.upper()} {path}",
                 method=method.upper(),
@@ -67,11 +70,3 @@ def _door(path: str, method: str, paths: Any) -> Door:
 @cache
 def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{.*?\\\}", "[^/]+", re.escape(path)))
-
-
-def _schema(operation: Any, described: Any) -> dict[str, Any] | None:
-    content = operation.get("requestBody", {}).get("content", {})
-    schema = content.get("application/json", {}).get("schema")
-    while schema is not None and "$ref" in schema:
-        schema = described["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
-    return schema

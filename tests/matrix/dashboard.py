@@ -41,7 +41,18 @@ def _month(world: World) -> None:
 
 def _lived_in(world: World) -> None:
     _month(world)
-    _measured(world)
+    # Three questions judged, and six evaluations of them.
+    document: Document = world.leaflet
+    for question in QUESTIONS:
+        judge(
+            collection=world.leaflets,
+            question=question,
+            document=document,
+            grade=1,
+            user=world.alice,
+        )
+    for number in range(6):
+        _evaluation(world.leaflets, number)
 
 
 def _searches(world: World, day: int) -> None:
@@ -60,21 +71,6 @@ def _searches(world: World, day: int) -> None:
             source=("web", "chat", "chat" if vain else "api")[number % 3],
         )
         SearchLog.objects.filter(pk=row.pk).update(created_at=timezone.now() - timedelta(days=day))
-
-
-def _measured(world: World) -> None:
-    """Three questions judged, and six evaluations of them."""
-    document: Document = world.leaflet
-    for question in QUESTIONS:
-        judge(
-            collection=world.leaflets,
-            question=question,
-            document=document,
-            grade=1,
-            user=world.alice,
-        )
-    for number in range(6):
-        _evaluation(world.leaflets, number)
 
 
 def _evaluation(collection: Collection, number: int) -> None:

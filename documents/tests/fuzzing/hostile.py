@@ -35,10 +35,6 @@ def nested_zip(times: int) -> bytes:
     return data
 
 
-def _many_parts(count: int) -> bytes:
-    return zipped({f"word/{number}.xml": "" for number in range(count)})
-
-
 def _meta(charset: str) -> bytes:
     return f"<html><meta charset={charset}><p>".encode() + b"Words and more words. " * 9000
 
@@ -175,7 +171,7 @@ def _packed(long: int) -> dict[str, Callable[[], bytes]]:
         "bomb.xlsx": lambda: xlsx({"S": [["y" * 6 * long]]}),
         "bomb.epub": lambda: epub("<p>" + "z" * 6 * long),
         "liar.docx": lambda: lying_about_size(docx("a" * 9000), "word/document.xml", size=9),
-        "parts.docx": lambda: _many_parts(20_001),
+        "parts.docx": lambda: zipped({f"word/{number}.xml": "" for number in range(20_001)}),
         "empty.docx": lambda: b"PK\x05\x06" + b"\0" * 18,
         "climbing.epub": lambda: changed(epub("<p>x"), {"META-INF/container.xml": (
             "<container><rootfiles><rootfile full-path='../../../../etc/passwd'/></rootfiles></container>")}),
