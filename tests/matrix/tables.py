@@ -42,6 +42,7 @@ STATES = [
         "refused",
         lambda world: _address(world) + "?sort=Nothing",
         "text=no column",
+        status=400,
         expected=("status of 400",),
     ),
     State("some", lambda world: f"/documents/{world.office.slug}/tables/", "text=Expenses"),
