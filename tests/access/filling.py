@@ -39,6 +39,7 @@ from rag.models import Summary
 from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
 from sources.models import DataSource, DataSourceItem, DataSourceNotice, DataSourceRun
+from tables.models import ColumnBlock, Table
 from tests.access.filling_own import Words, chats, judged, kept, memory, ways_in
 
 #: Where the words of a page are on it.
@@ -131,6 +132,7 @@ def _document(
         confidence=0.9,
     )
     summary = get_summary(document_text_of(document), Summary.Kind.SUMMARY)
+    table = _table(document, word)
     return {
         "document": document.pk,
         "documents.document": document.pk,
@@ -143,7 +145,30 @@ def _document(
         "documents.stagedvectors": vectors.pk,
         "documents.scannedpage": scanned.pk,
         "rag.summary": summary.pk,
+        "table": table.pk,
+        "tables.table": table.pk,
     }
+
+
+def _table(document: Document, word: str) -> Table:
+    table = Table.objects.create(
+        workspace=document.workspace,
+        collection=document.collection,
+        document=document,
+        ordinal=0,
+        name=f"Keys {word}",
+        columns=[{"name": f"Key {word}", "type": "number", "unit": ""}],
+        row_count=1,
+    )
+    common = {
+        "workspace": document.workspace,
+        "collection": document.collection,
+        "table": table,
+        "ordinal": 0,
+    }
+    ColumnBlock.objects.create(**common, position=0, starts=[0])
+    ColumnBlock.objects.create(**common, position=1, cells=[f"7 {word}"], numbers=[7.0])
+    return table
 
 
 def _source(collection: Collection, listed: list[str], words: Words) -> dict[str, Any]:

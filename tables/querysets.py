@@ -1,0 +1,28 @@
+"""Querysets of tables, filtered by access."""
+
+from typing import Any, Self, TypeVar
+
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import WorkspaceOwnedQuerySet
+from accounts.services import principals
+
+M = TypeVar("M", bound=models.Model)
+
+
+class TableQuerySet(WorkspaceOwnedQuerySet[M]):
+    """Tables, visible as their documents are."""
+
+    def visible_to(self, user: Any) -> Self:
+        """Tables of the user's workspaces except those of documents that the user may not see."""
+        rows = super().visible_to(user)
+        if rows.query.is_empty():
+            return rows
+        return rows.filter(
+            Q(document__access__isnull=True) | Q(document__access__overlap=principals(user))
+        )
+
+    def current(self) -> Self:
+        """Those of current versions."""
+        return self.filter(is_current=True)
