@@ -5,3 +5,8 @@ from django.apps import AppConfig
 
 class TablesConfig(AppConfig):
     name = "tables"
+
+    def ready(self) -> None:
+        from documents.ingestion import listeners  # noqa: PLC0415 (models are ready by now)
+
+        listeners.register("tables.listener.TablesListener")

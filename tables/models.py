@@ -32,6 +32,12 @@ class Table(models.Model):
     heading_path = ArrayField(models.TextField(), default=list, blank=True)
     columns = models.JSONField(default=list)
     row_count = models.PositiveIntegerField(default=0)
+    rows_left_out = models.PositiveIntegerField(
+        default=0, help_text=gettext_lazy("Rows beyond the million of a document.")
+    )
+    columns_left_out = models.PositiveIntegerField(
+        default=0, help_text=gettext_lazy("Columns beyond the first two hundred.")
+    )
     start = models.PositiveBigIntegerField(
         default=0, help_text=gettext_lazy("Offset of its first character in the document's text.")
     )

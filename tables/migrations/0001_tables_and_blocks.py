@@ -41,6 +41,18 @@ class Migration(migrations.Migration):
                 ("columns", models.JSONField(default=list)),
                 ("row_count", models.PositiveIntegerField(default=0)),
                 (
+                    "rows_left_out",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Rows beyond the million of a document."
+                    ),
+                ),
+                (
+                    "columns_left_out",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Columns beyond the first two hundred."
+                    ),
+                ),
+                (
                     "start",
                     models.PositiveBigIntegerField(
                         default=0, help_text="Offset of its first character in the document's text."

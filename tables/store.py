@@ -1,0 +1,157 @@
+"""Writing tables: read from the text of documents that were loaded, and kept by column. Begin with
+`store_tables`."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from django.db import connection
+
+from common.sql import copy_rows
+from documents.ingestion.text_changes import join_passages
+from documents.models import Chunk, Document
+from reading.location import WORKBOOKS
+from reading.parsers.column_types import ColumnType, read_as
+from reading.tables import tables_of
+from tables.models import BLOCK_ROWS, ColumnBlock, Table
+
+BLOCK_COLUMNS = (
+    ("table_id", "int8"),
+    ("workspace_id", "int8"),
+    ("collection_id", "int8"),
+    ("position", "int2"),
+    ("ordinal", "int4"),
+    ("cells", "text[]"),
+    ("numbers", "float8[]"),
+    ("dates", "date[]"),
+    ("starts", "int8[]"),
+)
+
+# A line of dashes below a header, or a row that is written as a list.
+_WITH_TABLES = r"""
+    SELECT document.id FROM documents_document AS document
+    WHERE document.id = ANY(%s) AND (
+        EXISTS (SELECT FROM tables_table WHERE document_id = document.id)
+        OR EXISTS (
+            SELECT FROM documents_chunk AS chunk
+            WHERE chunk.document_id = document.id
+              AND (strpos(chunk.text, '|') > 0 OR strpos(chunk.text, 'Row ') > 0)
+              AND chunk.text ~ '(^|\n)[ \t]*(\|?[ \t]*:?-+:?[ \t]*\||\|[ \t]*:?-|Row [0-9]+:)'
+        )
+    )
+    ORDER BY document.id
+"""
+
+#: Columns that a curator has corrected, by the names of table and column as they were read.
+Corrections = Mapping[tuple[str, str], Mapping[str, Any]]
+
+
+def store_tables(document_ids: Sequence[int]) -> int:
+    """Make the tables of these documents those of their texts, in the caller's transaction; returns
+    how many documents were read. One whose text has not changed since keeps its tables."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WITH_TABLES, [list(document_ids)])
+        ids = [pk for (pk,) in cursor.fetchall()]
+    for pk in ids:
+        _store(Document.objects.get(pk=pk))
+    return len(ids)
+
+
+def _store(document: Document) -> None:
+    passages = Chunk.objects.filter(document=document).only("start", "end", "text")
+    text = join_passages(passages.order_by("ordinal").iterator(2_000))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    known = list(Table.objects.filter(document=document))
+    if known and all(table.text_sha256 == digest for table in known):
+        return
+    corrections = _corrections(known or _tables_of_former_version(document))
+    Table.objects.filter(pk__in=[table.pk for table in known]).delete()
+    # Workbooks show figures in one way, whatever their language.
+    language = "en" if document.media_type in WORKBOOKS else document.language
+    for ordinal, parsed in enumerate(tables_of(text)):
+        types = parsed.types(language=language)
+        parsed.leave_out_total(types)
+        columns = []
+        for position, name in enumerate(_unique(parsed.names)):
+            corrected = corrections.get((parsed.name, name))
+            if corrected and corrected["type"] != types[position].kind:
+                cells = [row[position] for row in islice(parsed.rows(), BLOCK_ROWS)]
+                types[position] = read_as(corrected["type"], cells, language=language)
+            kind = types[position].kind.replace("empty", "text")
+            read = {"name": name, "type": kind, "unit": types[position].unit}
+            columns.append(dict(corrected or read))
+        table = Table.objects.create(
+            workspace_id=document.workspace_id,
+            collection_id=document.collection_id,
+            document=document,
+            ordinal=ordinal,
+            name=parsed.name[:500],
+            heading_path=list(parsed.heading_path),
+            columns=columns,
+            row_count=len(parsed.starts),
+            rows_left_out=parsed.rows_left_out,
+            columns_left_out=parsed.columns_left_out,
+            start=parsed.start,
+            is_current=document.is_current,
+            text_sha256=digest,
+        )
+        write_blocks(table, parsed.starts, parsed.rows(), types)
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names of columns, each on one line and given once: `Price`, `Price (2)`."""
+    seen: dict[str, int] = {}
+    unique = []
+    for position, name in enumerate(names, start=1):
+        name = " ".join(name.split())[:200] or f"Column {position}"  # noqa: PLW2901
+        seen[name] = seen.get(name, 0) + 1
+        unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return unique
+
+
+def _corrections(tables: Iterable[Table]) -> Corrections:
+    return {
+        (table.name, column["read"]["name"]): column
+        for table in tables
+        for column in table.columns
+        if "read" in column
+    }
+
+
+def _tables_of_former_version(document: Document) -> list[Table]:
+    if document.version == 1:
+        return []
+    former = Table.objects.filter(
+        collection=document.collection_id, document__key=document.key
+    ).exclude(document=document)
+    return list(former.order_by("document__version", "ordinal"))
+
+
+def write_blocks(
+    table: Table,
+    starts: Sequence[int],
+    rows: Iterator[Sequence[str]],
+    types: Sequence[ColumnType],
+) -> None:
+    """Write the rows of a table that has none."""
+    common = (table.pk, table.workspace_id, table.collection_id)
+
+    def blocks() -> Iterator[tuple[Any, ...]]:
+        for ordinal in range(0, len(starts), BLOCK_ROWS):
+            columns = list(zip(*islice(rows, BLOCK_ROWS), strict=True))
+            offsets = list(starts[ordinal : ordinal + BLOCK_ROWS])
+            yield (*common, 0, ordinal, None, None, None, offsets)
+            for position, (cells, type_) in enumerate(zip(columns, types, strict=True), start=1):
+                yield (*common, position, ordinal, list(cells), *values_of(cells, type_), None)
+
+    copy_rows(ColumnBlock._meta.db_table, BLOCK_COLUMNS, blocks())
+
+
+def values_of(cells: Iterable[str], type_: ColumnType) -> tuple[list[Any] | None, list[Any] | None]:
+    """The `numbers` and `dates` of a block with these cells."""
+    if type_.kind in ("number", "boolean"):
+        return [type_.number(cell) for cell in cells], None
+    if type_.kind == "date":
+        return None, [type_.date(cell) for cell in cells]
+    return None, None
