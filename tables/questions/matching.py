@@ -225,9 +225,22 @@ class SchemaIndex:
 
 
 def concept_matches(question: Question, shape: Shape) -> list[Match]:
-    """The columns that single words and phrases of the question mean without naming them."""
+    """The columns that single words and phrases of the question mean without naming them, or that
+    are the last part of a German compound, such as “Rechnungsbetrag”."""
     found = []
     for at in range(len(question.words)):
+        if question.language == "de" and question.span(at) is None:
+            columns = [
+                index
+                for index, words in enumerate(shape.names)
+                if len(words) == 1
+                and len(words[0]) >= 5
+                and question.words[at].endswith(words[0])
+                and question.words[at] != words[0]
+            ]
+            if columns:
+                found.append(Match(at, at + 1, "column", tuple(columns), (), 1))
+                continue
         for end in (at + 2, at + 1):
             phrase = " ".join(question.words[at:end])
             concepts = concepts_of(phrase, is_question=True)

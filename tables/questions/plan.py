@@ -60,8 +60,8 @@ class Plan(_Value):
     `count` counts rows, or what differs in `column`; `most` and `least` are the rows with the
     extreme of `column`, `list` the cells of `column` in all rows. With `group` the measure is
     computed for each of its values or, where it is a date, for each `period`, and `order` sorts the
-    groups by it and keeps the first `limit`. `compared` are two conditions of which each is computed by itself.
-    `label` is the column that names a row.
+    groups by it and keeps the first `limit`. `compared` are two conditions of which each is
+    computed by itself. `label` is the column that names a row.
     """
 
     tables: tuple[int, ...]

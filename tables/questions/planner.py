@@ -141,7 +141,7 @@ def _read_shape(
         builder = _Builder(question, shape, matches, pick)
         try:
             reading = builder.read()
-            if reading.unknown and similarity is not None:
+            if len(reading.unknown) == 1 and reading.strength >= 1 and similarity is not None:
                 added = _by_meaning(question, shape, reading.unknown, similarity)
                 if added:
                     builder = _Builder(question, shape, [*matches, *added], pick)
@@ -870,14 +870,19 @@ class _Builder:
             for match in named:
                 if set(match.columns) & set(columns):
                     self._use(match.start, match.end)
+            if how_much and best == 1:
+                # “How much did we sell?” may ask for money, whatever “sell” is nearest to.
+                columns += [i for i in self._money() if i not in columns]
             return int(self._one_of(columns))
         columns = self.shape.measurable
         if how_much or len(columns) > 1:
-            money = [i for i in columns if self.shape.columns[i].unit in CURRENCIES]
-            columns = money or columns
+            columns = self._money() or columns
         if not columns:
             raise _NotOfTables
         return int(self._one_of(columns))
+
+    def _money(self) -> list[int]:
+        return [i for i in self.shape.measurable if self.shape.columns[i].unit in CURRENCIES]
 
     def _is_free_or_sum(self, match: Match) -> bool:
         """Whether a name is free, or is a word of the measure itself, such as “total”."""
@@ -975,6 +980,6 @@ class _Builder:
         for span in self.question.spans:
             if span.marks.keys() & joints:
                 known.update(range(span.start, span.end))
-            elif "group" in span.marks and span.end in self.used:
+            elif ("group" in span.marks and span.end in self.used) or "spent" in span.marks:
                 known.update(range(span.start, span.end))  # “delivered by Norwerk”
         return [at for at in range(len(self.words)) if at not in known]
