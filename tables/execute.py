@@ -113,7 +113,7 @@ class _Computation:
             count,
             plan.columns,
             tuple(self._evidence(rows)),
-            self._explanation(count, extra),
+            self._explanation(rows, count, extra),
         )
 
     # Parts of statements: names are made of numbers, values are parameters
@@ -304,12 +304,14 @@ class _Computation:
             return ""
         return str(self.columns[plan.column].get("unit") or "")
 
-    def _explanation(self, count: int, extra: Sequence[Filter]) -> str:
+    def _explanation(
+        self, rows: Sequence[tuple[int, int]], count: int, extra: Sequence[Filter]
+    ) -> str:
         """“12 rows of price-list.xlsx where Price > 4,000”."""
-        names = list(
-            dict.fromkeys(table.document.key.rsplit("/", 1)[-1] for table in self.tables.values())
-        )
-        named = names[0] if len(names) == 1 else f"{len(names)} files"
+        # Of few rows it is known which files have them.
+        of_rows = {table for table, _ in rows} if 0 < count <= len(rows) else self.tables.keys()
+        keys = {self.tables[pk].document.key for pk in of_rows}
+        named = min(keys).rsplit("/", 1)[-1] if len(keys) == 1 else f"{len(keys)} files"
         text = f"{pluralized(count, 'row')} of {named}"
         if condition := self.plan.condition(extra):
             text += f" where {condition}"

@@ -68,6 +68,7 @@ from rag.events import (
 from rag.token_limits import count_tokens, require_tokens
 from search.log import record_refusal, record_search
 from search.results import Mode, Scope
+from tables.questions.words import has_measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,8 +431,18 @@ def _read(
     request: AnswerRequest,
 ) -> Generator[Event, None, tuple[Retrieval, str, Sequence[AnswerPiece]]]:
     """The passages to answer from, with the language, and the answer where no chat model is to
-    write it; of a question about one whole document its most central passages."""
+    write it: computed where the question is one of a table's. Of a question about one whole
+    document its most central passages."""
     asked = request.asked
+    if request.chat is None and has_measure(asked.message):
+        from rag.services.table_answers import answer_from_tables  # noqa: PLC0415 (loads all tools)
+
+        computed = answer_from_tables(
+            asked.message, context=request.context, language=asked.language
+        )
+        if computed is not None:
+            yield computed.retrieval
+            return computed.retrieval, computed.language, computed.pieces
     if not asked.whole and whole_document_question(asked.message):
         from rag.services.whole_document import read_whole_document  # noqa: PLC0415 (loads all tools)
 

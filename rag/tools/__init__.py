@@ -24,13 +24,20 @@ from memory.tools import TOOLS as MEMORY_TOOLS
 from rag.context import RagContext
 from rag.tools.document_tools import TOOLS as DOCUMENT_TOOLS
 from rag.tools.summaries import TOOLS as SUMMARY_TOOLS
+from rag.tools.tables import TOOLS as TABLE_TOOLS
 
 __all__ = ["TOOLS", "Tool", "ToolAnswer", "call", "required_scope", "schemas", "tools_for"]
 
 MAX_ARGUMENTS_CHARACTERS = 1_000_000
 
 #: In the order in which a model receives them.
-TOOLS: Mapping[str, Tool] = {**DOCUMENT_TOOLS, **SUMMARY_TOOLS, **MEMORY_TOOLS, **GRAPH_TOOLS}
+TOOLS: Mapping[str, Tool] = {
+    **DOCUMENT_TOOLS,
+    **SUMMARY_TOOLS,
+    **TABLE_TOOLS,
+    **MEMORY_TOOLS,
+    **GRAPH_TOOLS,
+}
 
 
 def required_scope(tool: Tool) -> str:
