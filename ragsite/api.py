@@ -93,6 +93,7 @@ version_1 = [
     path("", include("search.api.urls")),
     path("", include("memory.api.urls")),
     path("", include("graph.api.urls")),
+    path("", include("tables.api.urls")),
     path("", include("rag.api.urls")),
     path("", include("dashboard.api")),
 ]

@@ -664,6 +664,7 @@ SPECTACULAR_SETTINGS = {
         "MemoryOrigin": "memory.models.Origin",
         "MemorySearchMode": "memory.retrieval.MODES",
         "GraphOrigin": "graph.api.serializers.ORIGINS",
+        "ColumnType": "tables.models.COLUMN_TYPES",
         "PruningReason": "memory.models.Pruning.Reason",
         "ConversationState": "memory.models.ExtractionItem.State",
         "TraceState": "rag.models.Trace.State",

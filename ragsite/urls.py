@@ -16,6 +16,7 @@ urlpatterns = [
     path("", include("sources.urls")),
     path("", include("model_servers.urls")),
     path("", include("graph.urls")),
+    path("", include("tables.urls")),
     path("", include("memory.urls")),
     path("", include("rag.urls")),
     path("", include("dashboard.urls")),

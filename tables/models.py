@@ -8,6 +8,7 @@ from accounts.models import Workspace, WorkspaceOwnedQuerySet
 from documents.models import Collection, Document
 from tables.querysets import TableQuerySet
 
+COLUMN_TYPES = ("number", "date", "boolean", "text")
 #: Rows of one `ColumnBlock`.
 BLOCK_ROWS = 1_000
 

@@ -23,6 +23,16 @@ class TableQuerySet(WorkspaceOwnedQuerySet[M]):
             Q(document__access__isnull=True) | Q(document__access__overlap=principals(user))
         )
 
+    def named(self, text: str) -> Self:
+        """Those whose name, document or a column has this in it."""
+        with_column = Q(columns__icontains=text)
+        return self.filter(
+            Q(name__icontains=text)
+            | Q(document__title__icontains=text)
+            | Q(document__source__icontains=text)
+            | with_column
+        )
+
     def current(self) -> Self:
         """Those of current versions."""
         return self.filter(is_current=True)

@@ -1,23 +1,35 @@
 """Rows of tables, put together from their columns: `row_source` is what statements over many rows
-select from, `read_rows` gives some rows of one table whole."""
+select from, `read_rows` gives some rows of one table whole, `select_rows` a page of those that fit,
+`places_of` where they are in the document."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
+from typing import Any
 
 from django.db import connection
+from django.utils.translation import gettext
 
+from common.errors import InvalidInput
 from common.sql import fetch_rows
-from tables.models import BLOCK_ROWS, Table
+from reading.location import PAGE_LABEL, location
+from reading.parsers.column_types import read_as
+from tables.models import BLOCK_ROWS, ColumnBlock, Table
+from tables.options import RowFilter, RowOptions
+
+Value = str | float | date | None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """`ordinal` counts the table's rows from 0; `start` is the row's offset in the document's text.
-    `cells` are as written, one for each column."""
+    `cells` are as written, one for each column. `values` are the same as numbers, dates, 1 and 0
+    of yes and no, and texts; None where a cell is none."""
 
     ordinal: int
     start: int
     cells: tuple[str, ...]
+    values: tuple[Value, ...]
 
 
 def row_source(
@@ -60,11 +72,13 @@ def row_source(
 
 
 _READ_ROWS = """
-    SELECT wanted.ordinal, block.position, block.starts[wanted.ordinal - block.ordinal + 1],
-           block.cells[wanted.ordinal - block.ordinal + 1]
-    FROM unnest(%(ordinals)s::int[]) AS wanted (ordinal)
-    JOIN tables_columnblock AS block ON block.table_id = %(table)s
-         AND block.ordinal = wanted.ordinal / %(rows)s * %(rows)s
+    SELECT wanted.ordinal, block.position, block.starts[wanted.place], block.cells[wanted.place],
+           block.numbers[wanted.place], block.dates[wanted.place]
+    FROM (
+        SELECT ordinal, ordinal / %(rows)s * %(rows)s AS first, mod(ordinal, %(rows)s) + 1 AS place
+        FROM unnest(%(ordinals)s::int[]) AS asked (ordinal)
+    ) AS wanted
+    JOIN tables_columnblock AS block ON block.table_id = %(table)s AND block.ordinal = wanted.first
     ORDER BY block.position
 """
 
@@ -75,11 +89,216 @@ def read_rows(table: Table, ordinals: Iterable[int]) -> list[Row]:
     parameters = {"table": table.pk, "ordinals": wanted, "rows": BLOCK_ROWS}
     starts: dict[int, int] = {}
     cells: dict[int, list[str]] = {}
-    for ordinal, position, start, cell in fetch_rows(connection, _READ_ROWS, parameters):
+    values: dict[int, list[Value]] = {}
+    for ordinal, position, start, cell, number, day in fetch_rows(
+        connection, _READ_ROWS, parameters
+    ):
         if position == 0 and start is not None:
             starts[ordinal] = start
         elif ordinal in starts:
             cells.setdefault(ordinal, []).append(cell)
+            of_text = cell if table.columns[position - 1]["type"] == "text" else None
+            value = of_text if number is None and day is None else day if day else number
+            values.setdefault(ordinal, []).append(value)
     return [
-        Row(each, starts[each], tuple(cells.get(each, ()))) for each in wanted if each in starts
+        Row(each, starts[each], tuple(cells[each]), tuple(values[each]))
+        for each in wanted
+        if each in starts
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Rows of a page, of `count` that fit, with the sums of their numbers by column, from 1."""
+
+    rows: list[Row]
+    count: int
+    sums: dict[int, float]
+
+
+def select_rows(table: Table, options: RowOptions) -> Selection:
+    """The rows that the options ask for. Raises InvalidInput where they name no column, or compare
+    with what is no value of it."""
+    wanted = _Conditions(table, options)
+    paging = {"limit": options.limit, "offset": options.offset}
+    if options.sort or wanted:
+        order = _order(table, options)
+        statement = wanted.statement("ordinal", order.keys())
+        statement += f" ORDER BY {', '.join([*order.values(), 'ordinal'])}"
+        statement += " LIMIT %(limit)s OFFSET %(offset)s"
+        found = fetch_rows(connection, statement, wanted.parameters | paging)
+        ordinals = [ordinal for (ordinal,) in found]
+    else:
+        ordinals = list(range(table.row_count)[options.offset :][: options.limit])
+    summed = [f"n{at}" for at, column in _positions(table) if column["type"] == "number"]
+    count, sums = table.row_count, dict[int, float]()
+    if wanted or summed:
+        values = ", ".join(["count(*)", *(f"sum({name})" for name in summed)])
+        statement = wanted.statement(values, summed)
+        ((count, *totals),) = fetch_rows(connection, statement, wanted.parameters)
+        pairs = zip(summed, totals, strict=True)
+        sums = {int(name[1:]): total for name, total in pairs if total is not None}
+    return Selection(read_rows(table, ordinals), count, sums)
+
+
+def matching_cells(table: Table, options: RowFilter) -> Iterator[tuple[str, ...]]:
+    """The cells of all rows that fit, in the order of the document, a block at a time. Raises
+    InvalidInput at once."""
+    wanted = _Conditions(table, options)
+    fitting: set[int] | None = None
+    if wanted:
+        found = fetch_rows(connection, wanted.statement("ordinal", ()), wanted.parameters)
+        fitting = {ordinal for (ordinal,) in found}
+
+    def cells_of_blocks() -> Iterator[tuple[str, ...]]:
+        for first in range(0, table.row_count, BLOCK_ROWS):
+            block = range(first, min(first + BLOCK_ROWS, table.row_count))
+            if fitting is not None and fitting.isdisjoint(block):
+                continue
+            blocks = ColumnBlock.objects.filter(table=table, ordinal=first).exclude(position=0)
+            columns = blocks.order_by("position").values_list("cells", flat=True)
+            for ordinal, cells in zip(block, zip(*columns, strict=True), strict=True):
+                if fitting is None or ordinal in fitting:
+                    yield cells
+
+    return cells_of_blocks()
+
+
+#: How a value is compared.
+_OPERATORS = {"equals": "=", "above": ">", "below": "<", "at_least": ">=", "at_most": "<="}
+
+
+class _Conditions:
+    """The conditions of options as SQL; false without one."""
+
+    def __init__(self, table: Table, options: RowFilter) -> None:
+        self.parameters: dict[str, Any] = {"tables": [table.pk]}
+        self._conditions: list[str] = []
+        self._names: set[str] = set()
+        if options.q:
+            self.parameters["q"] = options.q
+            names = [f"c{at}" for at, _ in _positions(table)]
+            self._names.update(names)
+            tests = (f"strpos(lower({name}), lower(%(q)s)) > 0" for name in names)
+            self._conditions.append(f"({' OR '.join(tests)})")
+        if options.column:
+            self._compare(table, options)
+
+    def _compare(self, table: Table, options: RowFilter) -> None:
+        position, column = _column_of(table, options.column, field="column")
+        name = f"c{position}"
+        if options.comparison == "contains":
+            test = f"strpos(lower({name}), lower(%(value)s)) > 0"
+            value: Any = options.value
+        else:
+            value = _value_of(column, options.value)
+            if isinstance(value, str):
+                test = f"lower({name}) {_OPERATORS[options.comparison]} lower(%(value)s)"
+            else:
+                name = f"{'d' if isinstance(value, date) else 'n'}{position}"
+                test = f"{name} {_OPERATORS[options.comparison]} %(value)s"
+        self.parameters["value"] = value
+        self._names.add(name)
+        self._conditions.append(test)
+
+    def __bool__(self) -> bool:
+        return bool(self._conditions)
+
+    def statement(self, values: str, names: Iterable[str]) -> str:
+        """What selects `values` of the rows that fit; `names` are columns that it reads, too."""
+        read = sorted({*self._names, *names})
+        cells, numbers, dates = (
+            [int(name[1:]) for name in read if name[0] == letter] for letter in "cnd"
+        )
+        source = row_source(cells=cells, numbers=numbers, dates=dates)
+        condition = " AND ".join(self._conditions) or "true"
+        return f"SELECT {values} FROM {source} AS row WHERE {condition}"  # noqa: S608 (our own names)
+
+
+def _positions(table: Table) -> Iterator[tuple[int, dict[str, Any]]]:
+    return enumerate(table.columns, start=1)
+
+
+def _column_of(table: Table, name: str, *, field: str) -> tuple[int, dict[str, Any]]:
+    """Position and description of the column that is called so."""
+    for position, column in _positions(table):
+        if column["name"] == name:
+            return position, column
+    raise InvalidInput(
+        gettext("The table has no column “{name}”. It has: {names}.").format(
+            name=name, names=", ".join(column["name"] for column in table.columns)
+        ),
+        field=field,
+    )
+
+
+def _value_of(column: dict[str, Any], text: str) -> Any:
+    """What is compared with cells of the column: a number, a date, or the text itself."""
+    if column["type"] == "text":
+        return text
+    type_ = read_as(column["type"], [text], language="en")
+    value = type_.date(text) if column["type"] == "date" else type_.number(text)
+    if value is None:
+        kinds = {
+            "number": gettext("a number, such as 4000.5"),
+            "date": gettext("a date, such as 2026-03-01"),
+            "boolean": gettext("yes or no"),
+        }
+        raise InvalidInput(
+            gettext("“{text}” is not {kind}, which “{name}” is compared with.").format(
+                text=text, kind=kinds[column["type"]], name=column["name"]
+            ),
+            field="value",
+        )
+    return value
+
+
+def _order(table: Table, options: RowOptions) -> dict[str, str]:
+    """Expressions by which rows are ordered, by the columns that they read."""
+    if not options.sort:
+        return {}
+    position, column = _column_of(table, options.sort, field="sort")
+    direction = "DESC" if options.descending else "ASC"
+    if column["type"] == "text":
+        name = f"c{position}"
+        return {name: f"{name} = '', lower({name}) {direction}"}
+    name = f"{'d' if column['type'] == 'date' else 'n'}{position}"
+    return {name: f"{name} {direction} NULLS LAST"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row is: its passage, and the place in words, such as `Prices!A12` or `page 3`."""
+
+    chunk_id: int
+    label: str
+
+
+_PASSAGES = """
+    SELECT DISTINCT ON (wanted.start) wanted.start, chunk.id, chunk.page, chunk.heading_path,
+           chunk.text, chunk.start, chunk.metadata ->> %(label)s
+    FROM unnest(%(starts)s::bigint[]) AS wanted (start)
+    JOIN documents_chunk AS chunk ON chunk.document_id = %(document)s
+         AND chunk.start <= wanted.start AND chunk."end" > wanted.start
+    ORDER BY wanted.start, chunk.start DESC
+"""
+
+
+def places_of(table: Table, rows: Iterable[Row]) -> dict[int, Place]:
+    """Where these rows are, by their ordinals."""
+    by_start = {row.start: row.ordinal for row in rows}
+    parameters = {
+        "starts": list(by_start),
+        "document": table.document_id,
+        "label": PAGE_LABEL,
+    }
+    media_type = table.document.media_type
+    return {
+        by_start[start]: Place(
+            chunk,
+            location(media_type, page, heading_path=path, text=text, at=start - begin, label=label),
+        )
+        for start, chunk, page, path, text, begin, label in fetch_rows(
+            connection, _PASSAGES, parameters
+        )
+    }

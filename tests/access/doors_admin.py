@@ -62,6 +62,7 @@ MODELS: dict[str, Rights] = {
     "memory.extractionitem": Rights(actions=(("try_again", "change"),)),
     "memory.fact": Rights(delete=True, actions=(("clear", "change"),)),
     "memory.pruning": NOTHING,
+    "tables.table": NOTHING,
     "graph.alias": DELETE,
     "graph.node": Rights(delete=True, actions=(("merge_selected", "change"),)),
     "graph.edge": DELETE,

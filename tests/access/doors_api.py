@@ -129,6 +129,20 @@ LISTED = [
         fine=(409,),
     ),
 ]
+TABLE = "/api/v1/tables/{table}"
+TABLES = [
+    *_doors(MEMBER, "read", ("GET", "/api/v1/tables/")),
+    *_doors(
+        READER,
+        "read",
+        ("GET", f"{TABLE}/"),
+        ("GET", f"{TABLE}/rows/?q=7"),
+        ("GET", f"{TABLE}/csv/"),
+    ),
+    *_doors(
+        CORRECTOR, "write", ("PATCH", f"{TABLE}/", {"column": "Key", "name": "Other"}), fine=(400,)
+    ),
+]
 SOURCE = "/api/v1/sources/{source}"
 FOLDER = {"connector": "folder", "options": {"path": "{directory}"}}
 SOURCES = [
@@ -369,6 +383,7 @@ GROUPS: dict[str, list[Door]] = {
     "Documents, search and pipelines: seen": SEEING,
     "Documents, search and pipelines: changed": CHANGING,
     "Documents with an access list": LISTED,
+    "Tables": TABLES,
     "Sources": SOURCES,
     "Summaries by a chat model": SUMMARISING,
     "Questions to tables": ASKING_TABLES,

@@ -105,6 +105,11 @@ DOCUMENTS = [
         ("POST", f"{DOC}/edits/{{edit}}/dismiss/"),
     ),
 ]
+TABLES = [
+    *_doors(MEMBER, ("GET", "/documents/{collection}/tables/")),
+    *_doors(READER, ("GET", "/tables/{table}/")),
+    *_doors(CORRECTOR, ("POST", "/tables/{table}/column/", {"column": "Key", "name": "Other"})),
+]
 GRAPH = [
     *_doors(
         MEMBER,
@@ -249,6 +254,7 @@ GROUPS: dict[str, list[Door]] = {
     "Search": SEARCHING,
     "Documents, runs and figures": DOCUMENTS,
     "Graph": GRAPH,
+    "Tables": TABLES,
     "Memory": MEMORY,
     "Chat, pipelines and traces": CHAT,
     "Keys and workspaces": PEOPLE,

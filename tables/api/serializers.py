@@ -1,0 +1,98 @@
+"""Serializers of tables and their rows."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.api import ListParameters, WorkspaceParameters
+from common.options.drf import OptionsSerializer
+from common.serializers import ReadOnlyModelSerializer, ResultSerializer, StrictSerializer
+from tables.models import COLUMN_TYPES, Table
+from tables.options import RowFilter, RowOptions
+from tables.services import PlacedRow, RowPage
+
+
+class ColumnSerializer(serializers.Serializer[Any]):
+    """A column of a table."""
+
+    name = serializers.CharField(help_text="As in the head of the table; unique in it.")
+    type = serializers.ChoiceField(choices=COLUMN_TYPES)
+    unit = serializers.CharField(help_text="Of numbers: `EUR`, `%`, `kg`. Empty: none is known.")
+
+
+class TableSerializer(ReadOnlyModelSerializer[Table]):
+    """A table of a document."""
+
+    url = serializers.HyperlinkedIdentityField(
+        view_name="api:table-detail", help_text="Its address in the API."
+    )
+    rows_url = serializers.HyperlinkedIdentityField(
+        view_name="api:table-rows", help_text="Its rows."
+    )
+    collection = serializers.SlugField(source="collection.slug", help_text="Slug.")
+    document = serializers.IntegerField(source="document_id", help_text="Id of its document.")
+    document_title = serializers.CharField(source="document.display_title")
+    columns = ColumnSerializer(many=True)
+
+    class Meta:
+        model = Table
+        fields = (
+            *("id", "url", "rows_url", "collection", "document", "document_title", "ordinal"),
+            *("name", "heading_path", "columns", "row_count", "rows_left_out", "columns_left_out"),
+            *("start", "is_current"),
+        )
+
+
+class TableFilter(ListParameters):
+    """Query parameters of the list."""
+
+    collection = serializers.SlugField(
+        required=False, max_length=63, help_text="Only of this collection."
+    )
+    document = serializers.IntegerField(
+        required=False, min_value=1, help_text="Only of this document, also of a former version."
+    )
+    q = serializers.CharField(
+        required=False,
+        max_length=200,
+        help_text="Only those whose name, document or a column is called so.",
+    )
+
+
+class RowFilterParameters(OptionsSerializer, WorkspaceParameters):
+    """Conditions that rows meet."""
+
+    options = RowFilter
+
+
+class RowParameters(OptionsSerializer, WorkspaceParameters):
+    """Conditions, order and page of rows."""
+
+    options = RowOptions
+
+
+class RowSerializer(ResultSerializer):
+    """A row of a table, with its place in the document."""
+
+    result = PlacedRow
+
+    values = serializers.ListField(
+        child=serializers.JSONField(allow_null=True),
+        help_text="The same as numbers, ISO dates, 1 and 0 of yes and no, and texts; null where a"
+        " cell is none.",
+    )
+
+
+class RowsSerializer(ResultSerializer):
+    """A page of rows."""
+
+    result = RowPage
+
+
+class ColumnCorrectionSerializer(StrictSerializer):
+    """What a curator says of a column; what is left out stays as it is."""
+
+    column = serializers.CharField(max_length=210, help_text="Its present name.")
+    name = serializers.CharField(max_length=200, required=False)
+    type = serializers.ChoiceField(choices=COLUMN_TYPES, required=False)
+    unit = serializers.CharField(max_length=20, required=False, allow_blank=True)

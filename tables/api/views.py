@@ -1,0 +1,63 @@
+"""Tables over HTTP: listed, read row by row, and corrected. Begin with `TableViewSet`."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from rest_framework.decorators import action
+
+from accounts.api import ResourceViewSet, operation
+from documents.services import get_collection
+from tables import services
+from tables.api import serializers
+from tables.models import Table
+from tables.options import RowFilter, RowOptions
+
+
+class TableViewSet(ResourceViewSet):
+    """Tables of documents: every member reads, editors correct columns."""
+
+    for_limited_keys = True
+    nouns = ("table", "tables")
+    queryset = Table.objects.select_related("collection", "document", "workspace")
+    serializer_class = serializers.TableSerializer
+    editors_only = True
+    action_parameters = {
+        "list": serializers.TableFilter,
+        "rows": serializers.RowParameters,
+        "csv": serializers.RowFilterParameters,
+    }
+
+    def narrowed(self, rows: Any, **wanted: Any) -> QuerySet[Any]:
+        if slug := wanted.pop("collection", ""):
+            rows = rows.filter(collection=get_collection(workspace=self.workspace, slug=slug))
+        if "document" not in wanted:
+            rows = rows.filter(is_current=True)
+        if text := wanted.pop("q", ""):
+            rows = rows.named(text)
+        return super().narrowed(rows, **wanted)
+
+    @operation(takes=serializers.ColumnCorrectionSerializer, errors=(409,))
+    def partial_update(self, table: Table, **values: Any) -> None:
+        """Correct what a column is called, and what it holds.
+
+        It stays so when the document is read again. Cells are not changed: those that are none of
+        the new type have no value.
+        """
+        services.correct_column(table=table, **values)
+
+    @action(detail=True, pagination_class=None)
+    @operation(gives=serializers.RowsSerializer, operation_id="tables_rows")
+    def rows(self, table: Table) -> services.RowPage:
+        """List the rows of a table.
+
+        They may be filtered by words and by one column, sorted, and are paged by `offset`. Sums are
+        those of all rows that fit.
+        """
+        return services.read_page(table, RowOptions.pick(self.parameters))
+
+    @action(detail=True, pagination_class=None)
+    @operation(gives={(200, "text/csv"): str}, operation_id="tables_csv")
+    def csv(self, table: Table) -> StreamingHttpResponse:
+        """Download the rows that fit as CSV."""
+        return services.csv_response(table, RowFilter.pick(self.parameters))

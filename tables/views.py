@@ -1,0 +1,152 @@
+"""Pages of tables: those of a collection, and the rows of one."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.current_workspace import request_workspace
+from accounts.services import require_editor
+from common.errors import InvalidInput, NotFound
+from common.pagination import newest_first
+from common.web import errors_as_messages, login_required_page
+from documents.services import get_collection
+from tables import services
+from tables.forms import TYPE_LABELS, ColumnForm, RowForm
+from tables.models import Table
+from tables.options import PAGE_ROWS, RowOptions
+
+
+@require_safe
+@login_required_page
+def index(request: HttpRequest, slug: str) -> HttpResponse:
+    """The tables of a collection, those of the newest documents first."""
+    collection = get_collection(workspace=request_workspace(request), slug=slug)
+    asked = request.GET.get("q", "").strip()[:200]
+    tables = (
+        Table.objects.visible_to(request.user)
+        .filter(collection=collection)
+        .current()
+        .select_related("document")
+    )
+    page = newest_first(tables.named(asked) if asked else tables, request.GET)
+    kept = request.GET.copy()
+    for name in ("before", "after"):
+        kept.pop(name, None)
+    context = {
+        "collection": collection,
+        "page": page,
+        "asked": asked,
+        "extra": f"{kept.urlencode()}&" if kept else "",
+    }
+    return render(request, "tables/tables.html", context)
+
+
+@require_safe
+@login_required_page
+def detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """The rows of a table, as `RowOptions` in the address ask for them."""
+    table = _find_table(request, pk)
+    form = RowForm(request.GET or None, table=table)
+    given = {name: value for name, value in request.GET.items() if value}
+    problem = ""
+    try:
+        known = {name: given[name] for name in RowOptions.model_fields if name in given}
+        options = RowOptions.from_text(known | {"limit": PAGE_ROWS})
+        page = services.read_page(table, options)
+    except InvalidInput as error:
+        problem = str(error)
+        options = RowOptions()
+        page = services.read_page(table, options)
+    sums = {each.position: each.sum for each in page.sums}
+    context = {
+        "table": table,
+        "document": table.document,
+        "collection": table.collection,
+        "form": form,
+        "problem": problem,
+        "page": page,
+        "columns": [
+            {
+                **column,
+                "label": TYPE_LABELS[column["type"]],
+                "sum": sums.get(position),
+                "sort_query": _changed(
+                    request,
+                    sort=column["name"],
+                    descending="" if options.sort != column["name"] or options.descending else "1",
+                    offset="",
+                ),
+                "sorted": ("descending" if options.descending else "ascending")
+                if options.sort == column["name"]
+                else "",
+            }
+            for position, column in enumerate(table.columns, start=1)
+        ],
+        "rows": [
+            {
+                "chunk": row.chunk,
+                "place": row.place,
+                "number": row.ordinal + 1,
+                "cells": [
+                    (cell, column["type"] == "number")
+                    for cell, column in zip(row.cells, table.columns, strict=True)
+                ],
+            }
+            for row in page.results
+        ],
+        "is_filtered": bool(options.q or options.column),
+        "first": options.offset + 1,
+        "last": options.offset + len(page.results),
+        "previous": _changed(request, offset=str(max(0, options.offset - PAGE_ROWS) or ""))
+        if options.offset
+        else "",
+        "following": _changed(request, offset=str(options.offset + PAGE_ROWS))
+        if options.offset + PAGE_ROWS < page.count
+        else "",
+        "csv_query": _changed(request, sort="", descending="", offset=""),
+        "column_form": ColumnForm(table=table),
+    }
+    return render(request, "tables/table.html", context, status=400 if problem else 200)
+
+
+@require_POST
+@login_required_page
+def change_column(request: HttpRequest, pk: int) -> HttpResponse:
+    """Corrects a column."""
+    table = _find_table(request, pk)
+    require_editor(user=request.user, workspace=table.workspace)
+    form = ColumnForm(request.POST, table=table)
+    if not form.is_valid():
+        messages.error(request, gettext("Choose a column, and what is to change."))
+        return redirect("table", pk=pk)
+    values: dict[str, Any] = {
+        name: value for name, value in form.cleaned_data.items() if value or name == "column"
+    }
+    with errors_as_messages(request):
+        services.correct_column(table=table, **values)
+        messages.success(request, gettext("The column is changed."))
+    return redirect("table", pk=pk)
+
+
+def _find_table(request: HttpRequest, pk: int) -> Table:
+    tables = Table.objects.visible_to(request.user).filter(workspace=request_workspace(request))
+    table = tables.select_related("document", "collection", "workspace").filter(pk=pk).first()
+    if table is None:
+        raise NotFound(
+            gettext("There is no such table. Its document may have been changed or deleted.")
+        )
+    return table
+
+
+def _changed(request: HttpRequest, **changes: str) -> str:
+    """The query string with other values; empty ones are left out."""
+    query = request.GET.copy()
+    for name, value in changes.items():
+        query.pop(name, None)
+        if value:
+            query[name] = value
+    return query.urlencode()
