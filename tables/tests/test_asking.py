@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from accounts.models import Role
 from common.errors import InvalidInput
@@ -110,3 +111,11 @@ def test_questions_of_an_evaluation_are_checked(tmp_path: Path) -> None:
     (tmp_path / "questions.toml").write_text('[[questions]]\nquestion = "How many?"\n')
     with pytest.raises(InvalidInput, match="value, values, groups"):
         load_questions(tmp_path)
+
+
+def test_the_command_counts(corpus: Collection, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command(
+        *("tables", "evaluate", str(CORPUS / "development.toml"), "--failures"),
+        *("--collection", corpus.slug, "--workspace", corpus.workspace.slug),
+    )
+    assert capsys.readouterr().out == "30 questions: 30 right, 0 wrong, 0 not answered.\n"
