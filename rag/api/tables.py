@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.api import WorkspaceView, operation
@@ -60,12 +61,17 @@ class TablesQuestionSerializer(StrictSerializer):
     )
 
 
+@extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string"}], "nullable": True})
+class ValueField(serializers.JSONField):
+    """A number, or a text or date of a cell."""
+
+
 class TableGroupSerializer(ResultSerializer):
     """A group of rows, or one of two things compared."""
 
     result = Group
 
-    value = serializers.JSONField(allow_null=True, help_text="What was computed of its rows.")
+    value = ValueField(allow_null=True, help_text="What was computed of its rows.")
 
 
 class TablesAnswerSerializer(ResultSerializer):
@@ -73,7 +79,7 @@ class TablesAnswerSerializer(ResultSerializer):
 
     result = TablesAnswer
 
-    value = serializers.JSONField(
+    value = ValueField(
         allow_null=True, help_text="A number, a text or a date; null where there are groups only."
     )
     groups = TableGroupSerializer(many=True)
