@@ -2,6 +2,7 @@
 the word, by what both are about. Begin with `SchemaIndex`. Without Django.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from functools import cached_property
 from typing import Literal
 
 from tables.questions.plan import Column, TableSchema
-from tables.questions.words import MAX_PHRASE, Question, concepts_of, split_words, word_forms
+from tables.questions.words import MAX_PHRASE, Question, concepts_of, fold, split_words, word_forms
 
 #: A column of money is about these where no header is.
 MONEY = ("amount", "price")
@@ -138,16 +139,20 @@ class _Entry:
 
 
 class SchemaIndex:
-    """The words of a shape: names of tables and columns, and values."""
+    """The words of a shape: names of tables and columns, and the values that may be named in a
+    question. Most values are passed over without being split into words."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, question: Question) -> None:
+        # Forms of a word begin alike.
+        beginnings = {re.escape(word[:3]) for word in question.content_words}
+        may_be_named = re.compile("|".join(sorted(beginnings)) or "(?!)").search
         self.shape = shape
         self._entries: list[_Entry] = []
         self._places: defaultdict[str, set[int]] = defaultdict(set)
         for index, column in enumerate(shape.columns):
             self._add(_Entry("column", index, tuple(shape.names[index])))
             if column.type == "text":
-                for value in column.values:
+                for value in filter(lambda value: may_be_named(fold(value)), column.values):
                     self._add(_Entry("value", index, tuple(split_words(value)), value))
         for at, table in enumerate(shape.tables):
             for name in dict.fromkeys((table.name, table.title)):

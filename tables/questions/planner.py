@@ -90,7 +90,7 @@ def plan_question(
         return None
     readings: list[_Reading] = []
     for shape in shapes_of(tables):
-        matches = _meaningful(question, SchemaIndex(shape).matches(question))
+        matches = _meaningful(question, SchemaIndex(shape, question).matches(question))
         readings += _read_shape(question, shape, matches, similarity)
     if not readings:
         return None

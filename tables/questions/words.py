@@ -31,6 +31,8 @@ Marks = dict[str, str]
 @lru_cache(maxsize=50_000)
 def fold(text: str) -> str:
     """In small letters, without accents."""
+    if text.isascii():
+        return text.lower()
     letters = unicodedata.normalize("NFKD", text.casefold())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
@@ -168,6 +170,17 @@ class Question:
     language: str
     numbers: dict[int, float] = field(default_factory=dict)
     times: list[Time] = field(default_factory=list)
+
+    @property
+    def content_words(self) -> list[str]:
+        """The words but for small ones."""
+        small = {
+            at
+            for span in self.spans
+            if span.marks.keys() == {"words"}
+            for at in range(span.start, span.end)
+        }
+        return [word for at, word in enumerate(self.words) if at not in small]
 
     def span(self, at: int) -> Span | None:
         """The span that begins at this word."""
