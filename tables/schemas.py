@@ -4,6 +4,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import date
+from threading import Lock
 from typing import Any
 
 from django.db import connection
@@ -55,24 +56,26 @@ class _Profiles:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._lock = Lock()
         self._known: OrderedDict[tuple[int, str], dict[int, _Profile]] = OrderedDict()
 
     def __call__(self, tables: Sequence[Table]) -> dict[int, dict[int, _Profile]]:
         """Profiles by table id and position of the column, which counts from 1."""
         keys = {table.pk: (table.pk, table.text_sha256) for table in tables}
-        missing = [pk for pk, key in keys.items() if key not in self._known]
-        read: dict[int, dict[int, _Profile]] = {pk: {} for pk in missing}
-        if missing:
+        with self._lock:
+            known = {pk: self._known.get(key) for pk, key in keys.items()}
+        profiles = {pk: {} if profile is None else profile for pk, profile in known.items()}
+        if missing := [pk for pk, profile in known.items() if profile is None]:
             rows = fetch_rows(connection, _PROFILES, {"tables": missing})
             for table, position, first, last, filled, found in rows:
                 values = tuple((found or ())[: MAX_VALUES + 1])
-                read[table][position] = (first, last, int(filled or 0), values)
-        profiles = {pk: read[pk] if pk in read else self._known[keys[pk]] for pk in keys}
-        for pk, key in keys.items():
-            self._known[key] = profiles[pk]
-            self._known.move_to_end(key)
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
+                profiles[table][position] = (first, last, int(filled or 0), values)
+        with self._lock:
+            for pk, key in keys.items():
+                self._known[key] = profiles[pk]
+                self._known.move_to_end(key)
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
         return profiles
 
 
