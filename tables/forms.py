@@ -19,7 +19,7 @@ TYPE_LABELS = {
 class RowForm(forms.Form):
     """What is sent to `RowOptions`."""
 
-    q = forms.CharField(label=_("In any cell"), max_length=200, required=False)
+    words = forms.CharField(label=_("In any cell"), max_length=200, required=False)
     column = forms.ChoiceField(label=_("Column"), required=False)
     comparison = forms.ChoiceField(
         label=_("Comparison"),

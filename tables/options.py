@@ -15,7 +15,9 @@ PAGE_ROWS = 50
 class RowFilter(Options):
     """Conditions that rows meet."""
 
-    q: str = Field(default="", max_length=200, description="Only rows with a cell that has this.")
+    words: str = Field(
+        default="", max_length=200, description="Only rows with a cell that has this in it."
+    )
     column: str = Field(
         default="", max_length=210, description="Only rows whose cell in this column fits `value`."
     )

@@ -10,6 +10,12 @@ from accounts.services import principals
 
 M = TypeVar("M", bound=models.Model)
 
+_COLUMN_NAMES = models.Func(
+    models.F("columns"),
+    template="jsonb_path_query_array(%(expressions)s, '$[*].name')::text",
+    output_field=models.TextField(),
+)
+
 
 class TableQuerySet(WorkspaceOwnedQuerySet[M]):
     """Tables, visible as their documents are."""
@@ -25,12 +31,11 @@ class TableQuerySet(WorkspaceOwnedQuerySet[M]):
 
     def named(self, text: str) -> Self:
         """Those whose name, document or a column has this in it."""
-        with_column = Q(columns__icontains=text)
-        return self.filter(
+        return self.alias(column_names=_COLUMN_NAMES).filter(
             Q(name__icontains=text)
             | Q(document__title__icontains=text)
             | Q(document__source__icontains=text)
-            | with_column
+            | Q(column_names__icontains=text)
         )
 
     def current(self) -> Self:

@@ -42,7 +42,8 @@ def row_source(
     """A sub-select, in parentheses, with one row for each row of the tables `%(tables)s`, an array
     of ids: `table_id`, `ordinal` (from 0), with `starts` also `start` (offset in the text), and
     `c3`, `n6` and `d1` for text, number and date of the 3rd, 6th and 1st column, NULL where a cell
-    is none. Only the columns that are asked for are read. Positions are whole numbers from 1.
+    is none. Only the columns that are asked for are read: numbers of columns of numbers or
+    booleans, dates of those of dates. Positions are whole numbers from 1.
 
     The ids must be of tables that the reader may see: `Table.objects.visible_to(user)`.
     """
@@ -175,11 +176,11 @@ class _Conditions:
         self.parameters: dict[str, Any] = {"tables": [table.pk]}
         self._conditions: list[str] = []
         self._names: set[str] = set()
-        if options.q:
-            self.parameters["q"] = options.q
+        if options.words:
+            self.parameters["words"] = options.words
             names = [f"c{at}" for at, _ in _positions(table)]
             self._names.update(names)
-            tests = (f"strpos(lower({name}), lower(%(q)s)) > 0" for name in names)
+            tests = (f"strpos(lower({name}), lower(%(words)s)) > 0" for name in names)
             self._conditions.append(f"({' OR '.join(tests)})")
         if options.column:
             self._compare(table, options)
@@ -239,17 +240,12 @@ def _value_of(column: dict[str, Any], text: str) -> Any:
     type_ = read_as(column["type"], [text], language="en")
     value = type_.date(text) if column["type"] == "date" else type_.number(text)
     if value is None:
-        kinds = {
-            "number": gettext("a number, such as 4000.5"),
-            "date": gettext("a date, such as 2026-03-01"),
-            "boolean": gettext("yes or no"),
+        messages = {
+            "number": gettext("“{name}” has numbers: write one such as 4000.5."),
+            "date": gettext("“{name}” has dates: write one such as 2026-03-01."),
+            "boolean": gettext("“{name}” is yes or no: write one of them."),
         }
-        raise InvalidInput(
-            gettext("“{text}” is not {kind}, which “{name}” is compared with.").format(
-                text=text, kind=kinds[column["type"]], name=column["name"]
-            ),
-            field="value",
-        )
+        raise InvalidInput(messages[column["type"]].format(name=column["name"]), field="value")
     return value
 
 

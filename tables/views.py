@@ -25,7 +25,7 @@ from tables.options import PAGE_ROWS, RowOptions
 def index(request: HttpRequest, slug: str) -> HttpResponse:
     """The tables of a collection, those of the newest documents first."""
     collection = get_collection(workspace=request_workspace(request), slug=slug)
-    asked = request.GET.get("q", "").strip()[:200]
+    asked = request.GET.get("find", "").strip()[:200]
     tables = (
         Table.objects.visible_to(request.user)
         .filter(collection=collection)
@@ -92,13 +92,13 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
                 "place": row.place,
                 "number": row.ordinal + 1,
                 "cells": [
-                    (cell, column["type"] == "number")
+                    (cell, column["type"])
                     for cell, column in zip(row.cells, table.columns, strict=True)
                 ],
             }
             for row in page.results
         ],
-        "is_filtered": bool(options.q or options.column),
+        "is_filtered": bool(options.words or options.column),
         "first": options.offset + 1,
         "last": options.offset + len(page.results),
         "previous": _changed(request, offset=str(max(0, options.offset - PAGE_ROWS) or ""))

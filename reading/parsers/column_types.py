@@ -42,10 +42,10 @@ _CURRENCIES = {
 _UNITS = frozenset(
     (
         "% ‰ ° °C °F K kg g mg t lb lbs oz km m cm mm µm nm mi ft in m² m³ km² ha l L ml cl "
-        "hl h min s ms µs d days Tage días months Monate meses years Jahre años hours "
-        "Stunden horas B kB KB MB GB TB V mV kV A mA Ah mAh W kW MW kWh Wh MWh Hz kHz MHz "
-        "GHz Ω bar hPa kPa Pa N Nm J kJ kcal cal px pt dpi pcs pc Stk Stk. Stück St. uds ud "
-        "km/h m/s mph rpm ppm"
+        "hl h min s ms µs d days Tage días weeks Wochen semanas months Monate meses years "
+        "Jahre años hours Stunden horas B kB KB MB GB TB V mV kV A mA Ah mAh W kW MW kWh Wh MWh "
+        "Hz kHz MHz GHz Ω bar hPa kPa Pa N Nm J kJ kcal cal px pt dpi pcs pc Stk Stk. Stück St. "
+        "uds ud km/h m/s mph rpm ppm"
     ).split()
 )
 _SIGN = "[-+−]"
@@ -58,7 +58,7 @@ _NUMBER = re.compile(
     rf"(\()?({_SIGN})?\s?(?:({_PREFIX})\s?)?({_SIGN})?"
     # 1 234,5 or 1'234.5; 1.234,5; 1,234.5 or 12,34,567.8; 1234.5 or 1234,5
     rf"(\d{{1,3}}(?:{_SPACE}\d{{3}})+(?:[.,]\d+)?|\d{{1,3}}(?:\.\d{{3}})+(?:,\d+)?"
-    r"|\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)([eE][-+]?\d{1,3})?"
+    r"|\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)([eE][-+]?\d{1,2})?"
     rf"(?:\s?({_SUFFIX}))?(\))?(-)?"
 )
 #: A telephone number or a code keeps its leading zero, which a number would not have.
@@ -69,7 +69,16 @@ _SPACES = re.compile(_SPACE)
 #: A double holds any number of so many digits exactly.
 _MOST_DIGITS = 15
 _MOST_CHARACTERS = 40
-_NAMED_UNIT = re.compile(rf"(?:[(\[]\s*({_SUFFIX})\s*[)\]]|\sin ({_SUFFIX})|,\s({_SUFFIX}))\s*$")
+#: Without a mark only what can hardly be a word: `Price EUR`, but not `Class A`.
+_WORDLIKE = frozenset(("in", "ha", "min", "bar", "cal"))
+_PLAIN_SUFFIX = "|".join(
+    re.escape(name)
+    for name in sorted({*_CURRENCIES, *_UNITS}, key=len, reverse=True)
+    if (len(name) > 1 or not name.isalnum()) and name not in _WORDLIKE
+)
+_NAMED_UNIT = re.compile(
+    rf"(?:[(\[]\s*({_SUFFIX})\s*[)\]]|\sin ({_SUFFIX})|,\s({_SUFFIX})|\s({_PLAIN_SUFFIX}))\s*$"
+)
 
 _CLOCK = r"(?:[T ]\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|\s?[ap]m)?)?"
 _ISO = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})(?:\2(\d{{1,2}}))?{_CLOCK}", re.I)
@@ -220,7 +229,7 @@ def _number_type(
     if times < units.total() * 19 / 20:
         return ColumnType()  # a sum over several units would mean nothing
     if not unit and (named := _NAMED_UNIT.search(name)):
-        unit = named[1] or named[2] or named[3]
+        unit = next(filter(None, named.groups()))
         unit = _CURRENCIES.get(unit, unit)
     certain = Counter(_decimal_of(match[5]) for match in found)
     points, commas = certain[".", True], certain[",", True]

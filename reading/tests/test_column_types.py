@@ -66,6 +66,14 @@ def test_a_column_is_read_as_it_was_meant(
         assert value == first
 
 
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("Price EUR", "EUR"), ("Weight kg", "kg"), ("Share %", "%"), ("Class A", ""), ("Let in", "")],
+)
+def test_a_name_may_end_with_the_unit(name: str, unit: str) -> None:
+    assert column_type(["5", "7.5"], name=name).unit == unit
+
+
 def test_other_columns_settle_the_decimal_mark() -> None:
     assert column_type(["1.234", "2.500"], decimal=",").number("1.234") == 1234.0
     assert column_type(["1.234", "2.500"], decimal=".").number("1.234") == 1.234
@@ -92,6 +100,10 @@ def test_a_curators_choice_is_read_as_far_as_it_goes() -> None:
     assert column_type(mixed).kind == "text"
     given = read_as("number", mixed)
     assert [given.number(cell) for cell in mixed] == [1234.5, None, 99.0, None]
+
+
+def test_no_number_is_infinite() -> None:
+    assert column_type(["1e400", "2e400"]).kind == "text"
 
 
 def test_more_digits_than_a_double_holds_are_no_number() -> None:

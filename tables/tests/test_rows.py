@@ -48,8 +48,8 @@ def kinds(table: Table, **options: Any) -> list[str]:
     ("options", "found"),
     [
         ({}, ["Travel", "Food", "travel", "Books"]),
-        ({"q": "TRAV"}, ["Travel", "travel"]),
-        ({"q": "%"}, []),
+        ({"words": "TRAV"}, ["Travel", "travel"]),
+        ({"words": "%"}, []),
         ({"column": "Kind", "value": "oo"}, ["Food", "Books"]),
         ({"column": "Kind", "comparison": "equals", "value": "travel"}, ["Travel", "travel"]),
         ({"column": "Amount (EUR)", "comparison": "above", "value": "99"}, ["Travel"]),
@@ -71,7 +71,7 @@ def test_rows_are_those_that_fit(
 
 
 def test_sums_and_counts_are_of_all_rows_that_fit(expenses: Table) -> None:
-    page = services.read_page(expenses, RowOptions(q="travel", limit=1))
+    page = services.read_page(expenses, RowOptions(words="travel", limit=1))
     assert (page.count, len(page.results)) == (2, 1)
     assert [(each.column, each.sum) for each in page.sums] == [("Amount (EUR)", 1299.5)]
 
@@ -94,7 +94,7 @@ def test_what_is_no_column_or_value_is_refused(
 
 
 def test_a_row_has_its_place_and_passage(expenses: Table) -> None:
-    row = services.read_page(expenses, RowOptions(q="Books")).results[0]
+    row = services.read_page(expenses, RowOptions(words="Books")).results[0]
     assert (row.place, row.values) == ("row 5", (row.values[0], "Books", None, 1.0))
     assert "Books" in Chunk.objects.get(pk=row.chunk).text
 
@@ -115,7 +115,8 @@ def test_a_column_is_corrected_and_read_anew(expenses: Table) -> None:
 def test_the_api_lists_reads_filters_and_corrects(expenses: Table, api: APIClient) -> None:
     listed = api.get("/api/v1/tables/", {"collection": "office", "q": "amount"}).json()
     assert [each["id"] for each in listed["results"]] == [expenses.pk]
-    assert api.get("/api/v1/tables/", {"q": "nothing"}).json()["results"] == []
+    # The names of columns are looked at, and not their types.
+    assert api.get("/api/v1/tables/", {"q": "number"}).json()["results"] == []
     read = api.get(f"/api/v1/tables/{expenses.pk}/").json()
     assert read["columns"][2] == {"name": "Amount (EUR)", "type": "number", "unit": "EUR"}
     rows = api.get(read["rows_url"], {"column": "Paid", "value": "yes", "sort": "Date"}).json()
@@ -160,8 +161,10 @@ def test_viewers_read_and_do_not_correct(expenses: Table, alice: Membership) -> 
 def test_the_pages_show_tables_and_rows(expenses: Table, alice: Membership) -> None:
     client = logged_in(alice)
     assert b"March" in client.get("/documents/office/tables/").content
-    assert b"No table is called so" in client.get("/documents/office/tables/?q=bikes").content
-    page = client.get(f"/tables/{expenses.pk}/", {"q": "travel", "sort": "Date"}).content.decode()
+    assert b"No table is called so" in client.get("/documents/office/tables/?find=bikes").content
+    page = client.get(
+        f"/tables/{expenses.pk}/", {"words": "travel", "sort": "Date"}
+    ).content.decode()
     assert "1.200,50" in page
     assert "80,25" not in page
     assert "1,299.5" in page

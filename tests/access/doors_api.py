@@ -136,7 +136,7 @@ TABLES = [
         READER,
         "read",
         ("GET", f"{TABLE}/"),
-        ("GET", f"{TABLE}/rows/?q=7"),
+        ("GET", f"{TABLE}/rows/?words=7"),
         ("GET", f"{TABLE}/csv/"),
     ),
     *_doors(

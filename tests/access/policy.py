@@ -132,7 +132,7 @@ EDITING = ("editor", "owner")
 #: to the whole workspace.
 OPEN_TO_LIMITED_KEYS = re.compile(
     r"(GET|POST) /api/v1/(search|facets|filters|summary|documents|chunks|edits|runs|tools)/"
-    r"|(GET|PATCH|DELETE) /api/v1/(documents|chunks)/"
+    r"|(GET|PATCH|DELETE) /api/v1/(documents|chunks|tables)/"
     r"|DELETE /api/v1/summary/"
     r"|(GET|PATCH|DELETE) /api/v1/collections/|[A-Z]+ /api/v1/collections/[^/]+/"
     r"|GET /api/v1/(graph|spaces|models)/"

@@ -34,10 +34,10 @@ STATES = [
     State("rows", _address, "text=29 rows", prepare=_expenses),
     State(
         "sorted",
-        lambda world: _address(world) + "?sort=Amount+%28EUR%29&q=food&descending=1",
+        lambda world: _address(world) + "?sort=Amount+%28EUR%29&words=food&descending=1",
         "text=Show all rows",
     ),
-    State("nothing", lambda world: _address(world) + "?q=bikes", "text=No row fits"),
+    State("nothing", lambda world: _address(world) + "?words=bikes", "text=No row fits"),
     State(
         "refused",
         lambda world: _address(world) + "?sort=Nothing",
