@@ -6,6 +6,7 @@ from rest_framework.routers import SimpleRouter
 from rag.api.chat import ChatView, ConversationViewSet
 from rag.api.pipelines import PipelineCheckView, PipelineDetailView, PipelineRunView, PipelinesView
 from rag.api.summaries import DocumentSummaryView, ScopeSummaryView
+from rag.api.tables import TablesAskView
 from rag.api.tools import ModelsView, ToolCallView, ToolsView
 from rag.api.traces import TraceViewSet
 
@@ -23,6 +24,7 @@ urlpatterns = [
     path("pipelines/<str:id>/run/", PipelineRunView.as_view(), name="pipeline-run"),
     path("summary/", ScopeSummaryView.as_view(), name="summary"),
     path("documents/<int:pk>/summary/", DocumentSummaryView.as_view(), name="document-summary"),
+    path("tables/ask/", TablesAskView.as_view(), name="tables-ask"),
     path("tools/", ToolsView.as_view(), name="tools"),
     path("tools/<str:name>/", ToolCallView.as_view(), name="tool-call"),
 ]

@@ -71,6 +71,7 @@ from rag.events import (
 )
 from search.log import record_refusal, record_search
 from search.results import Mode, Scope
+from tables.questions.words import has_measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,9 +445,19 @@ Quote = Callable[[], Sequence[AnswerPiece]]
 def _read(
     request: AnswerRequest,
 ) -> Generator[Event, None, tuple[Retrieval, str, Quote]]:
-    """The passages to answer from, with the language and what quotes them; of a question about one
+    """The passages to answer from, with the language and what quotes them. Where no chat model is
+    to answer a question to tables, the quoted answer is the computed one. Of a question about one
     whole document its most central passages."""
     asked = request.asked
+    if request.chat is None and has_measure(asked.message):
+        from rag.services.table_answers import answer_from_tables  # noqa: PLC0415 (loads all tools)
+
+        computed = answer_from_tables(
+            asked.message, context=request.context, language=asked.language
+        )
+        if computed is not None:
+            yield computed.retrieval
+            return computed.retrieval, computed.language, lambda: computed.pieces
     if not asked.whole and whole_document_question(asked.message):
         from rag.services.long_context import read_named_document  # noqa: PLC0415 (loads all tools)
 

@@ -41,6 +41,7 @@ GOOD: dict[str, tuple[dict[str, Any], str]] = {
     "list_collections": ({}, "handbook"),
     "list_tables": ({}, "table"),
     "summarize_document": ({"id": "vacation.md"}, VACATION),
+    "query_tables": ({"question": "How many bikes are there?"}, "Nothing was computed"),
     "archive_turn": ({"user_message": "I live in Kiel."}, "Archived"),
     "memory_search": ({"query": "Kiel"}, "I live in Kiel."),
     "remember": ({"question": "Where is the key?", "answer": "Under the mat."}, "Stored"),

@@ -34,6 +34,7 @@ READING = (
     "list_collections",
     "list_tables",
     "summarize_document",
+    "query_tables",
 )
 OF_GRAPH = ("graph_find", "graph_neighbors", "graph_path")
 OF_ALL = ("index_document", "remove_document", "graph_upsert")
@@ -57,6 +58,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "search_vector": {"vector": [1.0] * 384},
     "get_document": {"id": "log.md"},
     "summarize_document": {"id": "log.md"},
+    "query_tables": {"question": "How many lighthouses are there?"},
     "remove_document": {"id": "log.md", "collection": "notes"},
     "index_document": {"id": "new", "content": "A new note.", "collection": "notes"},
     "memory_search": {"query": "lighthouse"},

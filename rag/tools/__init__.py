@@ -33,6 +33,7 @@ from rag.tools.document_tools import (
 )
 from rag.tools.document_writing import index_document, remove_document
 from rag.tools.summaries import TOOLS as SUMMARY_TOOLS
+from rag.tools.tables import TOOLS as TABLE_TOOLS
 
 __all__ = ["TOOLS", "Tool", "ToolAnswer", "call", "required_scope", "schemas", "tools_for"]
 
@@ -54,7 +55,13 @@ _DOCUMENT_TOOLS = tools_by_name(
     writing={index_document, remove_document},
 )
 #: In the order in which a model receives them.
-TOOLS: Mapping[str, Tool] = {**_DOCUMENT_TOOLS, **SUMMARY_TOOLS, **MEMORY_TOOLS, **GRAPH_TOOLS}
+TOOLS: Mapping[str, Tool] = {
+    **_DOCUMENT_TOOLS,
+    **SUMMARY_TOOLS,
+    **TABLE_TOOLS,
+    **MEMORY_TOOLS,
+    **GRAPH_TOOLS,
+}
 
 
 def required_scope(tool: Tool) -> str:

@@ -90,6 +90,9 @@ SUMMARISING = _doors(
     ("DELETE", "/api/v1/summary/?collection={collection}"),
     fine=(409,),
 )
+ASKING_TABLES = _doors(
+    MEMBER, "read", ("POST", "/api/v1/tables/ask/", {"question": "How many rows are there?"})
+)
 HISTORY = _doors(EDITOR, "read", ("GET", "/api/v1/changes/"), ("GET", "/api/v1/changes/{change}/"))
 LISTED = [
     *_doors(
@@ -388,6 +391,7 @@ GROUPS: dict[str, list[Door]] = {
     "Tables": TABLES,
     "Sources": SOURCES,
     "Summaries by a chat model": SUMMARISING,
+    "Questions to tables": ASKING_TABLES,
     "History": HISTORY,
     "Graph": READING_GRAPH + WRITING_GRAPH,
     "Saved searches": SAVED,

@@ -14,6 +14,7 @@ TOOLS: dict[str, tuple[Who, str, dict[str, Any]]] = {
     "search_vector": (MEMBER, "read", {"vector": [1.0] * 384}),
     "get_document": (READER, "read", {"id": "private.md"}),
     "summarize_document": (READER, "read", {"id": "private.md"}),
+    "query_tables": (MEMBER, "read", {"question": "How many rows are there?"}),
     "remove_document": (EDITOR, "write", {"id": "open.md", "collection": "{collection}"}),
     "index_document": (
         EDITOR,

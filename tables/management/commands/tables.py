@@ -1,12 +1,17 @@
-"""`manage.py tables …`: tables of documents read again."""
+"""`manage.py tables …`: tables of documents read again, and questions to them measured."""
 
 from argparse import ArgumentParser
+from dataclasses import asdict
+from pathlib import Path
 
 from accounts.services import DEFAULT_WORKSPACE, get_workspace_by_slug
 from common.console import CommandOutput, Options, ServiceCommand
 from common.text import pluralized
 from documents.services import get_collection
 from tables import services
+from tables.asking import ask_tables
+from tables.evaluation import counts, evaluate, load_questions
+from tables.models import Table
 
 
 class Command(ServiceCommand):
@@ -21,9 +26,25 @@ class Command(ServiceCommand):
         )
         rebuilding.add_argument("--collection", default="", help="slug; default: of all")
         rebuilding.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        evaluating = add(
+            "evaluate", measure, "ask questions whose answers are known, and count the right ones"
+        )
+        evaluating.add_argument(
+            "directory",
+            type=Path,
+            metavar="DIR",
+            help="has questions.toml",
+        )
+        evaluating.add_argument("--collection", default="", help="slug; default: all")
+        evaluating.add_argument("--workspace", default=DEFAULT_WORKSPACE, help="slug")
+        evaluating.add_argument(
+            "--failures",
+            action="store_true",
+            help="list what was not right",
+        )
 
     def is_about_site(self, options: Options) -> bool:
-        return not options["collection"]
+        return options["action"] == "rebuild" and not options["collection"]
 
 
 def rebuild(options: Options) -> CommandOutput:
@@ -37,3 +58,25 @@ def rebuild(options: Options) -> CommandOutput:
         data={"documents": looked, "with_tables": read},
         lines=[f"{pluralized(looked, 'document')} looked at, {read:,} of them with tables."],
     )
+
+
+def measure(options: Options) -> CommandOutput:
+    workspace = get_workspace_by_slug(options["workspace"])
+    tables = Table.objects.filter(workspace=workspace).current()
+    if slug := options["collection"]:
+        tables = tables.filter(collection=get_collection(workspace=workspace, slug=slug))
+    asked = evaluate(
+        load_questions(options["directory"]), lambda question: ask_tables(question, tables)
+    )
+    found = counts(asked)
+    lines = [
+        f"{pluralized(len(asked), 'question')}: {found['right']} right, {found['wrong']} wrong,"
+        f" {found['unknown']} not answered."
+    ]
+    if options["failures"]:
+        lines += [
+            f"{each.outcome}: {each.question} – {each.computed or 'nothing'} – {each.found}"
+            for each in asked
+            if each.outcome != "right"
+        ]
+    return CommandOutput(data={**found, "questions": [asdict(each) for each in asked]}, lines=lines)

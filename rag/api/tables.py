@@ -1,0 +1,135 @@
+"""Questions to tables over HTTP: `POST /api/v1/tables/ask/`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from accounts.api import WorkspaceView, operation
+from common.serializers import ResultSerializer, SlugsField, StrictSerializer, TextField
+from rag.context import context_of_view
+from rag.tools.tables import ask_visible_tables, cite_rows
+from search.query import MAX_QUERY_CHARACTERS
+from tables.execute import Group
+from tables.wording import worded
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row that the answer was computed from, with its place."""
+
+    table: Annotated[int, "Id of its table."]
+    ordinal: Annotated[int, "Its place in the table, from 0."]
+    document: Annotated[int, "Id of its document."]
+    title: str
+    collection: Annotated[str, "Slug."]
+    cells: Annotated[list[str], "As written, one for each of `columns`."]
+    start: Annotated[int, "Offset of its first character in the document's text."]
+    end: int
+    location: Annotated[str, "`Prices!A12`, `row 7`, `page 3`; empty where there is none."]
+    url: Annotated[str, "The page that shows it."]
+
+
+@dataclass(frozen=True, slots=True)
+class TablesAnswer:
+    """A computed answer; or at most two readings of a question that is not sure; or neither, where
+    the question is none of a table's."""
+
+    is_computed: bool
+    text: Annotated[str, "The answer in words, as Markdown. Empty: nothing was computed."]
+    value: Any
+    unit: Annotated[str, "A currency, `%` or unit of measure; empty: none."]
+    count: Annotated[int, "Rows that it was computed from."]
+    explanation: Annotated[str, "Which rows these are."]
+    columns: list[str]
+    groups: Sequence[Group]
+    rows: Annotated[Sequence[ShownRow], "The first of the rows."]
+    readings: Annotated[list[str], "What may be meant, where it is not sure."]
+    unknown: Annotated[list[str], "Words of the question that were not understood."]
+
+
+class TablesQuestionSerializer(StrictSerializer):
+    """A question to tables."""
+
+    question = TextField(
+        max_length=MAX_QUERY_CHARACTERS, help_text="In English, German or Spanish."
+    )
+    collections = SlugsField(
+        required=False, help_text="Slugs of collections. Default: all that you may see."
+    )
+
+
+@extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string"}], "nullable": True})
+class ValueField(serializers.JSONField):
+    """A number, or a text or date of a cell."""
+
+
+class TableGroupSerializer(ResultSerializer):
+    """A group of rows, or one of two things compared."""
+
+    result = Group
+
+    value = ValueField(allow_null=True, help_text="What was computed of its rows.")
+
+
+class TablesAnswerSerializer(ResultSerializer):
+    """What was computed from tables."""
+
+    result = TablesAnswer
+
+    value = ValueField(
+        allow_null=True, help_text="A number, a text or a date; null where there are groups only."
+    )
+    groups = TableGroupSerializer(many=True)
+
+
+class TablesAskView(WorkspaceView):
+    """`/api/v1/tables/ask/`."""
+
+    tag = "tables"
+    for_limited_keys = True
+    required_scope = "read"
+    serializer_class = TablesAnswerSerializer
+
+    @operation(takes=TablesQuestionSerializer, operation_id="tables_ask")
+    def post(self, question: str, collections: Sequence[str] = ()) -> TablesAnswer:
+        """Ask the tables of documents.
+
+        Counts, sums, averages, compares and ranks rows, without a language model. A question that
+        is not sure is not answered: `readings` say what may be meant, `unknown` which words were
+        not understood.
+        """
+        context = context_of_view(self, collections=collections)
+        answer = ask_visible_tables(question, context=context)
+        result = answer.result
+        cited = cite_rows(answer, context=context)
+        rows = [
+            ShownRow(
+                table=each.row.table_id,
+                ordinal=each.row.ordinal,
+                document=each.row.document_id,
+                title=each.row.document_title,
+                collection=each.row.collection,
+                cells=list(each.row.cells),
+                start=each.start,
+                end=each.end,
+                location=each.passage.location(each.start),
+                url=str(each.passage.url),
+            )
+            for each in cited
+        ]
+        return TablesAnswer(
+            is_computed=result is not None,
+            text=worded(answer, shown_rows=len(cited)).head if result else "",
+            value=result.value if result else None,
+            unit=result.unit if result else "",
+            count=result.count if result else 0,
+            explanation=result.explanation if result else "",
+            columns=list(result.columns) if result else [],
+            groups=result.groups if result else (),
+            rows=rows,
+            readings=[plan.describe() for plan in answer.readings],
+            unknown=list(answer.unknown),
+        )

@@ -1,0 +1,339 @@
+"""Plans computed over the rows of tables, with the rows as evidence. Begin with `compute`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from common.sql import fetch_rows
+from common.text import pluralized
+from tables.models import Table
+from tables.questions.plan import Filter, Plan, Value, worded_value
+from tables.rows import read_rows, row_source
+
+#: Rows that are shown as evidence, and groups of an answer.
+MAX_ROWS, MAX_GROUPS = 20, 100
+
+_AGGREGATES = {
+    "count": "count(*)::float8",
+    "sum": "sum({column})::float8",
+    "mean": "avg({column})::float8",
+}
+_SIGNS = frozenset(("=", ">", ">=", "<", "<="))
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """A row that counts: `ordinal` is its place in the table, from 0, `start` its offset in the
+    text of the document, `chunk_id` the passage that has it."""
+
+    table_id: int
+    ordinal: int
+    document_id: int
+    document_title: str
+    collection: str
+    start: int
+    chunk_id: int | None
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of rows, or one of two things compared: what was computed of its `count` rows."""
+
+    name: str
+    value: float | str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a plan gave: a `value` with its unit, or `groups`. `rows` are the first of the `count`
+    rows that it was computed from, with `columns` as names of their cells. `explanation` says it in
+    words."""
+
+    value: float | str | None
+    unit: str
+    groups: tuple[Group, ...]
+    count: int
+    columns: tuple[str, ...]
+    rows: tuple[EvidenceRow, ...]
+    explanation: str
+
+
+def compute(plan: Plan, tables: QuerySet[Table]) -> Result:
+    """The result of a plan over those of its tables that are in `tables`: the reader's."""
+    found = list(
+        tables.filter(pk__in=plan.tables).select_related("document__collection").order_by("pk")
+    )
+    return _Computation(plan, found).result()
+
+
+class _Computation:
+    """One plan over tables of one shape. Columns count from 0 in plans and from 1 in SQL."""
+
+    def __init__(self, plan: Plan, tables: Sequence[Table]) -> None:
+        self.plan = plan
+        self.tables = {table.pk: table for table in tables}
+        self.columns = tables[0].columns if tables else []
+        self.parameters: dict[str, Any] = {"tables": list(self.tables)}
+
+    def result(self) -> Result:
+        plan = self.plan
+        groups: tuple[Group, ...] = ()
+        value: float | str | None = None
+        if not self.tables:
+            return Result(None, "", (), 0, plan.columns, (), "")
+        extra: Sequence[Filter] = ()
+        if plan.compared:
+            groups = tuple(self._compared(each) for each in plan.compared)
+            values = [each.value for each in groups]
+            if all(isinstance(each, float) for each in values):
+                value = float(values[0] or 0) - float(values[1] or 0)
+            rows, count = [row for each in plan.compared for row in self._rows((each,))[0]], 0
+            count = sum(each.count for each in groups)
+        elif plan.group is not None:
+            groups = self._groups()
+            value = groups[0].value if plan.order and groups else None
+            extra = self._top_group(groups)
+            rows, count = self._rows(extra)
+        elif plan.measure in ("most", "least", "list"):
+            rows, count = self._rows(())
+            value = self._cell(rows)
+        else:
+            value, count = self._aggregate(())
+            rows, _ = self._rows(())
+        return Result(
+            value,
+            self._unit(),
+            groups,
+            count,
+            plan.columns,
+            tuple(self._evidence(rows)),
+            self._explanation(rows, count, extra),
+        )
+
+    # Parts of statements: names are made of numbers, values are parameters
+
+    def _type(self, index: int) -> str:
+        return str(self.columns[index]["type"])
+
+    def _name(self, index: int) -> str:
+        """The name of a column in the source, by what it is compared and computed as."""
+        letter = {"number": "n", "boolean": "n", "date": "d"}.get(self._type(index), "c")
+        return f"{letter}{index + 1}"
+
+    def _source(self, *indexes: int | None, starts: bool = False) -> str:
+        used = {each for each in (*indexes, self.plan.group) if each is not None}
+        used |= {each.column for each in self.plan.filters}
+        used |= {each.column for each in self.plan.compared or ()}
+        by_letter: dict[str, list[int]] = {"c": [], "n": [], "d": []}
+        for index in used:
+            by_letter[self._name(index)[0]].append(index + 1)
+        return row_source(
+            cells=by_letter["c"], numbers=by_letter["n"], dates=by_letter["d"], starts=starts
+        )
+
+    def _where(self, extra: Sequence[Filter]) -> str:
+        conditions = [self._condition(each) for each in (*self.plan.filters, *extra)]
+        return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+    def _condition(self, each: Filter) -> str:
+        column = f"row.{self._name(each.column)}"
+        if each.op in ("between", "within"):
+            first, last = (self._parameter(value) for value in each.values)
+            end = "<" if each.op == "within" else "<="
+            return f"({column} >= {first} AND {column} {end} {last})"
+        if self._type(each.column) == "text":
+            values = self._parameter([str(value) for value in each.values])
+            words = f"SELECT lower(btrim(value)) FROM unnest({values}::text[]) AS value"  # noqa: S608
+            negation = "NOT " if each.op == "!=" else ""
+            return f"lower(btrim({column})) {negation}IN ({words})"
+        value = each.values[0]
+        if isinstance(value, bool):
+            value = float(value)
+        sign = each.op if each.op in _SIGNS else "<>"
+        return f"{column} {sign} {self._parameter(value)}"
+
+    def _parameter(self, value: Value | list[str]) -> str:
+        name = f"v{len(self.parameters)}"
+        self.parameters[name] = value
+        cast = "::date" if isinstance(value, date) else ""
+        return f"%({name})s{cast}"
+
+    def _computed(self) -> str:
+        plan = self.plan
+        if plan.measure == "count" and plan.column is not None:
+            name = self._name(plan.column)
+            text = f"nullif(lower(btrim(row.{name})), '')" if name[0] == "c" else f"row.{name}"
+            return f"count(DISTINCT {text})::float8"
+        column = f"row.{self._name(plan.column)}" if plan.column is not None else ""
+        return _AGGREGATES.get(plan.measure, _AGGREGATES["sum"]).format(column=column)
+
+    # Statements
+
+    def _aggregate(self, extra: Sequence[Filter]) -> tuple[float | None, int]:
+        statement = (
+            f"SELECT {self._computed()}, count(*)"  # noqa: S608
+            f" FROM {self._source(self.plan.column)} AS row{self._where(extra)}"
+        )
+        ((value, count),) = fetch_rows(connection, statement, self.parameters)
+        return value, count
+
+    def _compared(self, each: Filter) -> Group:
+        name = " or ".join(map(worded_value, each.values))
+        if each.op == "within":
+            name = f"{each.values[0]} …"
+        if self.plan.measure == "list":
+            rows, count = self._rows((each,))
+            return Group(name, self._cell(rows), count)
+        value, count = self._aggregate((each,))
+        return Group(name, value, count)
+
+    def _groups(self) -> tuple[Group, ...]:
+        plan = self.plan
+        assert plan.group is not None
+        name = f"row.{self._name(plan.group)}"
+        key, shown = f"lower(btrim({name}))", f"min(btrim({name}))"
+        if self._type(plan.group) == "date":
+            key = f"date_trunc('{plan.period or 'month'}', {name})"
+            shown = f"to_char(min({name}), '{_PERIODS[plan.period or 'month']}')"
+        elif self._type(plan.group) != "text":
+            key, shown = name, f"min({name})::text"
+        direction = "ASC" if plan.order == "least" else "DESC"
+        order = f"2 {direction} NULLS LAST" if plan.order else "4"
+        ties = "FIRST %(most)s ROWS WITH TIES" if plan.order else "FIRST %(most)s ROWS ONLY"
+        statement = (
+            f"SELECT {shown}, {self._computed()}, count(*), {key} AS key"  # noqa: S608
+            f" FROM {self._source(plan.column)} AS row{self._where(())}"
+            f" GROUP BY {key} HAVING {key} IS NOT NULL ORDER BY {order} FETCH {ties}"
+        )
+        self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
+        rows = fetch_rows(connection, statement, self.parameters)
+        return tuple(Group(name or "–", value, count) for name, value, count, _ in rows)
+
+    def _top_group(self, groups: Sequence[Group]) -> Sequence[Filter]:
+        """The condition of the groups that are named, so that their rows are the evidence."""
+        plan = self.plan
+        if not plan.order or plan.group is None or self._type(plan.group) != "text":
+            return ()
+        return (Filter(column=plan.group, op="=", values=tuple(each.name for each in groups)),)
+
+    def _rows(self, extra: Sequence[Filter]) -> tuple[list[tuple[int, int]], int]:
+        """The first rows, as (table, ordinal), and how many there are. Of the extreme ones those
+        that the plan asks for, with all that are equal to the last of them."""
+        plan = self.plan
+        order, fetch = "1, 2", "FIRST %(most)s ROWS ONLY"
+        where = self._where(extra)
+        most = MAX_ROWS
+        if plan.measure in ("most", "least") and plan.column is not None:
+            name = f"row.{self._name(plan.column)}"
+            direction = "DESC" if plan.measure == "most" else "ASC"
+            order, fetch = f"{name} {direction}", "FIRST %(most)s ROWS WITH TIES"
+            where += f"{' AND' if where else ' WHERE'} {name} IS NOT NULL"
+            most = min(plan.limit or 1, MAX_GROUPS)
+        statement = (
+            f"SELECT row.table_id, row.ordinal, count(*) OVER ()"  # noqa: S608
+            f" FROM {self._source(plan.column)} AS row{where} ORDER BY {order} FETCH {fetch}"
+        )
+        self.parameters["most"] = most
+        rows = fetch_rows(connection, statement, self.parameters)
+        return [(table, ordinal) for table, ordinal, _ in rows], rows[0][2] if rows else 0
+
+    def _cell(self, rows: Sequence[tuple[int, int]]) -> float | str | None:
+        """What the first row has in the column; a text where the rows differ."""
+        if not rows or self.plan.column is None:
+            return None
+        name = self._name(self.plan.column)
+        statement = (
+            f"SELECT row.{name} FROM {self._source(self.plan.column)} AS row"  # noqa: S608
+            " WHERE row.table_id = %(table)s AND row.ordinal = ANY(%(ordinals)s::int[])"
+        )
+        table = rows[0][0]
+        ordinals = [ordinal for each, ordinal in rows if each == table]
+        if self.plan.measure in ("most", "least"):
+            ordinals = ordinals[:1]
+        parameters = {**self.parameters, "table": table, "ordinals": ordinals, "tables": [table]}
+        values = list(
+            dict.fromkeys(row[0] for row in fetch_rows(connection, statement, parameters))
+        )
+        if len(values) == 1 and len({table for table, _ in rows}) == 1:
+            return values[0] if isinstance(values[0], float) else str(values[0])
+        return None
+
+    def _evidence(self, rows: Sequence[tuple[int, int]]) -> list[EvidenceRow]:
+        shown = rows[:MAX_ROWS]
+        by_table: dict[int, list[int]] = {}
+        for table_id, ordinal in shown:
+            by_table.setdefault(table_id, []).append(ordinal)
+        read = {
+            (table_id, row.ordinal): row
+            for table_id, ordinals in by_table.items()
+            for row in read_rows(self.tables[table_id], ordinals)
+        }
+        chunks = _chunks_at(
+            [(self.tables[table_id].document_id, row.start) for (table_id, _), row in read.items()]
+        )
+        found = []
+        for key in dict.fromkeys(shown):
+            if (row := read.get(key)) is None:
+                continue
+            document = self.tables[key[0]].document
+            found.append(
+                EvidenceRow(
+                    key[0],
+                    row.ordinal,
+                    document.pk,
+                    document.title or document.key,
+                    document.collection.slug,
+                    row.start,
+                    chunks.get((document.pk, row.start)),
+                    row.cells,
+                )
+            )
+        return found
+
+    # Words
+
+    def _unit(self) -> str:
+        plan = self.plan
+        if plan.column is None or plan.measure == "count":
+            return ""
+        return str(self.columns[plan.column].get("unit") or "")
+
+    def _explanation(
+        self, rows: Sequence[tuple[int, int]], count: int, extra: Sequence[Filter]
+    ) -> str:
+        """“12 rows of price-list.xlsx where Price > 4,000”."""
+        # Of few rows it is known which files have them.
+        of_rows = {table for table, _ in rows} if 0 < count <= len(rows) else self.tables.keys()
+        keys = {self.tables[pk].document.key for pk in of_rows}
+        named = min(keys).rsplit("/", 1)[-1] if len(keys) == 1 else f"{len(keys)} files"
+        text = f"{pluralized(count, 'row')} of {named}"
+        if condition := self.plan.condition(extra):
+            text += f" where {condition}"
+        return text
+
+
+_PERIODS: Mapping[str, str] = {"month": "YYYY-MM", "quarter": 'YYYY-"Q"Q', "year": "YYYY"}
+
+
+_CHUNKS = """
+    SELECT place.document, place.start, chunk.id
+    FROM unnest(%(documents)s::bigint[], %(starts)s::bigint[]) AS place (document, start)
+    JOIN LATERAL (
+        SELECT id FROM documents_chunk
+        WHERE document_id = place.document AND start <= place.start AND "end" > place.start
+        ORDER BY start LIMIT 1
+    ) AS chunk ON true
+"""
+
+
+def _chunks_at(places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """The passage at each place, a document and an offset in its text."""
+    documents, starts = [each[0] for each in places], [each[1] for each in places]
+    rows = fetch_rows(connection, _CHUNKS, {"documents": documents, "starts": starts})
+    return {(document, start): pk for document, start, pk in rows}

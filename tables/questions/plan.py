@@ -1,0 +1,121 @@
+"""Tables as questions see them, and what is computed of them. Begin with `Plan`. Without Django."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+ColumnType = Literal["number", "date", "boolean", "text"]
+Measure = Literal["count", "sum", "mean", "most", "least", "list"]
+Operator = Literal["=", "!=", ">", ">=", "<", "<=", "between", "within"]
+Period = Literal["month", "quarter", "year"]
+#: Values that a filter compares: texts as they are written in the table.
+Value = bool | float | date | str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: `unit` is a currency, `%` or a unit of measure, "" for none. `values` are texts
+    that occur, each once; `is_whole` says that there are no others, `is_unique` that none occurs in
+    two rows. `least` and `most` limit the dates."""
+
+    name: str
+    type: ColumnType = "text"
+    unit: str = ""
+    values: tuple[str, ...] = ()
+    is_whole: bool = True
+    is_unique: bool = False
+    least: date | None = None
+    most: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table: what it is called, and its columns from left to right. `title` is its document's."""
+
+    id: int
+    name: str
+    columns: tuple[Column, ...]
+    title: str = ""
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Filter(_Value):
+    """A condition on the column at index `column`. `=` holds for any of `values`, `!=` for none.
+    `between` includes both ends, `within` a span of days without its second one."""
+
+    column: int
+    op: Operator
+    values: tuple[Value, ...]
+
+
+class Plan(_Value):
+    """What to compute of the `tables`, which have the same columns.
+
+    `count` counts rows, or what differs in `column`; `most` and `least` are the rows with the
+    extreme of `column`, `list` the cells of `column` in all rows. With `group` the measure is
+    computed for each of its values or, where it is a date, for each `period`, and `order` sorts the
+    groups by it and keeps the first `limit`. `compared` are two conditions of which each is
+    computed by itself. `label` is the column that names a row.
+    """
+
+    tables: tuple[int, ...]
+    columns: tuple[str, ...]
+    measure: Measure
+    column: int | None = None
+    filters: tuple[Filter, ...] = ()
+    group: int | None = None
+    period: Period | None = None
+    order: Literal["", "most", "least"] = ""
+    limit: int | None = None
+    compared: tuple[Filter, Filter] | None = None
+    label: int | None = None
+    language: str = "en"
+
+    def condition(self, extra: Sequence[Filter] = ()) -> str:
+        """The filters in words: “Price > 4,000 and Status = open”; "" for none."""
+        return " and ".join(self._worded(each) for each in (*self.filters, *extra))
+
+    def describe(self) -> str:
+        """What is computed, in words: “sum of Amount where Category = travel, by Month”."""
+        name = self.columns[self.column] if self.column is not None else "rows"
+        text = name if self.measure == "list" else f"{self.measure} of {name}"
+        if condition := self.condition():
+            text += f" where {condition}"
+        if self.compared:
+            text += f", {' compared with '.join(map(self._worded, self.compared))}"
+        if self.group is not None:
+            text += f", by {self.period + ' of ' if self.period else ''}{self.columns[self.group]}"
+        if self.order:
+            text += f", {self.order} first"
+        return f"{text}, first {self.limit}" if self.limit else text
+
+    def _worded(self, each: Filter) -> str:
+        values = [worded_value(value) for value in each.values]
+        name = self.columns[each.column]
+        if each.op in ("between", "within"):
+            joint = "before" if each.op == "within" else "to"
+            return f"{name} from {values[0]} {joint} {values[1]}"
+        return f"{name} {each.op} {' or '.join(values)}"
+
+
+def worded_value(value: Value) -> str:
+    """A value in an explanation: `4,000`, `2026-03-01`, `yes`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.10g}" if abs(value) < 1e10 else f"{value:,.0f}"
+    return str(value)
+
+
+class Unsure(_Value):
+    """The question may be one of tables, read in one of at most two ways. `unknown` are the words
+    that neither table nor grammar explains."""
+
+    readings: tuple[Plan, ...]
+    unknown: tuple[str, ...] = ()

@@ -1,0 +1,126 @@
+"""Tables of the database as questions see them: columns with the values that occur. Begin with
+`load_schemas`."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import date
+from threading import Lock
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from common.sql import fetch_rows
+from tables.models import BLOCK_ROWS, Table
+from tables.questions.plan import Column, TableSchema
+
+#: With more tables a question is not asked: reading their values would take longer than answering.
+MAX_TABLES = 1_000
+#: Values of a column that are known, and their length. Those of later blocks are not.
+MAX_VALUES, MAX_VALUE_CHARACTERS = 500, 100
+
+_PROFILES = f"""
+    SELECT table_id, position, min(first) AS first, max(last) AS last,
+           max(filled), (array_agg(found) FILTER (WHERE ordinal = 0))[1]
+    FROM (
+        SELECT block.table_id, block.position, block.ordinal, days.first, days.last, texts.filled,
+               texts.found
+        FROM tables_columnblock AS block
+        CROSS JOIN LATERAL (
+            SELECT min(day) AS first, max(day) AS last FROM unnest(block.dates) AS day
+        ) AS days
+        CROSS JOIN LATERAL (
+            SELECT sum(times) AS filled, to_jsonb(array_agg(cell ORDER BY least)) AS found
+            FROM (
+                SELECT btrim(cell) AS cell, count(*) AS times, min(place) AS least
+                FROM unnest(block.cells) WITH ORDINALITY AS each (cell, place)
+                WHERE block.ordinal = 0 AND block.dates IS NULL AND block.numbers IS NULL
+                      AND btrim(cell) <> '' AND length(cell) <= {MAX_VALUE_CHARACTERS}
+                GROUP BY btrim(cell)
+            ) AS cells
+        ) AS texts
+        WHERE block.table_id = ANY(%(tables)s::bigint[]) AND block.position > 0
+              AND (block.ordinal = 0 OR block.dates IS NOT NULL)
+    ) AS blocks
+    GROUP BY table_id, position
+"""  # noqa: S608 (of constants)
+
+
+#: Of a column: its first and last day, how many cells of the first block are filled, its values.
+_Profile = tuple[date | None, date | None, int, tuple[str, ...]]
+
+
+class _Profiles:
+    """What the columns of tables hold, as this process remembers it: rows of a table never change,
+    a document that does gets other tables."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[int, str], dict[int, _Profile]] = OrderedDict()
+
+    def __call__(self, tables: Sequence[Table]) -> dict[int, dict[int, _Profile]]:
+        """Profiles by table id and position of the column, which counts from 1."""
+        keys = {table.pk: (table.pk, table.text_sha256) for table in tables}
+        with self._lock:
+            known = {pk: self._known.get(key) for pk, key in keys.items()}
+        profiles = {pk: {} if profile is None else profile for pk, profile in known.items()}
+        if missing := [pk for pk, profile in known.items() if profile is None]:
+            rows = fetch_rows(connection, _PROFILES, {"tables": missing})
+            for table, position, first, last, filled, found in rows:
+                values = tuple((found or ())[: MAX_VALUES + 1])
+                profiles[table][position] = (first, last, int(filled or 0), values)
+        with self._lock:
+            for pk, key in keys.items():
+                self._known[key] = profiles[pk]
+                self._known.move_to_end(key)
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return profiles
+
+
+_profiles = _Profiles(2 * MAX_TABLES)
+
+
+def load_schemas(tables: QuerySet[Table]) -> list[TableSchema]:
+    """The schemas of these tables, which the reader may see; [] where they are too many."""
+    found = list(
+        tables.filter(row_count__gt=0)
+        .select_related("document")
+        .only(
+            *("name", "columns", "row_count", "text_sha256", "heading_path"),
+            *("document__title", "document__key"),
+        )
+        .order_by("document__key", "ordinal")[: MAX_TABLES + 1]
+    )
+    if len(found) > MAX_TABLES:
+        return []
+    profiles = _profiles(found)
+    return [_schema(table, profiles[table.pk]) for table in found]
+
+
+def _schema(table: Table, profile: dict[int, _Profile]) -> TableSchema:
+    is_whole = table.row_count <= BLOCK_ROWS
+    return TableSchema(
+        table.pk,
+        table.name,
+        tuple(
+            _column(column, profile.get(position), is_whole=is_whole)
+            for position, column in enumerate(table.columns, 1)
+        ),
+        f"{table.document.title} {table.document.key.rsplit('/', 1)[-1]}",
+    )
+
+
+def _column(column: dict[str, Any], profile: _Profile | None, *, is_whole: bool) -> Column:
+    first, last, filled, values = profile or (None, None, 0, ())
+    return Column(
+        column["name"],
+        column["type"],
+        column.get("unit") or "",
+        values[:MAX_VALUES],
+        is_whole and len(values) <= MAX_VALUES,
+        is_unique=0 < filled == len(values),
+        least=first,
+        most=last,
+    )

@@ -1,0 +1,121 @@
+"""Questions over files of several formats and languages: computed, with the rows as evidence."""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from accounts.models import Role
+from common.errors import InvalidInput
+from documents.ingestion.sources import discover
+from documents.models import Chunk, Collection, Document
+from documents.services import ingest_inline, update_document
+from documents.tests.factories import MembershipFactory
+from tables.asking import TableAnswer, ask_tables
+from tables.evaluation import AskedQuestion, counts, evaluate, load_questions
+from tables.execute import Result
+from tables.models import Table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
+
+CORPUS = Path(__file__).parent / "corpus"
+TODAY = date(2026, 4, 10)
+
+
+def ask(question: str) -> TableAnswer:
+    return ask_tables(question, Table.objects.current(), today=TODAY)
+
+
+@pytest.fixture
+def corpus(collection: Collection) -> Collection:
+    """Files in English, German and Spanish: CSV, Excel, HTML, Markdown."""
+    files = [path for path in sorted(CORPUS.iterdir()) if path.suffix != ".toml"]
+    ingest_inline(collection=collection, sources=discover(files))
+    return collection
+
+
+def show(asked: list[AskedQuestion]) -> str:
+    return "\n".join(f"{e.outcome} {e.question} => {e.computed} => {e.found}" for e in asked)
+
+
+@pytest.mark.parametrize("name", ["development", "held_out"])
+def test_questions_with_known_answers(corpus: Collection, name: str) -> None:
+    asked = evaluate(load_questions(CORPUS / f"{name}.toml"), ask)
+    found = counts(asked)
+    assert found["right"] >= 0.8 * len(asked), show(asked)
+    assert found["wrong"] <= 0.05 * len(asked), show(asked)
+
+
+def computed(question: str) -> Result:
+    answer = ask(question)
+    assert answer.result is not None, answer
+    return answer.result
+
+
+def test_the_rows_are_the_evidence(corpus: Collection) -> None:
+    result = computed("How many bikes cost more than 4,000?")
+    assert (result.value, result.count) == (3.0, 3)
+    assert result.explanation == "3 rows of bikes.xlsx where Price (EUR) > 4,000"
+    assert [row.cells[0] for row in result.rows] == ["Ferry 500", "Trail X", "Ferry Max"]
+    for row in result.rows:
+        chunk = Chunk.objects.get(pk=row.chunk_id)
+        assert chunk.text[row.start - chunk.start :].startswith(f"| {row.cells[0]}")
+
+
+def test_files_of_one_shape_are_summed(corpus: Collection) -> None:
+    result = computed("How much did we spend on travel?")
+    assert result.value == pytest.approx(3935.75)
+    assert result.unit == "USD"
+    assert result.explanation == "6 rows of 3 files where Category = Travel"
+
+
+def test_the_first_of_equals_are_all_named(corpus: Collection) -> None:
+    result = computed("Which supplier has the most units?")
+    assert {group.name for group in result.groups} == {"Norwerk", "Castillo"}
+
+
+def test_months_are_groups(corpus: Collection) -> None:
+    result = computed("Total expenses by month")
+    assert [(group.name, group.count) for group in result.groups] == [
+        ("2026-01", 5),
+        ("2026-02", 5),
+        ("2026-03", 6),
+    ]
+
+
+def test_what_a_user_may_not_see_is_not_counted(corpus: Collection) -> None:
+    """Nor named: to this user it is not there."""
+    owner = MembershipFactory(workspace=corpus.workspace).user
+    member = MembershipFactory(workspace=corpus.workspace, role=Role.VIEWER).user
+    document = Document.objects.get(key__endswith="bikes.xlsx")
+    update_document(document=document, access=[f"user:{owner.pk}"])
+    question = "How many bikes cost more than 4,000?"
+    assert ask_tables(question, Table.objects.current().visible_to(owner)).result
+    answer = ask_tables(question, Table.objects.current().visible_to(member))
+    assert answer.result is None
+    assert not any("Price (EUR)" in plan.columns for plan in answer.readings)
+    outsider = MembershipFactory().user
+    assert ask_tables(question, Table.objects.current().visible_to(outsider)) == TableAnswer()
+
+
+def test_a_question_without_measure_asks_no_database(
+    django_assert_num_queries: Any, corpus: Collection
+) -> None:
+    with django_assert_num_queries(0):
+        assert ask("Who repairs the brakes?") == TableAnswer()
+
+
+def test_questions_of_an_evaluation_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "questions.toml").write_text('[[questions]]\nquestion = "How many?"\n')
+    with pytest.raises(InvalidInput, match="value, values, groups"):
+        load_questions(tmp_path)
+
+
+def test_the_command_counts(corpus: Collection, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command(
+        *("tables", "evaluate", str(CORPUS / "development.toml"), "--failures"),
+        *("--collection", corpus.slug, "--workspace", corpus.workspace.slug),
+    )
+    assert capsys.readouterr().out == "30 questions: 30 right, 0 wrong, 0 not answered.\n"
