@@ -131,7 +131,7 @@ EDITING = ("editor", "owner")
 #: Doors that a key limited to collections may come through, as method and path. All others belong
 #: to the whole workspace.
 OPEN_TO_LIMITED_KEYS = re.compile(
-    r"(GET|POST) /api/v1/(search|facets|filters|summary|documents|chunks|edits|runs|tools)/"
+    r"(GET|POST) /api/v1/(search|facets|filters|summary|documents|chunks|edits|runs|tables|tools)/"
     r"|(GET|PATCH|DELETE) /api/v1/(documents|chunks|tables)/"
     r"|DELETE /api/v1/summary/"
     r"|(GET|PATCH|DELETE) /api/v1/collections/|[A-Z]+ /api/v1/collections/[^/]+/"
