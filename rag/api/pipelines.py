@@ -134,10 +134,15 @@ class PipelineListedSerializer(serializers.Serializer[Pipeline]):
     updated_at = serializers.DateTimeField(allow_null=True)
 
 
+@extend_schema_field(PipelineDefinitionSerializer)
+class DefinitionField(serializers.JSONField):
+    """A definition, as it is kept."""
+
+
 class PipelineSerializer(PipelineListedSerializer):
     """A pipeline with its definition."""
 
-    definition = extend_schema_field(PipelineDefinitionSerializer)(serializers.JSONField)()
+    definition = DefinitionField()
 
 
 class PipelineListSerializer(serializers.Serializer[Any]):
@@ -149,7 +154,7 @@ class PipelineListSerializer(serializers.Serializer[Any]):
 class PipelineCheckSerializer(serializers.Serializer[Any]):
     """A valid definition in its canonical form."""
 
-    definition = extend_schema_field(PipelineDefinitionSerializer)(serializers.JSONField)()
+    definition = DefinitionField()
 
 
 #: A definition has errors of its own, so that no serializer reads it.
