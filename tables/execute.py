@@ -9,9 +9,8 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from common.sql import fetch_rows
-from common.text import pluralized
 from tables.models import Table
-from tables.questions.plan import Filter, Plan, Value, worded_value
+from tables.questions.plan import Filter, Plan, Value, worded_number, worded_value
 from tables.rows import read_rows, row_source
 
 #: Rows that are shown as evidence, and groups of an answer.
@@ -184,7 +183,7 @@ class _Computation:
         return value, count
 
     def _compared(self, each: Filter) -> Group:
-        name = " or ".join(map(worded_value, each.values))
+        name = " / ".join(worded_value(value, self.plan.language) for value in each.values)
         if each.op == "within":
             name = f"{each.values[0]} …"
         if self.plan.measure == "list":
@@ -307,17 +306,26 @@ class _Computation:
     def _explanation(
         self, rows: Sequence[tuple[int, int]], count: int, extra: Sequence[Filter]
     ) -> str:
-        """“12 rows of price-list.xlsx where Price > 4,000”."""
+        """“12 rows of price-list.xlsx where Price > 4,000”, in the language of the question."""
+        language = self.plan.language if self.plan.language in _EXPLANATIONS else "en"
+        one, many, files, where = _EXPLANATIONS[language]
         # Of few rows it is known which files have them.
         of_rows = {table for table, _ in rows} if 0 < count <= len(rows) else self.tables.keys()
         keys = {self.tables[pk].document.key for pk in of_rows}
-        named = min(keys).rsplit("/", 1)[-1] if len(keys) == 1 else f"{len(keys)} files"
-        text = f"{pluralized(count, 'row')} of {named}"
-        if condition := self.plan.condition(extra):
-            text += f" where {condition}"
+        source = files.format(count=len(keys)) if len(keys) > 1 else min(keys).rsplit("/", 1)[-1]
+        number = worded_number(f"{count:,}", language)
+        text = (one if count == 1 else many).format(count=number, source=source)
+        if condition := self.plan.condition(extra, language=language):
+            text += f" {where} {condition}"
         return text
 
 
+#: One row, rows, several files and the word before conditions, by language.
+_EXPLANATIONS: Mapping[str, tuple[str, str, str, str]] = {
+    "en": ("{count} row of {source}", "{count} rows of {source}", "{count} files", "where"),
+    "de": ("{count} Zeile aus {source}", "{count} Zeilen aus {source}", "{count} Dateien", "mit"),
+    "es": ("{count} fila de {source}", "{count} filas de {source}", "{count} archivos", "con"),
+}
 _PERIODS: Mapping[str, str] = {"month": "YYYY-MM", "quarter": 'YYYY-"Q"Q', "year": "YYYY"}
 
 

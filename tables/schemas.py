@@ -51,17 +51,20 @@ _Profile = tuple[date | None, date | None, int, tuple[str, ...]]
 
 
 class _Profiles:
-    """What the columns of tables hold, as this process remembers it: rows of a table never change,
-    a document that does gets other tables."""
+    """What the columns of tables hold, as this process remembers it: a document that changes gets
+    other tables, and a column that a curator corrects another type."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = Lock()
-        self._known: OrderedDict[tuple[int, str], dict[int, _Profile]] = OrderedDict()
+        self._known: OrderedDict[tuple[object, ...], dict[int, _Profile]] = OrderedDict()
 
     def __call__(self, tables: Sequence[Table]) -> dict[int, dict[int, _Profile]]:
         """Profiles by table id and position of the column, which counts from 1."""
-        keys = {table.pk: (table.pk, table.text_sha256) for table in tables}
+        keys = {
+            table.pk: (table.pk, table.text_sha256, *(each["type"] for each in table.columns))
+            for table in tables
+        }
         with self._lock:
             known = {pk: self._known.get(key) for pk, key in keys.items()}
         profiles = {pk: {} if profile is None else profile for pk, profile in known.items()}

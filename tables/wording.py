@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tables.asking import TableAnswer
 from tables.execute import Group
-from tables.questions.plan import Plan
+from tables.questions.plan import Plan, worded_number
 
 _MEASURES: Mapping[str, Mapping[str, str]] = {
     "en": {
@@ -70,9 +70,7 @@ def format_value(value: float | str | None, unit: str, language: str) -> str:
     text = f"{value:,.{decimals}f}"
     if decimals == 4 or text.endswith(".00"):
         text = text.rstrip("0").rstrip(".")
-    if language in ("de", "es"):
-        text = text.translate(str.maketrans(",.", ".,"))
-    return f"{text} {unit}".strip()
+    return f"{worded_number(text, language)} {unit}".strip()
 
 
 def worded(answer: TableAnswer, *, language: str = "", shown_rows: int) -> WordedAnswer:

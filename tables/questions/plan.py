@@ -1,6 +1,6 @@
 """Tables as questions see them, and what is computed of them. Begin with `Plan`. Without Django."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -77,9 +77,10 @@ class Plan(_Value):
     label: int | None = None
     language: str = "en"
 
-    def condition(self, extra: Sequence[Filter] = ()) -> str:
+    def condition(self, extra: Sequence[Filter] = (), *, language: str = "en") -> str:
         """The filters in words: “Price > 4,000 and Status = open”; "" for none."""
-        return " and ".join(self._worded(each) for each in (*self.filters, *extra))
+        joint = f" {_words(language)['and']} "
+        return joint.join(self._worded(each, language) for each in (*self.filters, *extra))
 
     def describe(self) -> str:
         """What is computed, in words: “sum of Amount where Category = travel, by Month”."""
@@ -95,21 +96,60 @@ class Plan(_Value):
             text += f", {self.order} first"
         return f"{text}, first {self.limit}" if self.limit else text
 
-    def _worded(self, each: Filter) -> str:
-        values = [worded_value(value) for value in each.values]
+    def _worded(self, each: Filter, language: str = "en") -> str:
+        says = _words(language)
+        values = [worded_value(value, language) for value in each.values]
         name = self.columns[each.column]
         if each.op in ("between", "within"):
-            joint = "before" if each.op == "within" else "to"
-            return f"{name} from {values[0]} {joint} {values[1]}"
-        return f"{name} {each.op} {' or '.join(values)}"
+            return says[each.op].format(name=name, first=values[0], last=values[1])
+        joint = f" {says['or']} "
+        return f"{name} {each.op} {joint.join(values)}"
 
 
-def worded_value(value: Value) -> str:
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "and": "and",
+        "or": "or",
+        "yes": "yes",
+        "no": "no",
+        "between": "{name} from {first} to {last}",
+        "within": "{name} from {first} before {last}",
+    },
+    "de": {
+        "and": "und",
+        "or": "oder",
+        "yes": "ja",
+        "no": "nein",
+        "between": "{name} von {first} bis {last}",
+        "within": "{name} ab {first} vor {last}",
+    },
+    "es": {
+        "and": "y",
+        "or": "o",
+        "yes": "sí",
+        "no": "no",
+        "between": "{name} de {first} a {last}",
+        "within": "{name} desde {first} antes de {last}",
+    },
+}
+
+
+def _words(language: str) -> Mapping[str, str]:
+    return _WORDS.get(language, _WORDS["en"])
+
+
+def worded_number(text: str, language: str) -> str:
+    """A number that is written as in English, as the language writes it."""
+    return text.translate(str.maketrans(",.", ".,")) if language in ("de", "es") else text
+
+
+def worded_value(value: Value, language: str = "en") -> str:
     """A value in an explanation: `4,000`, `2026-03-01`, `yes`."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return _words(language)["yes" if value else "no"]
     if isinstance(value, float):
-        return f"{value:,.10g}" if abs(value) < 1e10 else f"{value:,.0f}"
+        number = f"{value:,.10g}" if abs(value) < 1e10 else f"{value:,.0f}"
+        return worded_number(number, language)
     return str(value)
 
 
