@@ -19,7 +19,7 @@ _MEASURES: Mapping[str, Mapping[str, str]] = {
         "difference": "Difference: {value}",
         "none": "no value",
         "computed": "Computed from {explanation}.",
-        "more": "… and {count} more rows.",
+        "more": "… and {count} more.",
     },
     "de": {
         "sum": "Summe von {column}",
@@ -31,7 +31,7 @@ _MEASURES: Mapping[str, Mapping[str, str]] = {
         "difference": "Unterschied: {value}",
         "none": "kein Wert",
         "computed": "Berechnet aus: {explanation}.",
-        "more": "… und {count} weitere Zeilen.",
+        "more": "… und {count} mehr.",
     },
     "es": {
         "sum": "Suma de {column}",
@@ -43,7 +43,7 @@ _MEASURES: Mapping[str, Mapping[str, str]] = {
         "difference": "Diferencia: {value}",
         "none": "sin valor",
         "computed": "Calculado con: {explanation}.",
-        "more": "… y {count} filas más.",
+        "more": "… y {count} más.",
     },
 }
 #: Groups that are listed.

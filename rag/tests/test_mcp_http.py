@@ -322,7 +322,7 @@ def test_who_accepts_neither_json_nor_events_is_refused(
         {"id": 4, "result": {}},
         {"id": 4, "error": {"code": 1, "message": "no"}},
     ],
-    ids=lambda note: note.get("method", str(set(note))),
+    ids=lambda note: note.get("method", "-".join(note)),
 )
 def test_a_notification_or_an_answer_is_accepted_and_not_answered(
     site: SiteProcess, secret: str, note: dict[str, Any], accept: str

@@ -937,7 +937,12 @@ class _Builder:
         """Use up what names the table, and words of columns that are used or shown."""
         for match in self.matches:
             if match.kind == "table" and not self.used >= set(range(match.start, match.end)):
-                self._use(match.start, match.end, match.strength / 2)
+                is_whole = any(
+                    len(split_words(self.shape.tables[at].name)) == match.end - match.start
+                    for at in match.columns
+                )
+                share = 1.5 if is_whole and match.strength >= 3 else 0.5
+                self._use(match.start, match.end, match.strength * share)
         shown = {
             index
             for index, column in enumerate(self.shape.columns)
