@@ -283,3 +283,16 @@ def test_numbers_of_languages(word: str, language: str, value: float | None) -> 
 def test_questions_without_a_measure_word() -> None:
     assert not has_measure("Who repairs the brakes?")
     assert has_measure("Wie viele Räder gibt es?")
+
+
+def test_a_table_that_is_called_as_what_is_asked_for_goes_before_columns_that_are() -> None:
+    fleet = TableSchema(
+        6, "The fleet", (Column("Place", values=("Kiel", "Bonn")), Column("Bikes", "number"))
+    )
+    damage = TableSchema(
+        7, "Damage", (Column("Age of the bike"), Column("Present value", "number", "EUR"))
+    )
+    for question in ("How many bikes cost more than 4,000?", "Which bike is the cheapest?"):
+        plan = plan_question(question, [fleet, damage, BIKES], today=TODAY)
+        assert isinstance(plan, Plan)
+        assert (plan.tables, plan.columns[2]) == ((BIKES.id,), "Price")

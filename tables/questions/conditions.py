@@ -1,0 +1,362 @@
+"""Conditions of a question: comparisons with numbers, times, values that occur. Begin with
+`Conditions.read_conditions`."""
+
+from tables.questions.matching import CURRENCIES, Match
+from tables.questions.plan import Filter, Operator
+from tables.questions.reader import NotOfTables, ShapeReader
+from tables.questions.words import Span, Time, concepts_of
+
+_COMPARISONS: dict[str, Operator] = {
+    "above": ">",
+    "below": "<",
+    "at_least": ">=",
+    "at_most": "<=",
+    "until": "<=",
+    "since": ">=",
+    "exactly": "=",
+}
+
+
+class Conditions(ShapeReader):
+    """Reads the conditions of a question into `filters`."""
+
+    def read_conditions(self) -> tuple[Filter, Filter] | None:
+        """Read them all; returns two that are compared, if two are."""
+        self._conditions()
+        self._times()
+        compared = self._values()
+        self._booleans()
+        return compared
+
+    # Conditions on numbers: "more than 4,000", "between 2 and 5 kg", "500 or more"
+
+    def _conditions(self) -> None:
+        times = {at for time in self.question.times for at in range(time.start, time.end)}
+        for at in sorted(self.question.numbers):
+            in_name = any(
+                m.start <= at < m.end and m.end - m.start > 1 and m.strength >= 2
+                for m in self.matches
+            )
+            if at in self.used or in_name or (at in times and not self._is_compared_number(at)):
+                continue
+            self._condition(at)
+
+    def _before(self, at: int) -> Span | None:
+        """The span that ends before this word, a currency sign apart."""
+        if at and self.words[at - 1] in "€$£¥":
+            at -= 1
+        return next((span for span in self.question.spans if span.end == at), None)
+
+    def _is_compared_number(self, at: int) -> bool:
+        """Whether a number that might be a year is compared with a column that is none of dates."""
+        span = self._before(at)
+        if span is None or not span.marks.keys() & {"above", "below", "at_least", "at_most"}:
+            return False
+        return not span.marks.keys() & {"since", "until"}
+
+    def _condition(self, at: int) -> None:
+        """Add the condition of the number at this place, if it is one of a column."""
+        span = self._before(at)
+        start, end = at, at + 1
+        values: tuple[float, ...] = (self.question.numbers[at],)
+        op: Operator | None = None
+        concept = ""
+        if span and ("than" in span.marks or self.words[span.start : span.end] == ["que"]):
+            comparative = self._before(span.start)
+            if comparative is None:
+                return
+            op = ">" if "more" in comparative.marks else "<"
+            concept = comparative.marks.get("more") or comparative.marks.get("less", "")
+            concept, start = concept.split(" ")[0], comparative.start
+            if not concept:
+                return
+        elif span and "between" in span.marks:
+            near = range(at + 1, min(at + 5, len(self.words)))
+            second = next((each for each in near if each in self.question.numbers), None)
+            if second is None:
+                return
+            values = (values[0], self.question.numbers[second])
+            op, start, end = "between", span.start, second + 1
+        elif span:
+            for kind, sign in _COMPARISONS.items():
+                if kind in span.marks:
+                    op, start = sign, span.start
+        end, unit = self._unit(at, end)
+        after = self.question.span(end)
+        if op is None and after and after.marks.keys() & {"or_more", "or_less"}:
+            op, end = (">=" if "or_more" in after.marks else "<="), after.end
+        column = self._compared_column(start, end, unit, concept, is_equal=op is None)
+        if column is None:
+            return
+        index, match = column
+        self._check_unit(index, unit)
+        self.filters.append(Filter(column=index, op=op or "=", values=values))
+        self._use(start, end)
+        if match:
+            self._use(match.start, match.end, match.strength)
+
+    def _unit(self, at: int, end: int) -> tuple[int, str]:
+        """The unit beside a number, and where the words end."""
+        unit = ""
+        if at and self.words[at - 1] in "€$£¥":
+            unit = span.marks["units"] if (span := self.question.span(at - 1)) else ""
+            self._use(at - 1, at)
+        span = self.question.span(end)
+        if span and "numbers" in span.marks and float(span.marks["numbers"]) >= 100:
+            end, span = span.end, self.question.span(span.end)  # "4 thousand", counted already
+        if span and "units" in span.marks:
+            return span.end, span.marks["units"]
+        if end < len(self.words) and self.words[end] == "k":
+            end += 1
+        return end, unit
+
+    def _check_unit(self, index: int, unit: str) -> None:
+        own = self.shape.columns[index].unit
+        if unit and own and unit.casefold() != own.casefold():
+            raise NotOfTables
+        if unit and not own and unit not in CURRENCIES:
+            # Without a unit of its own the header must say it: “Weight (kg)”.
+            named = set(self.shape.names[index])
+            if unit.casefold() not in named and not (unit == "%" or unit in ("h", "min")):
+                raise NotOfTables
+
+    def _compared_column(
+        self, start: int, end: int, unit: str, concept: str, *, is_equal: bool
+    ) -> tuple[int, Match | None] | None:
+        """The column of numbers that a number belongs to."""
+        numeric = [match for match in self.mentions if self._typed(match, "number")]
+        behind = [m for m in numeric if m.start == end and self._is_free(m)]
+        before = [m for m in numeric if m.end <= start and self._is_free(m)]
+        if is_equal:
+            # A number alone is compared only beside its column: “5 stars”, “rating 5”.
+            before = [m for m in before if m.end == start]
+        if concept and concept != "any":
+            columns = [
+                index
+                for index in self.shape.concepts.get(concept, ())
+                if self._type(index) == "number"
+            ]
+            return (self._one_of(columns), None) if columns else None
+        for matches in (behind, before[::-1]):
+            if matches:
+                nearest = max(
+                    (m for m in matches if m.start == matches[0].start), key=lambda m: m.strength
+                )
+                columns = self._typed(nearest, "number")
+                if unit:
+                    of_unit = [i for i in columns if self.shape.columns[i].unit == unit]
+                    columns = of_unit or columns
+                return self._one_of(columns), nearest
+        if is_equal:
+            return None
+        columns = self.shape.measurable
+        if unit:
+            columns = [i for i in columns if self.shape.columns[i].unit == unit] or [
+                i for i in columns if unit.casefold() in self.shape.names[i]
+            ]
+        return (self._one_of(columns), None) if columns else None
+
+    # Times: "in March", "since 2024", "last month"
+
+    def _times(self) -> None:
+        times = self.question.times
+        if len(times) == 2 and (span := self._before(times[0].start)) and "between" in span.marks:
+            joint = self.question.span(times[0].end)
+            if joint and joint.end == times[1].start and joint.marks.keys() & {"and", "until"}:
+                self._span_of_days(span, *times)
+        dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
+        for time in self.question.times:
+            if self.used & set(range(time.start, time.end)):
+                continue
+            named = [
+                m
+                for m in self.matches
+                if m.start <= time.start < m.end or time.start <= m.start < time.end
+            ]
+            if any(m.kind in ("value", "table") and m.strength > 1 for m in named) and not dates:
+                continue  # “March” is a value, or in the name of a table
+            if not dates:
+                continue
+            mentioned = [
+                m
+                for m in self.mentions
+                if m.strength > 1 and self._typed(m, "date") and self._is_free(m)
+            ]
+            column = (
+                mentioned[0].columns[0]
+                if len(mentioned) == 1
+                else self._one_of(self._plain_dates(dates))
+            )
+            for each in mentioned:
+                if column in each.columns:
+                    self._use(each.start, each.end, each.strength)
+            self._time_filter(time, column)
+
+    def _span_of_days(self, span: Span, first: Time, last: Time) -> None:
+        """“Between January and March”: a condition from the first day to the last one."""
+        dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
+        if not dates:
+            return
+        index = self._one_of(self._plain_dates(dates))
+        column = self.shape.columns[index]
+        year = first.year or last.year
+        if year is None and column.least and column.most and column.least.year == column.most.year:
+            year = column.least.year
+        if year is None:
+            raise NotOfTables
+        days = first.days(first.year or year)[0], last.days(last.year or year)[1]
+        self.filters.append(Filter(column=index, op="within", values=days))
+        self._use(span.start, last.end)
+
+    def _plain_dates(self, dates: list[int]) -> list[int]:
+        """The column that is only called “Date”, if there is one."""
+        plain = [
+            index
+            for index in dates
+            if all("date" in concepts_of(w, is_question=False) for w in self.shape.names[index])
+        ]
+        return plain if len(plain) == 1 else dates
+
+    def _time_filter(self, time: Time, index: int) -> None:
+        column = self.shape.columns[index]
+        if time.year is not None:
+            years = [time.year]
+        elif column.least and column.most:
+            years = [
+                year
+                for year in range(column.least.year, column.most.year + 1)
+                if time.days(year)[1] > column.least and time.days(year)[0] <= column.most
+            ][-2:][::-1]
+        else:
+            years = []
+        if not years:
+            raise NotOfTables
+        first, after = time.days(self._one_of(years))
+        filters: dict[str, Filter] = {
+            "in": Filter(column=index, op="within", values=(first, after)),
+            "<": Filter(column=index, op="<", values=(first,)),
+            "<=": Filter(column=index, op="<", values=(after,)),
+            ">": Filter(column=index, op=">=", values=(after,)),
+            ">=": Filter(column=index, op=">=", values=(first,)),
+        }
+        self.filters.append(filters[time.op])
+        self._use(time.start, time.end)
+
+    # Values that occur
+
+    def _values(self) -> tuple[Filter, Filter] | None:
+        """Add the conditions of values; returns those of two values or times to compare."""
+        is_comparison = self._is_comparison()
+        found = self._named_values()
+        joints = sum("or" in span.marks for span in self.question.spans)
+        if not is_comparison and joints > sum(len(values) - 1 for values in found.values()):
+            raise NotOfTables  # “Or” between conditions of different columns.
+        compared: tuple[Filter, Filter] | None = None
+        for column, values in found.items():
+            filters = [
+                Filter(column=column, op="!=" if is_not else "=", values=match.values)
+                for match, is_not in values
+            ]
+            if is_comparison and len(filters) == 2 and compared is None:
+                compared = filters[0], filters[1]
+            elif any(is_not for _, is_not in values):
+                self.filters += filters
+            else:
+                joined = tuple(dict.fromkeys(v for each in filters for v in each.values))
+                self.filters.append(Filter(column=column, op="=", values=joined))
+        if is_comparison and compared is None:
+            times = [each for each in self.filters if each.op == "within"]
+            if len(times) == 2:
+                compared = times[0], times[1]
+                self.filters = [each for each in self.filters if each not in times]
+        elif len([each for each in self.filters if each.op == "within"]) > 1:
+            raise NotOfTables  # “In March and April” is no single span.
+        return compared
+
+    def _named_values(self) -> dict[int, list[tuple[Match, bool]]]:
+        """The values that the question names, by column, and whether each is excluded."""
+        by_place: dict[int, list[Match]] = {}
+        for match in self.matches:
+            if match.kind == "value" and self._is_free(match):
+                by_place.setdefault(match.start, []).append(match)
+        found: dict[int, list[tuple[Match, bool]]] = {}
+        for start, matches in sorted(by_place.items()):
+            chosen = self._chosen_value(start, matches)
+            if chosen is None or not self._is_free(chosen):
+                continue
+            match, is_not = chosen, self._negated(chosen.start)
+            column = match.columns[0]
+            if match.strength == 2 and not self.shape.columns[column].is_whole:
+                raise NotOfTables  # Other values may have these words, too.
+            found.setdefault(column, []).append((match, is_not))
+            self._use(match.start, match.end, match.strength)
+        return found
+
+    def _is_comparison(self) -> bool:
+        """Whether two things are compared: “more … or”, “cheaper than”, “difference … and”."""
+        has_joint = self.question.has("or", "than", "and") or "que" in self.words
+        return has_joint and (
+            self.question.has("difference")
+            or any(
+                self._is_free(span) and span.marks.keys() & {"more", "less"}
+                for span in self.question.spans
+            )
+        )
+
+    def _chosen_value(self, start: int, matches: list[Match]) -> Match | None:
+        """What the words at a place mean, of the columns that have such values."""
+        other = [m for m in self.matches if m.start == start and m.kind != "value"]
+        best = max(match.strength for match in matches)
+        if any(m.strength > best or (m.strength == best and m.kind == "table") for m in other):
+            return None  # rather the name of the table or of a column
+        if best == 2 and any(m.strength >= 2 for m in other):
+            return None
+        span = self.question.span(start)
+        if span and span.marks.keys() - {"words", "rows", "units", "numbers"} and best < 4:
+            return None
+        matches = [match for match in matches if match.strength == best]
+        beside = {
+            index
+            for mention in self.mentions
+            if mention.strength > 1 and (mention.end == start or mention.start == matches[0].end)
+            for index in mention.columns
+        }
+        near = [match for match in matches if match.columns[0] in beside]
+        chosen: Match = self._one_of(near or matches)
+        for mention in self.mentions:
+            if (
+                chosen.columns[0] in mention.columns
+                and mention.strength > 1
+                and (mention.end == start or mention.start == chosen.end)
+                and not self._precedes_group(mention.start)
+            ):
+                self._use(mention.start, mention.end)
+        return chosen
+
+    def _precedes_group(self, at: int) -> bool:
+        """Whether a word of grouping or of asking is before this word: the column is asked for."""
+        span = self._before(at)
+        return span is not None and bool(span.marks.keys() & {"group", "which"})
+
+    def _negated(self, start: int) -> bool:
+        at = start
+        while (
+            at and (span := self._before(at)) and "words" in span.marks and "not" not in span.marks
+        ):
+            at = span.start
+        span = self._before(at)
+        if span and "not" in span.marks:
+            self._use(span.start, span.end)
+            return True
+        return False
+
+    def _booleans(self) -> None:
+        for match in self.mentions:
+            columns = self._typed(match, "boolean")
+            if columns and self._is_free(match) and not self._precedes_group(match.start):
+                column = self._one_of(columns)
+                if any(each.column == column for each in self.filters):
+                    continue
+                is_not = self._negated(match.start)
+                self.filters.append(Filter(column=column, op="=", values=(not is_not,)))
+                self._use(match.start, match.end, match.strength)

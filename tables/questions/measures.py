@@ -1,0 +1,443 @@
+"""What a question asks to compute, by which groups, of which tables: `PlanBuilder.read` gives the
+plan."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Literal
+
+from tables.questions.conditions import Conditions
+from tables.questions.matching import CURRENCIES, Match
+from tables.questions.plan import Filter, Measure, Period, Plan
+from tables.questions.reader import NotOfTables
+from tables.questions.words import Span, concepts_of, split_words
+
+#: Which end is asked for, and of what: a concept, `any`, or `much` of “most”.
+_Extreme = tuple[Literal["most", "least"], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A plan with the words that it leaves unexplained, and how well it fits: the sum of the
+    strengths of the names that it uses."""
+
+    plan: Plan
+    unknown: tuple[int, ...]
+    strength: float
+    is_ambiguous: bool
+
+
+def _is_derived(word: str, name: str) -> bool:
+    """Whether a verb is of a table's name, such as “delivered” of “Deliveries”."""
+    pairs = zip(word, name, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return shared >= 5 and shared >= 0.7 * max(len(word), len(name))
+
+
+class PlanBuilder(Conditions):
+    """Builds the plan of one shape."""
+
+    def read(self) -> Reading:
+        """The reading. Raises NotOfTables where there is none."""
+        plan = self._measure(self.read_conditions())
+        self._names()
+        plan = plan.model_copy(update={"tables": self._tables()})
+        unknown = tuple(self._unknown())
+        return Reading(plan, unknown, self.strength, self.is_ambiguous)
+
+    # The measure
+
+    def _measure(self, compared: tuple[Filter, Filter] | None) -> Plan:
+        group, period = self._group()
+        extreme = None if compared else self._extreme()
+        often = self._use_span("often", "seldom")
+        limit = self._limit()
+        comparative = None
+        if compared is not None:
+            comparative = self._use_span("more", "less")
+            for kind in ("difference", "or", "and", "than", "between"):
+                self._use_span(kind)
+        subject = self._subject()
+        asked = {kind for kind in ("sum", "mean", "count", "how_much") if self._use_span(kind)}
+        ranked = extreme or often or self.question.first("top", "bottom")
+        if ranked and group is None and subject is not None and not asked & {"count", "how_much"}:
+            is_much = often is not None or extreme is None or extreme[1] == "much"
+            is_much = is_much or bool(asked)
+            group, period = self._subject_group(subject, is_much=is_much) or (None, None)
+        label = self._label(subject, group)
+        if compared is not None and not asked & {"sum", "mean", "count"}:
+            measure, column = self._compared_measure(comparative, compared)
+        elif often and not asked:
+            measure, column = "count", None
+        else:
+            measure, column = self._computed(asked, subject, extreme, group, label)
+        order: Literal["", "most", "least"] = ""
+        if measure in ("most", "least"):
+            limit = limit or 1
+        elif ranked and group is not None:
+            is_least = (extreme and extreme[0] == "least") or self.question.has("seldom", "bottom")
+            order, limit = "least" if is_least else "most", limit or 1
+        elif extreme:
+            raise NotOfTables  # “How many … the most …”
+        self._use_span("top", "bottom")
+        return Plan(
+            tables=(),
+            columns=tuple(each.name for each in self.shape.columns),
+            measure=measure,
+            column=column,
+            filters=tuple(self.filters),
+            group=group,
+            period=period,
+            order=order,
+            limit=limit,
+            compared=compared,
+            label=label,
+            language=self.question.language,
+        )
+
+    def _computed(  # noqa: PLR0911 (one line for each measure)
+        self,
+        asked: set[str],
+        subject: Match | None,
+        extreme: _Extreme | None,
+        group: int | None,
+        label: int | None,
+    ) -> tuple[Measure, int | None]:
+        """The measure and its column. Raises NotOfTables where nothing is to be computed."""
+        question = self.question
+        if asked >= {"mean", "sum"} or asked >= {"how_much", "count"}:
+            raise NotOfTables  # Two questions in one.
+        if "mean" in asked:
+            return "mean", self._number_column()
+        if "count" in asked and not extreme:
+            return self._counted(subject)
+        if "sum" in asked or ("how_much" in asked and not extreme):
+            column = self._number_column(how_much="how_much" in asked)
+            is_value = "sum" not in asked and group is None and self._is_price(column)
+            return "list" if is_value else "sum", column
+        if extreme and group is not None:
+            named = any(self._typed(m, "number") and self._is_free(m) for m in self.mentions)
+            if extreme[1] == "much" and not named and not question.has("spent"):
+                return "count", None
+            return "sum", self._number_column()
+        if extreme:
+            return extreme[0], self._extreme_column(extreme[1])
+        if question.has("spent"):
+            return "sum", self._number_column(how_much=True)
+        if question.has("top", "bottom"):
+            column = self._number_column()
+            return ("sum" if group is not None else self._end()), column
+        is_limited = any(each.op not in ("=", "!=") for each in self.filters)
+        if self.filters and (self._use_span("list") or (is_limited and question.has("which"))):
+            return "list", label
+        raise NotOfTables
+
+    def _end(self) -> Measure:
+        return "least" if self.question.has("bottom") else "most"
+
+    def _compared_measure(
+        self, comparative: Span | None, compared: Sequence[Filter]
+    ) -> tuple[Measure, int]:
+        """What two things are compared by: what “heavier” names, or the column that is named."""
+        marks = comparative.marks if comparative else {}
+        concept = (marks.get("more") or marks.get("less") or "any").split()[0]
+        is_named = concept == "any"
+        column = self._number_column(how_much=True) if is_named else self._extreme_column(concept)
+        return "list" if self._is_price(column, compared) else "sum", column
+
+    def _group(self) -> tuple[int | None, Period | None]:
+        """The column after “by” or “per”, and the period where it is a date."""
+        for span in self.question.spans:
+            if "group" not in span.marks or not self._is_free(span):
+                continue
+            at = span.end
+            while (
+                (small := self.question.span(at))
+                and "words" in small.marks
+                and not self._named_at(at)
+            ):
+                at = small.end
+            named = self._named_at(at)
+            for match in named:
+                columns = self._typed(match, "text", "boolean", "date")
+                columns += [
+                    i
+                    for i in match.columns
+                    if self._type(i) == "number"
+                    and match.strength > 1
+                    and i not in self.shape.measurable
+                ]
+                if columns and self._is_free(match):
+                    column: int = self._one_of(columns)
+                    self._use(span.start, match.end, match.strength)
+                    return column, "month" if self._type(column) == "date" else None
+            if period := self._period(at):
+                self._use(span.start, at + 1)
+                return period
+        for at, word in enumerate(self.words):
+            if word in ("monthly", "monatlich", "mensual", "yearly") and (
+                found := self._period(at)
+            ):
+                self._use(at, at + 1)
+                return found
+        return None, None
+
+    def _named_at(self, at: int) -> list[Match]:
+        named = [match for match in self.mentions if match.start == at]
+        return sorted(named, key=lambda match: -match.strength)
+
+    def _period(self, at: int) -> tuple[int, Period] | None:
+        span = self.question.span(at)
+        dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
+        periods: tuple[Period, ...] = ("month", "quarter", "year")
+        for period in periods:
+            if span and period in span.marks and dates:
+                return self._one_of(self._plain_dates(dates)), period
+        return None
+
+    def _extreme(self) -> _Extreme | None:
+        """The superlative: which end, of what, and where."""
+        for span in self.question.spans:
+            for kind in ("most", "least"):
+                if kind in span.marks and self._is_free(span):
+                    concepts = [
+                        concept
+                        for concept in span.marks[kind].split()
+                        if concept in ("any", "much") or self.shape.concepts.get(concept)
+                    ]
+                    if concepts:
+                        self._use(span.start, span.end)
+                        return ("most" if kind == "most" else "least"), concepts[0]
+        return None
+
+    def _limit(self) -> int | None:
+        """“Top 3”, “the five highest”: a number that no condition uses."""
+        if not self.question.has("most", "least", "top", "bottom", "often", "seldom"):
+            return None
+        for at, number in self.question.numbers.items():
+            in_time = any(time.start <= at < time.end for time in self.question.times)
+            if at not in self.used and not in_time and number == int(number) and 0 < number <= 1000:
+                self._use(at, at + 1)
+                return int(number)
+        return None
+
+    def _subject(self) -> Match | None:
+        """What is asked for: the name after “which”, “how many” or “top 3”."""
+        kinds = {"which", "count", "top", "bottom", "most", "least", "list", "how_much"}
+        for span in self.question.spans:
+            if not span.marks.keys() & kinds:
+                continue
+            at = span.end
+            while at < len(self.words) and (
+                at in self.question.numbers
+                or (
+                    (small := self.question.span(at))
+                    and small.marks.keys() & {"words", "most", "least"}
+                    and not self._named_at(at)
+                )
+            ):
+                at += 1
+            asks = [m for m in self._named_at(span.start) if "which" in span.marks]
+            for match in (*self._named_at(at), *asks):
+                if self._is_free(match) or match in asks:
+                    return match
+            period = self.question.span(at)
+            if (
+                period
+                and period.marks.keys() & {"month", "quarter", "year"}
+                and self._period(at)
+                and "which" in span.marks
+            ):
+                self._use(period.start, period.end)
+                return Match(period.start, period.end, "column", (self._period(at)[0],), (), 3)  # type: ignore[index]
+        return None
+
+    def _subject_group(self, subject: Match, *, is_much: bool) -> tuple[int, Period | None] | None:
+        """The column whose values are ranked, where it is these and not single rows: `is_much`
+        where “most” counts or adds."""
+        columns = self._typed(subject, "text", "date")
+        repeated = [i for i in columns if not self.shape.columns[i].is_unique]
+        if not repeated:
+            return None
+        column: int = repeated[0] if len(repeated) == 1 else self._one_of(repeated)
+        period = None
+        if self._type(column) == "date":
+            if (found := self._period(subject.start)) is None:
+                return None
+            period = found[1]
+        if is_much or period or self.question.has("spent") or self._asks_revenue():
+            self._use(subject.start, subject.end, subject.strength)
+            return column, period
+        return None
+
+    def _asks_revenue(self) -> bool:
+        """Whether amounts are asked for that are added rather than compared singly."""
+        return any(
+            "revenue" in concepts_of(self.words[match.start], is_question=True)
+            for match in self.mentions
+            if self._typed(match, "number")
+        )
+
+    def _label(self, subject: Match | None, group: int | None) -> int | None:
+        """The column that names a row: what is asked for, else the first of texts."""
+        if subject is not None and self._is_free(subject):
+            columns = self._typed(subject, "text", "date")
+            if columns and columns[0] != group:
+                self._use(subject.start, subject.end, subject.strength)
+                return columns[0]
+        texts = [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
+        return texts[0] if texts else None
+
+    def _counted(self, subject: Match | None) -> tuple[Measure, int | None]:
+        """Of “how many X”: X are numbers of a column to add, values of one to count, or rows."""
+        if subject is None:
+            return "count", None
+        is_table = any(
+            m.kind == "table" and m.start == subject.start and m.strength >= subject.strength
+            for m in self.matches
+        )
+        numbers = self._typed(subject, "number")
+        if numbers and not is_table:
+            self._use(subject.start, subject.end, subject.strength)
+            return "sum", self._one_of(numbers)
+        texts = self._typed(subject, "text")
+        if texts and not is_table:
+            self._use(subject.start, subject.end, subject.strength)
+            column: int = self._one_of(texts)
+            return "count", None if self.shape.columns[column].is_unique else column
+        return "count", None
+
+    def _number_column(self, *, how_much: bool = False) -> int:
+        """The column of numbers to compute with: one that is named, else the only one."""
+        named = [m for m in self.mentions if self._typed(m, "number") and self._is_free_or_sum(m)]
+        if named:
+            best = max(match.strength for match in named)
+            chosen = next(match for match in named if match.strength == best)
+            self._use(chosen.start, chosen.end, chosen.strength)
+            columns = self._typed(chosen, "number")
+            if len(columns) > 1:
+                # Further words may tell which: “spent in total” of Net, Tax and Total.
+                others = [set(self._typed(m, "number")) for m in named if m is not chosen]
+                shared = [i for i in columns if any(i in other for other in others)]
+                columns = shared if len(shared) == 1 else columns
+            for match in named:
+                if set(match.columns) & set(columns):
+                    self._use(match.start, match.end)
+            if how_much and best == 1:
+                # “How much did we sell?” may ask for money, whatever “sell” is nearest to.
+                columns += [i for i in self._money() if i not in columns]
+            return int(self._one_of(columns))
+        columns = self.shape.measurable
+        if how_much or len(columns) > 1:
+            columns = self._money() or columns
+        if not columns:
+            raise NotOfTables
+        return int(self._one_of(columns))
+
+    def _money(self) -> list[int]:
+        return [i for i in self.shape.measurable if self.shape.columns[i].unit in CURRENCIES]
+
+    def _is_free_or_sum(self, match: Match) -> bool:
+        """Whether a name is free, or is a word of the measure itself, such as “total”."""
+        if self._is_free(match):
+            return True
+        span = self.question.span(match.start)
+        return span is not None and "sum" in span.marks and match.end == span.end
+
+    def _is_price(self, column: int, compared: Sequence[Filter] = ()) -> bool:
+        """Whether a column holds prices of single things, which nobody adds up."""
+        names = set(self.shape.names[column])
+        is_amount = any("amount" in concepts_of(name, is_question=False) for name in names)
+        is_money = any("price" in concepts_of(name, is_question=False) for name in names)
+        unique = any(
+            self.shape.columns[each.column].is_unique
+            for each in (*self.filters, *compared)
+            if each.op == "=" and len(each.values) == 1
+        )
+        return unique or (is_money and not is_amount)
+
+    def _extreme_column(self, concept: str) -> int:
+        """The column whose extreme is asked for."""
+        if concept not in ("any", "much"):
+            columns = [
+                i
+                for i in self.shape.concepts[concept]
+                if self._type(i) == ("date" if concept == "date" else "number")
+            ]
+            if not columns and concept == "rating":
+                raise NotOfTables
+            for match in self.mentions:
+                if self._is_free(match) and set(match.columns) & set(columns):
+                    self._use(match.start, match.end, match.strength)
+                    if match.strength > 1:
+                        columns = [i for i in columns if i in match.columns]
+            if not columns:
+                raise NotOfTables
+            return int(self._one_of(self._plain_dates(columns) if concept == "date" else columns))
+        dates = [
+            m
+            for m in self.mentions
+            if self._typed(m, "date") and self._is_free(m) and m.strength > 1
+        ]
+        if dates and not any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
+            self._use(dates[0].start, dates[0].end, dates[0].strength)
+            return int(self._typed(dates[0], "date")[0])
+        return self._number_column()
+
+    # What is left
+
+    def _names(self) -> None:
+        """Use up what names the table, and words of columns that are used or shown."""
+        for match in self.matches:
+            if match.kind == "table" and not self.used >= set(range(match.start, match.end)):
+                is_whole = any(
+                    len(split_words(self.shape.tables[at].name)) == match.end - match.start
+                    for at in match.columns
+                )
+                share = 1.5 if is_whole and match.strength >= 3 else 0.5
+                self._use(match.start, match.end, match.strength * share)
+        shown = {
+            index
+            for index, column in enumerate(self.shape.columns)
+            if column.type in ("text", "date")
+        }
+        in_use = {each.column for each in self.filters} | shown
+        for match in self.mentions:
+            if self._is_free(match) and set(match.columns) & in_use:
+                self._use(match.start, match.end, match.strength / 2)
+        words = [
+            word
+            for table in self.shape.tables
+            for word in split_words(f"{table.name} {table.title}")
+        ]
+        names = {concept for word in words for concept in concepts_of(word, is_question=False)}
+        for at, word in enumerate(self.words):
+            if names & set(concepts_of(word, is_question=True)):
+                self._use(at, at + 1, 1)
+            elif at not in self.used and any(_is_derived(word, name) for name in words):
+                self._use(at, at + 1)
+
+    def _tables(self) -> tuple[int, ...]:
+        """The tables of the shape, or those that the question names: “in the list of March”."""
+        chosen = set(range(len(self.shape.tables)))
+        for match in self.matches:
+            if (
+                match.kind == "table"
+                and match.end - match.start
+                and len(match.columns) < len(chosen)
+            ):
+                chosen &= set(match.columns)
+        if not chosen:
+            raise NotOfTables
+        return tuple(self.shape.tables[at].id for at in sorted(chosen))
+
+    def _unknown(self) -> list[int]:
+        """The words that nothing explains."""
+        known = set(self.used)
+        joints = {"words", "rows", "and", "or", "which", "list"}
+        for span in self.question.spans:
+            if span.marks.keys() & joints:
+                known.update(range(span.start, span.end))
+            elif ("group" in span.marks and span.end in self.used) or "spent" in span.marks:
+                known.update(range(span.start, span.end))  # “delivered by Norwerk”
+        return [at for at in range(len(self.words)) if at not in known]

@@ -1,0 +1,77 @@
+"""Reads a question against one shape of tables: which names its words mention, and which words are
+used up. `ShapeReader` is what conditions and measures are read with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tables.questions.matching import Match, Shape, concept_matches
+from tables.questions.plan import Filter
+from tables.questions.words import Question, Span
+
+
+class NotOfTables(Exception):
+    """The tables cannot answer this."""
+
+
+@dataclass
+class ShapeReader:
+    """A question before tables of one shape. `used` are the words that are explained so far, and
+    `strength` is how well. Of the first ambiguous choice it takes the one at `pick`."""
+
+    question: Question
+    shape: Shape
+    matches: list[Match]
+    pick: int = 0
+    used: set[int] = field(default_factory=set)
+    filters: list[Filter] = field(default_factory=list)
+    strength: float = 0.0
+    is_ambiguous: bool = False
+
+    def __post_init__(self) -> None:
+        self.words = self.question.words
+        named = [match for match in self.matches if match.kind == "column"]
+        places = {
+            at for match in named if match.strength > 1 for at in range(match.start, match.end)
+        }
+        self.mentions = named + [
+            match
+            for match in concept_matches(self.question, self.shape)
+            if match.start not in places
+        ]
+        self.mentions.sort(key=lambda match: (match.start, -match.strength))
+
+    # What is used up
+
+    def _use(self, start: int, end: int, strength: float = 0.0) -> None:
+        self.used.update(range(start, end))
+        self.strength += strength
+
+    def _is_free(self, match: Match | Span) -> bool:
+        return not self.used & set(range(match.start, match.end))
+
+    def _one_of(self, candidates: Sequence[Any]) -> Any:
+        """The only candidate; one of the first two of several, which makes it ambiguous."""
+        if len(candidates) > 1:
+            is_first, self.is_ambiguous = not self.is_ambiguous, True
+            return candidates[self.pick if is_first else 0]
+        return candidates[0]
+
+    def _use_span(self, *kinds: str) -> Span | None:
+        """Use up the first free span that means one of these."""
+        for span in self.question.spans:
+            if span.marks.keys() & set(kinds) and self._is_free(span):
+                self._use(span.start, span.end)
+                return span
+        return None
+
+    def _type(self, index: int) -> str:
+        return self.shape.columns[index].type
+
+    def _typed(self, match: Match, *types: str) -> list[int]:
+        return [
+            index
+            for index in match.columns
+            if self._type(index) in types
+            and (self._type(index) != "number" or index in self.shape.measurable)
+        ]
