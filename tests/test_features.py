@@ -39,8 +39,9 @@ from memory.models import Context, ExtractionItem
 from memory.scopes import UserScope, account_id
 from rag.context import RagContext
 from rag.events import Failed
-from rag.services.answers import Question, recall
 from rag.services.chat import chat
+from rag.services.questions import Question
+from rag.services.user_memory import recall
 from rag.tools import call, tools_for
 from ragsite import health
 from search.query_options import scope_for

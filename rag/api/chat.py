@@ -30,9 +30,9 @@ from rag.events import (
 from rag.models import Conversation, Message
 from rag.pipelines.definition import MAX_PROMPT_CHARACTERS
 from rag.services import conversations
-from rag.services.answers import MAX_QUESTION_CHARACTERS, Question
 from rag.services.chat import SEARCH_OPTIONS, chat
 from rag.services.conversations import parse_history
+from rag.services.questions import MAX_QUESTION_CHARACTERS, Question
 from search.api.inputs import FilterField
 from search.query_options import RetrievalOptions
 from search.results import MODES

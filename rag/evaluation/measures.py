@@ -22,7 +22,8 @@ from rag.evaluation.questions import (
     sentence_span,
 )
 from rag.events import Citation, Confidence, Done, Failed, Metadata, Passage, Retrieval, answer_text
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
+from rag.services.questions import Question
 from search.evaluation.evaluate import Progress, ignore_progress, latencies
 
 #: A gold sentence is quoted if citations cover this share of its characters: all but a bracket or

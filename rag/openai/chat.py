@@ -48,13 +48,10 @@ from rag.openai.chat_schema import (
 )
 from rag.openai.models import PIPELINE_PREFIX, get_chat_model, get_pipeline_id
 from rag.openai.protocol import OpenAIView, error_data
-from rag.services.answers import (
-    Question,
-    guarded_events,
-    inject_memory,
-    remember_turn,
-)
+from rag.services.answers import guarded_events
 from rag.services.chat import SEARCH_OPTIONS, chat
+from rag.services.questions import Question
+from rag.services.user_memory import inject_memory, remember_turn
 
 END = b"data: [DONE]\n\n"
 _FINISH = {"refused": "stop"}

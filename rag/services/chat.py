@@ -7,7 +7,7 @@ from dataclasses import replace
 from common.options import nested_options
 from rag.context import RagContext
 from rag.events import Event
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
 from rag.services.conversations import (
     conversation_history,
     delete_conversation,
@@ -17,6 +17,7 @@ from rag.services.conversations import (
     start_conversation,
 )
 from rag.services.pipelines import run_pipeline
+from rag.services.questions import Question
 from search.query_options import RetrievalOptions
 from search.ranking import require_reranker
 

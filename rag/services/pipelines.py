@@ -68,7 +68,7 @@ from rag.pipelines.engine.scheduler import (
 )
 from rag.pipelines.runtime import RunResources, Verbatim
 from rag.pipelines.validation import SiteCapabilities, parse_definition, templates
-from rag.services.answers import checked_language, validate_question
+from rag.services.questions import checked_language, validate_question
 from rag.services.traces import TraceRecorder
 from rag.tools import TOOLS
 

@@ -21,7 +21,8 @@ from rag.answering import answerability
 from rag.answering.phrases import not_found_text, say
 from rag.context import RagContext
 from rag.events import Citation, Done, Event, Failed, Metadata, Retrieval, answer_text
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
+from rag.services.questions import Question
 from rag.tests.asking import document, reader
 
 pytestmark = pytest.mark.django_db

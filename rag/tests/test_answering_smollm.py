@@ -7,8 +7,8 @@ import pytest
 from inference.tests.smollm import MODEL, installed, smollm
 from rag.events import Done, Metadata, Retrieval, Token, answer_text
 from rag.models import Message
-from rag.services.answers import Question
 from rag.services.chat import chat
+from rag.services.questions import Question
 from rag.tests.asking import reader
 
 pytestmark = [

@@ -13,7 +13,7 @@ from documents.tests.factories import DocumentFactory
 from rag.context import RagContext
 from rag.events import Done, Failed, Metadata, Token
 from rag.models import Conversation, Message
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
 from rag.services.conversations import (
     conversation_history,
     fail_stale_answers,
@@ -21,6 +21,7 @@ from rag.services.conversations import (
     start_conversation,
     visible_messages,
 )
+from rag.services.questions import Question
 from rag.tests.asking import reader
 
 pytestmark = pytest.mark.django_db

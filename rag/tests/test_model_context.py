@@ -18,7 +18,8 @@ from rag.answering.model_context import (
 from rag.answering.prompt import build_prompt
 from rag.context import RagContext
 from rag.events import Done, Event, Failed, answer_text
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
+from rag.services.questions import Question
 from rag.tests.answering import passage
 from rag.tests.asking import document
 

@@ -39,8 +39,9 @@ from model_servers import usage
 from model_servers.models import ModelUsage
 from model_servers.usage import Purpose, metered_chat
 from rag.context import RagContext
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
 from rag.services.pipelines import run_pipeline
+from rag.services.questions import Question
 from rag.services.summaries import create_written_summary
 from rag.services.written_summaries import write_summary
 from rag.tests.graphs import node, pipeline

@@ -7,7 +7,8 @@ from inference.tests.stub_server import StubServer, chat_stream
 from rag.answering import answerability
 from rag.answering.phrases import not_found_text
 from rag.context import RagContext
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
+from rag.services.questions import Question
 from rag.tests.asking import reader
 from search.models import SearchLog
 

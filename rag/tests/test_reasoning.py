@@ -34,9 +34,9 @@ from rag.events import (
     without_withdrawn,
 )
 from rag.models import Conversation, Message, Span
-from rag.services.answers import Question
 from rag.services.chat import chat
 from rag.services.conversations import conversation_history, visible_messages
+from rag.services.questions import Question
 from rag.tests.graphs import edge, node, pipeline
 from rag.tests.mcp_world import secret_of
 from rag.tests.piped import told

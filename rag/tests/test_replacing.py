@@ -6,8 +6,8 @@ from common.errors import Conflict
 from rag.context import RagContext
 from rag.events import Done, Metadata
 from rag.models import Conversation, Message
-from rag.services.answers import Question
 from rag.services.chat import chat
+from rag.services.questions import Question
 
 pytestmark = pytest.mark.django_db
 

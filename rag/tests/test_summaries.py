@@ -20,7 +20,8 @@ from rag.context import RagContext
 from rag.errors import NoChatModel
 from rag.events import Citation, Done, Retrieval, answer_text
 from rag.models import Summary
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
+from rag.services.questions import Question
 from rag.services.summaries import cancel_summary, create_written_summary, get_summary
 from rag.services.written_summaries import fail_stale_summaries, write_summary
 from rag.tests.answering import passage

@@ -10,7 +10,8 @@ from documents.tests.factories import CollectionFactory
 from rag import tools
 from rag.context import RagContext
 from rag.events import Citation, Event, Metadata, Retrieval, answer_text
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
+from rag.services.questions import Question
 from rag.tests.asking import document, reader
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]

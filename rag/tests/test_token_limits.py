@@ -16,8 +16,9 @@ from inference.tests.stub_server import Stream, StubServer, chat_stream, delta, 
 from model_servers.token_limits import count_tokens, require_tokens
 from rag.context import RagContext
 from rag.events import Done
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
 from rag.services.pipelines import run_pipeline
+from rag.services.questions import Question
 from rag.tests.graphs import node, pipeline
 from tests.kit import client_of
 

@@ -12,8 +12,8 @@ from inference.tests.stub_server import Reply, chat_stream
 from rag.answering import answerability
 from rag.context import RagContext
 from rag.models import Conversation, Message
-from rag.services.answers import Question
 from rag.services.chat import chat
+from rag.services.questions import Question
 from rag.tests.asking import chat_server, document
 from tests.kit import logged_in
 

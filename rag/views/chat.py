@@ -26,9 +26,9 @@ from rag.events import Metadata
 from rag.forms import MAX_QUESTION_CHARACTERS, QuestionForm, TitleForm
 from rag.models import Conversation, Message
 from rag.services import conversations
-from rag.services.answers import Question
 from rag.services.chat import chat
 from rag.services.pipelines import list_pipelines
+from rag.services.questions import Question
 from rag.views.turns import degraded_texts, failure_texts, turn_views
 from search.presentation import example_questions
 

@@ -12,8 +12,8 @@ from memory import services as memory
 from memory.tests.factories import remember
 from rag.answering import answerability
 from rag.models import Conversation
-from rag.services.answers import Question
 from rag.services.chat import chat
+from rag.services.questions import Question
 from rag.tests.asking import chat_server
 from tests.browser import hold
 from tests.matrix.states import State, World

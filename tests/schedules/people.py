@@ -20,8 +20,8 @@ from graph.services import upsert_many
 from memory.scopes import user_scope
 from memory.services import archive_turn, set_fact
 from rag.context import RagContext
-from rag.services.answers import Question
 from rag.services.chat import chat
+from rag.services.questions import Question
 from search.query_options import site_scope
 from search.services import search
 from tests.schedules.expected import Expected, name, text

@@ -24,7 +24,8 @@ from rag.events import (
     passage_data,
     without_withdrawn,
 )
-from rag.services.answers import Question, answer
+from rag.services.answers import answer
+from rag.services.questions import Question
 from search.query_options import RetrievalOptions, ScopeOptions
 from search.results import MODES
 
