@@ -121,7 +121,7 @@ def _csv_lines(rows: Iterable[Iterable[str]], numbers: Container[int] = ()) -> s
 def correct_column(
     *,
     table: Table,
-    column: str,
+    column: str = "",
     name: str | None = None,
     type: str | None = None,
     unit: str | None = None,

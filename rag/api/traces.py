@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -11,7 +10,7 @@ from rest_framework.response import Response
 from accounts.api import WorkspaceViewSet, operation
 from common.serializers import ReadOnlyModelSerializer
 from rag.api.pipelines import (
-    PipelineDefinitionSerializer,
+    DefinitionField,
     TraceParameters,
     TraceStatisticsParameters,
 )
@@ -104,7 +103,7 @@ class TraceSpanSerializer(ReadOnlyModelSerializer[Span]):
 class TraceSerializer(TraceListedSerializer):
     """A run with its steps, in the order in which they began."""
 
-    definition = extend_schema_field(PipelineDefinitionSerializer)(serializers.JSONField)()
+    definition = DefinitionField()
     spans = TraceSpanSerializer(many=True)
 
     class Meta(TraceListedSerializer.Meta):

@@ -16,7 +16,7 @@ from rag.tests.mcp_world import secret_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 QUESTION = "When does the firm leave Mill Street?"
-TEXT = "Größe 😀 – 修复方法: Zeile\u2028zwei\u0085 [1]."
+TEXT = "😀 – The firm leaves Mill Street\u2028on\u008514 March [1]."
 THOUGHT = "secret plan [9]"
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 SAID = [delta(role="assistant"), *map(delta, TEXT), delta(finish="stop")]

@@ -258,12 +258,8 @@ def test_every_chat_model_of_a_workspace_is_metered() -> None:
                 names = {alias.name for alias in each.names}
                 taking |= {place.as_posix()} if names & {"chat_model", "chats"} else set()
     assert taking == {
-        "graph/extraction/extractors.py",  # wraps it
-        "memory/extraction/worker.py",  # wraps it
-        "model_servers/management/commands/models.py",  # reads the settings
         "model_servers/services.py",  # reads the settings
         "model_servers/usage.py",  # wraps it
-        "model_servers/views.py",  # reads the settings
         "rag/services/pipelines.py",  # checks a name
         "rag/services/summaries.py",  # checks a name
         "rag/views/chat.py",  # whether there is one

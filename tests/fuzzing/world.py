@@ -28,6 +28,7 @@ from rag.pipelines.validation import templates
 from rag.services.pipelines import create_pipeline
 from search.models import SavedSearch
 from sources.models import DataSource, DataSourceItem, DataSourceRun
+from tables.models import ColumnBlock, Table
 
 FIRST, LAST = 7001, 7003
 NUMBERS = range(FIRST, LAST + 1)
@@ -64,6 +65,18 @@ def _documents(alice: Membership) -> None:
             pk=number, collection=notes, key=key, metadata={"author": "Knuth", "year": 2020}
         )
         ChunkFactory(pk=number, document=document, text=text, heading_path=["One"], page=2)
+        table = Table.objects.create(
+            pk=number,
+            workspace=alice.workspace,
+            collection=notes,
+            document=document,
+            ordinal=0,
+            columns=[{"name": "Days", "type": "number", "unit": ""}],
+            row_count=1,
+        )
+        block = {"workspace": alice.workspace, "collection": notes, "table": table, "ordinal": 0}
+        ColumnBlock.objects.create(**block, position=0, starts=[0])
+        ColumnBlock.objects.create(**block, position=1, cells=["30"], numbers=[30.0])
         run = RunFactory(pk=number, collection=notes)
         ItemFactory(run=run, document=document)
         ItemFactory(
