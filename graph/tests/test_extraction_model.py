@@ -275,8 +275,9 @@ def test_the_model_that_a_workspace_chose_reads_its_documents(stub: StubServer) 
 
 @pytest.mark.usefixtures("connected")
 def test_documents_of_a_model_that_is_away_do_not_keep_back_those_of_another(
-    stub: StubServer,
+    stub: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("inference.remote.retry.pause", lambda wait, until: None)
     first, second = waiting(BORN, MET, graph="llm")
     [other] = waiting(BORN, graph="llm")
     choose_own(first.workspace, NOTHING_LISTENS)

@@ -290,8 +290,9 @@ def test_the_model_of_a_workspace_reads_where_the_site_has_none() -> None:
 @pytest.mark.usefixtures("connected")
 @pytest.mark.parametrize("away", ["own", "site"])
 def test_a_model_that_is_away_pauses_only_the_workspaces_that_it_serves(
-    stub: StubServer, settings: Any, away: str
+    stub: StubServer, settings: Any, monkeypatch: pytest.MonkeyPatch, away: str
 ) -> None:
+    monkeypatch.setattr("inference.remote.retry.pause", lambda wait, until: None)
     scope, other = make_scope(), make_scope()
     with stub_server() as own:
         own.always(lambda payload: answer(name="Eve"))
