@@ -265,3 +265,13 @@ def single_characters(text: str) -> tuple[str, ...]:
         return ()
     normalised = unicodedata.normalize("NFKC", text)
     return tuple(dict.fromkeys(cached_pattern(_SINGLE).findall(normalised)))
+
+
+#: What spreadsheets take for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def spreadsheet_text(text: str) -> str:
+    """A text as a cell of a CSV file: what a spreadsheet would run as a formula gets an apostrophe
+    in front."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

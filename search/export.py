@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.replicas import reads_from_replica
+from common.text import spreadsheet_text
 from search.filters import to_json
 from search.query_options import SearchQuery
 from search.ranked_results import build_page, rank_results, sort_hits
@@ -26,8 +27,6 @@ MAX_EXPORTED_HITS = 1000
 BATCH_SIZE = 100
 
 CONTENT_TYPES = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-#: What spreadsheets take for the beginning of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 HitLink = Callable[[Hit], str]
 
@@ -140,11 +139,8 @@ def csv_chunks(rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
         for value in row.values():
             if isinstance(value, dict):
                 cells.append(json.dumps(value, ensure_ascii=False) if value else "")
-            # What a spreadsheet would run as a formula gets an apostrophe in front.
-            elif isinstance(value, str) and value.startswith(_FORMULA):
-                cells.append(f"'{value}")
             else:
-                cells.append(value)
+                cells.append(spreadsheet_text(value) if isinstance(value, str) else value)
         yield line(cells)
 
 

@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 
 from accounts.audit import Action
 from common.errors import Conflict, InvalidInput
+from common.text import spreadsheet_text
 from documents.models import Collection, Document
 from documents.services.audit import record
 from reading.parsers.column_types import ColumnType, read_as
@@ -99,19 +100,12 @@ def csv_response(table: Table, options: RowFilter) -> StreamingHttpResponse:
     )
 
 
-#: What spreadsheets take for the beginning of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
 def _csv_lines(rows: Iterable[Iterable[str]], numbers: Container[int] = ()) -> str:
-    """The rows; what a spreadsheet would run as a formula gets an apostrophe in front, but for
-    `numbers`, the places of columns that hold some."""
+    """The rows; cells are `spreadsheet_text`, but for `numbers`, the places of columns that hold
+    some."""
     out = io.StringIO()
     csv.writer(out).writerows(
-        [
-            f"'{cell}" if cell.startswith(_FORMULA) and at not in numbers else cell
-            for at, cell in enumerate(row)
-        ]
+        [cell if at in numbers else spreadsheet_text(cell) for at, cell in enumerate(row)]
         for row in rows
     )
     return out.getvalue()
