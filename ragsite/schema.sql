@@ -158,7 +158,7 @@ CREATE FUNCTION ragsite_digraphs(said text) RETURNS text
     RETURN replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(NORMALIZE(said, NFC), 'ä'::text, 'ae'::text), 'ö'::text, 'oe'::text), 'ü'::text, 'ue'::text), 'å'::text, 'aa'::text), 'ø'::text, 'oe'::text), 'Ä'::text, 'Ae'::text), 'Ö'::text, 'Oe'::text), 'Ü'::text, 'Ue'::text), 'Å'::text, 'Aa'::text), 'Ø'::text, 'Oe'::text);
 CREATE FUNCTION ragsite_fold(said text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN translate(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(NORMALIZE(regexp_replace(NORMALIZE(said, NFD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]'::text, ''::text, 'g'::text), NFC), 'ß'::text, 'ss'::text), 'ẞ'::text, 'SS'::text), 'æ'::text, 'ae'::text), 'Æ'::text, 'AE'::text), 'œ'::text, 'oe'::text), 'Œ'::text, 'OE'::text), 'þ'::text, 'th'::text), 'Þ'::text, 'Th'::text), 'ﬀ'::text, 'ff'::text), 'ﬁ'::text, 'fi'::text), 'ﬂ'::text, 'fl'::text), 'ﬃ'::text, 'ffi'::text), 'ﬄ'::text, 'ffl'::text), 'ﬅ'::text, 'st'::text), 'ﬆ'::text, 'st'::text), 'øØłŁđĐðÐħĦıŧŦĸŋŊςٱىةیکەھ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹‐‑–'::text, 'oOlLdDdDhHitTknNσايهيكهه01234567890123456789---'::text);
+    RETURN translate(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(NORMALIZE(regexp_replace(NORMALIZE(said, NFD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]'::text, ''::text, 'g'::text), NFC), 'ß'::text, 'ss'::text), 'ẞ'::text, 'SS'::text), 'æ'::text, 'ae'::text), 'Æ'::text, 'AE'::text), 'œ'::text, 'oe'::text), 'Œ'::text, 'OE'::text), 'þ'::text, 'th'::text), 'Þ'::text, 'Th'::text), 'ﬀ'::text, 'ff'::text), 'ﬁ'::text, 'fi'::text), 'ﬂ'::text, 'fl'::text), 'ﬃ'::text, 'ffi'::text), 'ﬄ'::text, 'ffl'::text), 'ﬅ'::text, 'st'::text), 'ﬆ'::text, 'st'::text), 'øØłŁđĐðÐħĦıŧŦĸŋŊςٱىةیکەھ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹µ‐‑–'::text, 'oOlLdDdDhHitTknNσايهيكهه01234567890123456789μ---'::text);
 CREATE FUNCTION ragsite_forms(language regconfig, said text, words tsvector) RETURNS text[]
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     AS $_$
@@ -222,7 +222,7 @@ CREATE FUNCTION ragsite_postings(language regconfig, context text, said text, wo
 $$;
 CREATE FUNCTION ragsite_retyped(said text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN concat_ws(' '::text, CASE WHEN (octet_length(said) <> length(said)) THEN (SELECT string_agg(concat_ws(' '::text, ragsite_fold(match.match[1]), CASE WHEN (NORMALIZE(match.match[1], NFC) ~ '[äöüåøÄÖÜÅØ]'::text) THEN ragsite_fold(ragsite_digraphs(match.match[1])) ELSE NULL::text END), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]*[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u00c0-\u024f\u1e00-\u1fff\ufb00-\ufb4f\u0386-\u0390\u03aa-\u03b0\u03ca-\u03ceёйїўѓќЁЙЇЎЃЌ\u0622-\u0626øØłŁđĐðÐħĦıŧŦĸŋŊςٱىةیکەھ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹][[:alnum:]\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]*)'::text, 'g'::text) match(match)) ELSE NULL::text END, (SELECT string_agg(regexp_replace(match.match[1], CASE WHEN (match.match[1] ~ '^[0-9]+,[0-9.,]+$'::text) THEN ','::text WHEN (match.match[1] ~ ','::text) THEN '[.]'::text ELSE '[-_./&]'::text END, ''::text, 'g'::text), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]]+(?:[-_./&][[:alnum:]]+)+|[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]+)?|[0-9]{1,3}(?:[.][0-9]{3})+,[0-9]+)'::text, 'g'::text) match(match) WHERE ((length(match.match[1]) < 40) AND ((match.match[1] !~ '^[0-9.]+$'::text) OR (match.match[1] ~ '^[0-9]{1,3}([.][0-9]{3})+$'::text)))), CASE WHEN (said ~ '[[:lower:]][[:upper:]]|[[:alpha:]][0-9]{2}'::text) THEN (SELECT string_agg(regexp_replace(regexp_replace(regexp_replace(match.match[1], '([[:lower:]])([[:upper:]])'::text, '\1 \2'::text, 'g'::text), '([[:upper:]])([[:upper:]][[:lower:]])'::text, '\1 \2'::text, 'g'::text), '([[:alpha:]])([0-9]{2})'::text, '\1 \2'::text, 'g'::text), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]]*(?:[[:lower:]][[:upper:]][[:alnum:]]*|[[:alpha:]][0-9]{2}[[:alnum:]]*))'::text, 'g'::text) match(match)) ELSE NULL::text END);
+    RETURN concat_ws(' '::text, CASE WHEN (octet_length(said) <> length(said)) THEN (SELECT string_agg(concat_ws(' '::text, ragsite_fold(match.match[1]), CASE WHEN (NORMALIZE(match.match[1], NFC) ~ '[äöüåøÄÖÜÅØ]'::text) THEN ragsite_fold(ragsite_digraphs(match.match[1])) ELSE NULL::text END), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]*[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed\u00c0-\u024f\u1e00-\u1fff\ufb00-\ufb4f\u0386-\u0390\u03aa-\u03b0\u03ca-\u03ceёйїўѓќЁЙЇЎЃЌ\u0622-\u0626\u2126\u212a\u212bøØłŁđĐðÐħĦıŧŦĸŋŊςٱىةیکەھ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹µ][[:alnum:]\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]*)'::text, 'g'::text) match(match)) ELSE NULL::text END, CASE WHEN (octet_length(said) <> length(said)) THEN (SELECT string_agg(translate(match.match[1], '⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉'::text, '01234567890123456789'::text), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]]+[⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉][[:alnum:]⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉]*|[⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉]+[[:alpha:]][[:alnum:]]*)'::text, 'g'::text) match(match)) ELSE NULL::text END, (SELECT string_agg(regexp_replace(match.match[1], CASE WHEN (match.match[1] ~ '^[0-9]+,[0-9.,]+$'::text) THEN ','::text WHEN (match.match[1] ~ ','::text) THEN '[.]'::text ELSE '[-_./&]'::text END, ''::text, 'g'::text), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]]+(?:[-_./&][[:alnum:]]+)+|[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]+)?|[0-9]{1,3}(?:[.][0-9]{3})+,[0-9]+)'::text, 'g'::text) match(match) WHERE ((length(match.match[1]) < 40) AND ((match.match[1] !~ '^[0-9.]+$'::text) OR (match.match[1] ~ '^[0-9]{1,3}([.][0-9]{3})+$'::text)))), CASE WHEN (said ~ '[[:lower:]][[:upper:]]|[[:alpha:]][0-9]{2}'::text) THEN (SELECT string_agg(regexp_replace(regexp_replace(regexp_replace(match.match[1], '([[:lower:]])([[:upper:]])'::text, '\1 \2'::text, 'g'::text), '([[:upper:]])([[:upper:]][[:lower:]])'::text, '\1 \2'::text, 'g'::text), '([[:alpha:]])([0-9]{2})'::text, '\1 \2'::text, 'g'::text), ' '::text) AS string_agg FROM regexp_matches(ragsite_retyped.said, '([[:alnum:]]*(?:[[:lower:]][[:upper:]][[:alnum:]]*|[[:alpha:]][0-9]{2}[[:alnum:]]*))'::text, 'g'::text) match(match)) ELSE NULL::text END);
 CREATE FUNCTION search_forget_collections() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
@@ -1865,30 +1865,31 @@ INSERT INTO django_migrations (id, app, name, applied) VALUES (51, 'documents', 
 INSERT INTO django_migrations (id, app, name, applied) VALUES (52, 'documents', '0025_staged_vectors', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (53, 'documents', '0026_word_forms_in_linear_time', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (54, 'documents', '0027_collection_vectors', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (55, 'graph', '0001_nodes_and_edges', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (56, 'memory', '0001_contexts_and_facts', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (57, 'memory', '0002_endings_of_facts', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (58, 'memory', '0003_single_messages_are_due', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (59, 'model_servers', '0001_initial', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (60, 'model_servers', '0002_usage', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (61, 'model_servers', '0003_purpose', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (62, 'rag', '0001_conversations_pipelines_traces', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (63, 'rag', '0002_trace_sources', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'rag', '0003_forget_as_the_owner', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'rag', '0004_summary', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (66, 'rag', '0005_message_reasoning', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (67, 'rag', '0006_summary_user', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (68, 'search', '0001_search_log_and_judgements', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (69, 'search', '0002_saved_search', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (70, 'search', '0003_evaluation_and_refusals', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (71, 'search', '0004_forget_as_the_owner', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (72, 'search', '0005_answer_confidence', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (73, 'sources', '0001_sources', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (74, 'sources', '0002_readers', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (75, 'sources', '0003_webhooks_and_notices', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (76, 'tables', '0001_tables_and_blocks', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (55, 'documents', '0028_small_digits', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (56, 'graph', '0001_nodes_and_edges', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (57, 'memory', '0001_contexts_and_facts', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (58, 'memory', '0002_endings_of_facts', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (59, 'memory', '0003_single_messages_are_due', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (60, 'model_servers', '0001_initial', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (61, 'model_servers', '0002_usage', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (62, 'model_servers', '0003_purpose', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (63, 'rag', '0001_conversations_pipelines_traces', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'rag', '0002_trace_sources', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'rag', '0003_forget_as_the_owner', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (66, 'rag', '0004_summary', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (67, 'rag', '0005_message_reasoning', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (68, 'rag', '0006_summary_user', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (69, 'search', '0001_search_log_and_judgements', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (70, 'search', '0002_saved_search', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (71, 'search', '0003_evaluation_and_refusals', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (72, 'search', '0004_forget_as_the_owner', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (73, 'search', '0005_answer_confidence', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (74, 'sources', '0001_sources', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (75, 'sources', '0002_readers', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (76, 'sources', '0003_webhooks_and_notices', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (77, 'tables', '0001_tables_and_blocks', now());
 INSERT INTO documents_embeddingspace (id, created_at, updated_at, name, embedder, model_name, dimensions, metric, query_instruction, index_type, index_options, "precision", state, is_default) VALUES (1, now(), now(), 'minilm-384', 'default', 'all-MiniLM-L6-v2', 384, 'cosine', '', 'hnsw', '{"m": 16, "ef_construction": 64}', 'full', 'live', true);
-SELECT pg_catalog.setval('django_migrations_id_seq', 76, true);
+SELECT pg_catalog.setval('django_migrations_id_seq', 77, true);
 SELECT pg_catalog.setval('documents_embeddingspace_id_seq', 1, true);
 ALTER TABLE ONLY accounts_apikey
     ADD CONSTRAINT accounts_apikey_pkey PRIMARY KEY (id);

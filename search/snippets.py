@@ -131,11 +131,14 @@ _IDENTIFIER = (
 )
 _IDENTIFIER_PART = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![a-z])|\d+")
 _PUNCTUATION = re.compile(r"[-_./&,]")
+#: Digits above and below the line, as in CO₂ and m².
+_SMALL_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789")
 
 
 def identifier_matches(query: str, text: str) -> list[Span]:
     """(start, end) offsets into `text` of identifiers that `query` has, in whatever notation, or of
     the parts of them that are words of the query. Pure."""
+    query, text = query.translate(_SMALL_DIGITS), text.translate(_SMALL_DIGITS)
     written = [word.casefold() for word in query.split()]
     words = {_PUNCTUATION.sub("", word) for word in written}
     identifiers = " ".join(word for word in query.split() if not word[0].isdigit())

@@ -20,13 +20,15 @@ DIGRAPHS = {
 #: One letter for another: what has no mark that could be removed, Arabic and Persian letters of one
 #: sound or shape as Lucene's ArabicNormalizer and PersianNormalizer have them, and digits.
 SINGLE = (
-    "øØłŁđĐðÐħĦıŧŦĸŋŊςٱىةیکەھ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹‐‑–",
-    "oOlLdDdDhHitTknNσايهيكهه01234567890123456789---",
+    "øØłŁđĐðÐħĦıŧŦĸŋŊςٱىةیکەھ٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹µ‐‑–",
+    "oOlLdDdDhHitTknNσايهيكهه01234567890123456789μ---",
 )
+#: Digits above and below the line. The parser ends words at them.
+SMALL_DIGITS = ("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789")
 #: What a word must have for another form: of the scripts above, letters that are not the plainest.
 LETTERS = (
     rf"{MARKS}\u00c0-\u024f\u1e00-\u1fff\ufb00-\ufb4f\u0386-\u0390\u03aa-\u03b0\u03ca-\u03ce"
-    rf"ёйїўѓќЁЙЇЎЃЌ\u0622-\u0626{SINGLE[0]}"
+    rf"ёйїўѓќЁЙЇЎЃЌ\u0622-\u0626\u2126\u212a\u212b{SINGLE[0]}"
 ).replace("‐‑–", "")
 EMOJI = r"\U0001F000-\U0001FAFF\u2600-\u27bf\u2b50\u2b55"
 SYMBOL = rf"([[:alnum:]]+(?:\+\+|#)|[{EMOJI}])"
@@ -61,6 +63,12 @@ CREATE OR REPLACE FUNCTION ragsite_retyped(said text) RETURNS text
                             THEN ragsite_fold(ragsite_digraphs(match[1])) END),
                    ' ')
             FROM regexp_matches(said, '({IN_WORD}*[{LETTERS}]{IN_WORD}*)', 'g') AS match) END,
+        -- CO₂ → CO2, m² → m2, ²³⁵U → 235U
+        CASE WHEN octet_length(said) <> length(said) THEN (
+            SELECT string_agg(translate(match[1], '{SMALL_DIGITS[0]}', '{SMALL_DIGITS[1]}'), ' ')
+            FROM regexp_matches(said, '([[:alnum:]]+[{SMALL_DIGITS[0]}][[:alnum:]{SMALL_DIGITS[0]}]*'
+                                      '|[{SMALL_DIGITS[0]}]+[[:alpha:]][[:alnum:]]*)', 'g') AS match)
+            END,
         -- AB-1234 → AB1234, get_user_by_id → getuserbyid, 1,234.50 → 1234.50, 1.234,50 → 1234,50
         (SELECT string_agg(
                     regexp_replace(match[1], CASE WHEN match[1] ~ '^[0-9]+,[0-9.,]+$' THEN ','

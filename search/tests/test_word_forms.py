@@ -1,5 +1,7 @@
 """Words are found as people type them: without accents, in parts, in another notation."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from django.db import connection
@@ -44,6 +46,10 @@ TYPED = {
     "The wi-fi needs no e-mail nor co-operation.": "wifi email cooperation wi-fi",
     "We use C++ at AT&T.": "C++ AT&T",
     "Everything in C# there.": "C#",
+    "It binds CO₂ of 400 m² and H₂O": "co2 CO₂ m2 m² h2o H2O",
+    "Rods of ²³⁵U, as a note¹ says": "235U note ²³⁵U",
+    "A film of 5\u00b5m on 10\u2126": "5\u03bcm 5\u00b5m 10\u03a9",
+    "A gap of 6\u03bcm and E = mc2": "6\u00b5m mc²",
     "Rocket 🚀 launch and ☕ break": "🚀 ☕",
     "Krankenversicherungskarte im Handschuhfach": "Versicherung Karte Fach Handschuh",
     "De arbeidsongeschiktheidsverzekering is betaald": "verzekering",
@@ -102,6 +108,14 @@ def test_forms_and_parts_of_deleted_texts_are_in_no_table(collection: Collection
     assert not Posting.objects.exclude(lexeme="").exists()
 
 
+def test_texts_of_an_older_release_are_indexed_again(collection: Collection) -> None:
+    lexical_index.index_pending(collection.pk)
+    Posting.objects.filter(lexeme__in=["\x01co2", "\x01m2"]).delete()
+    assert found(collection, "co2") == []
+    import_module("documents.migrations.0028_small_digits").index_small_digits(None, None)
+    assert [found(collection, "co2"), found(collection, "m2")] == [["29"], ["29"]]
+
+
 @pytest.mark.parametrize(
     ("query", "text", "marked"),
     [
@@ -113,6 +127,7 @@ def test_forms_and_parts_of_deleted_texts_are_in_no_table(collection: Collection
         ("C++", "in C and C++", ["C++"]),
         ("🚀", "a 🚀 start", ["🚀"]),
         ("1234.50", "paid 1,234.50", ["1,234.50"]),
+        ("co2 m²", "CO₂ for a m2", ["CO₂", "m2"]),
         ("acgt", "acgt" * 50_000, []),  # in a step a letter, or it would take half an hour
     ],
 )
