@@ -22,6 +22,8 @@ INDEX_TYPES = ("hnsw", "ivfflat", "none")
 #: Maximum dimensions that an index takes, by precision.
 MAX_DIMENSIONS = {"full": 2000, "half": 4000, "binary": 64_000}
 PRECISIONS = tuple(MAX_DIMENSIONS)
+#: Such indexes find the same ten nearest as full ones, in 0.57 times the space (decision 51).
+DEFAULT_PRECISION = "half"
 
 OPERATORS = {"cosine": "<=>", "l2": "<->", "ip": "<#>"}
 HNSW_DEFAULTS = {"m": 16, "ef_construction": 64}
@@ -130,6 +132,11 @@ class SpaceSql:
         """`DROP INDEX IF EXISTS` of the space's index."""
         return f"DROP INDEX {'CONCURRENTLY ' if concurrently else ''}IF EXISTS {self.index_name}"
 
+    @property
+    def links(self) -> int:
+        """Links of a vector in an HNSW index."""
+        return int(self.options.get("m") or HNSW_DEFAULTS["m"])
+
     def probes(self, rows: int) -> int:
         """How many lists of an IVFFlat index a search visits: the square root of all, at least
         10."""
@@ -159,8 +166,8 @@ def checked_index(
     """Index type and precision for this many dimensions, and remarks on what was changed.
 
     Beyond an index's limit of dimensions PostgreSQL would silently read every row. If `precision`
-    is None the finest one that can be indexed is taken; an explicit one that cannot be indexed is
-    refused. Raises InvalidInput.
+    is None it is half, or binary where an index takes no more; an explicit one that cannot be
+    indexed is refused. Raises InvalidInput.
     """
     check_options(index_type, options)
     if index_type == "none":
@@ -188,12 +195,14 @@ def checked_index(
         return index_type, precision, []
     if not fitting:
         return "none", "full", [f"{dimensions:,} dimensions cannot be indexed: searched exactly."]
+    if DEFAULT_PRECISION in fitting:
+        return index_type, DEFAULT_PRECISION, []
     remark = (
-        f"{dimensions:,} dimensions are more than an index of full precision takes"
-        f" ({MAX_DIMENSIONS['full']:,}): indexed with {fitting[0]} precision. The vectors are"
-        " stored in full, and hits are ranked by them."
+        f"{dimensions:,} dimensions are more than an index of {DEFAULT_PRECISION} precision takes"
+        f" ({MAX_DIMENSIONS[DEFAULT_PRECISION]:,}): indexed with {fitting[0]} precision. The"
+        " vectors are stored in full, and hits are ranked by them."
     )
-    return index_type, fitting[0], [] if fitting[0] == "full" else [remark]
+    return index_type, fitting[0], [remark]
 
 
 def check_options(index_type: str, options: Mapping[str, Any]) -> None:

@@ -321,7 +321,9 @@ def _adopt_default_space() -> None:
             # That restarts the ids. No test may get those of an earlier one: the index of its space
             # would be built over rows just deleted, whose vectors may have other dimensions.
             cursor.execute("SELECT setval('documents_embeddingspace_id_seq', %s)", [last])
-    spaces.filter(id=1).update(is_default=True, model_name=embedders["default"].model_name)
+    spaces.filter(id=1).update(
+        is_default=True, model_name=embedders["default"].model_name, precision="half"
+    )
     _reset_space_indexes()
 
 
@@ -352,7 +354,7 @@ def _reset_space_indexes() -> None:
 
     from documents.spaces import SpaceSql
 
-    default = SpaceSql(space_id=1, dimensions=384)
+    default = SpaceSql(space_id=1, dimensions=384, precision="half")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT indexname FROM pg_indexes WHERE indexname ~ '^chunk_space_[0-9]+_index$'"

@@ -151,8 +151,8 @@ def add_space(
 ) -> tuple[EmbeddingSpace, list[str]]:
     """A new, empty space for an embedder's vectors, and remarks on automatic choices.
 
-    `precision` None takes the finest that can be indexed. The index is built when chunks come.
-    Raises InvalidInput, Conflict, and InferenceError if the embedder does not answer.
+    `precision` None means half, or binary for more than 4,000 dimensions. The index is built when
+    chunks come. Raises InvalidInput, Conflict, and InferenceError if the embedder does not answer.
     """
     if not name or name != slugify(name) or len(name) > 63:
         raise InvalidInput(

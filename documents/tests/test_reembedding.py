@@ -440,7 +440,7 @@ def test_a_curator_adds_a_space_moves_everything_and_stops_it(collection: Collec
     )
     assert answer.status_code == 302, answer.content.decode()
     space = services.get_space("wide")
-    assert (space.dimensions, space.precision) == (768, "full")
+    assert (space.dimensions, space.precision) == (768, "half")
     assert "have started" in act(client, "reembed", space)
     row = Reembedding.objects.get()
     assert (row.state, row.target) == (State.RUNNING, space)

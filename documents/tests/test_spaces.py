@@ -58,8 +58,8 @@ def test_no_index_is_chosen_that_cannot_be_built(
     kind, chosen, remarks = checked_index(**asked, options={})
     assert kind == "none" or dimensions <= MAX_DIMENSIONS[chosen]
     assert precision in (None, chosen)
-    changed = kind != index_type or (precision is None and chosen != "full")
-    assert bool(remarks) == changed
+    is_binary = index_type != "none" and precision is None and chosen == "binary"
+    assert bool(remarks) == (kind != index_type or is_binary)
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,9 @@ def call(*words: str) -> tuple[str, str]:
 def test_more_dimensions_than_an_index_takes_move_to_the_next_precision_with_a_word() -> None:
     out, err = call("add", "huge", "--embedder", "huge")
     space = services.get_space("huge")
-    assert (space.precision, space.dimensions) == ("half", 3072)
-    assert "half precision" in err
+    assert (space.precision, space.dimensions, err) == ("half", 3072, "")
     assert "reembed --to huge" in out
-    assert call("add", "vast", "--embedder", "vast")[1]
+    assert "binary precision" in call("add", "vast", "--embedder", "vast")[1]
     assert services.get_space("vast").precision == "binary"
 
 
@@ -126,7 +125,7 @@ def test_spaces_are_listed_with_what_they_hold() -> None:
     call("add", "wide", "--embedder", "wide", "--index", "ivfflat")
     text, _ = call("list")
     assert "minilm-384 *" in text
-    assert "ivfflat full, not built" in text
+    assert "ivfflat half, not built" in text
     old, new = json.loads(call("list", "--json")[0])
     assert (old["index_state"], old["default"], old["chunks"]) == ("valid", True, 0)
     assert (new["dimensions"], new["index_state"], new["state"]) == (768, "none", "live")

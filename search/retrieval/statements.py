@@ -26,6 +26,7 @@ from documents.languages import configuration
 from documents.models import EmbeddingSpace
 from documents.spaces import (
     BINARY_OVERSAMPLING,
+    HNSW_DEFAULTS,
     MIN_BINARY_CANDIDATES,
     SpaceSql,
     similarity_by_space,
@@ -300,9 +301,10 @@ def scope_size_statement(scope: Scope, *, at_most: int) -> tuple[str, Parameters
     return sql, parameters
 
 
-#: An HNSW index keeps as many of the nearest in sight as the square root of the rows that it has,
-#: and never fewer than these. So the ten nearest of 5,000 and of 100,000 generated vectors are
-#: found to 0.99 and more (docs/decisions/0051). pgvector's default of 40 cuts every list to that.
+#: A search of an HNSW index with 16 links keeps as many candidates as the square root of its rows,
+#: and never fewer than these; with 32 links a quarter is enough. So the ten nearest of 5,000 and of
+#: 100,000 generated vectors are found to 0.99 and more (docs/decisions/0051). pgvector's default
+#: of 40 cuts every list to that.
 MIN_EF_SEARCH = 64
 #: Factor of `ef_search` where a filter drops some of the candidates.
 FILTER_FACTOR = 2
@@ -402,7 +404,9 @@ def space_queries(
                 space.sql, asked, exact=is_exact, unrelated=unrelated, collections=collections
             )
         )
-    usual = max(MIN_EF_SEARCH, isqrt(_largest_index(facts)))
+    links = min((space.sql.links for space in facts.spaces), default=HNSW_DEFAULTS["m"])
+    usual = round(isqrt(_largest_index(facts)) * (HNSW_DEFAULTS["m"] / links) ** 2)
+    usual = max(MIN_EF_SEARCH, usual)
     usual *= FILTER_FACTOR if is_narrowed(query, scope, facts) else 1
     automatic = min(max(depth, usual), MAX_EF_SEARCH)
     # One setting is for the indexes of all spaces.

@@ -45,7 +45,7 @@ class Command(ServiceCommand):
         add.add_argument(
             "--precision",
             choices=PRECISIONS,
-            help="of the index; the finest that the dimensions allow where it is left out",
+            help="of the index (half; above 4,000 dimensions binary)",
         )
         for option, meaning in (
             ("m", "HNSW: links of a vector (16)"),
