@@ -18,6 +18,7 @@ from common.text import spreadsheet_text
 from documents.models import Collection, Document
 from documents.services.audit import record
 from reading.parsers.column_types import ColumnType, read_as
+from tables.groups.store import group_tables, regroup, remove_unused
 from tables.models import BLOCK_ROWS, ColumnBlock, Table
 from tables.options import RowFilter, RowOptions
 from tables.rows import Row, Value, matching_cells, places_of, select_rows
@@ -138,6 +139,8 @@ def correct_column(
     read = {key: before[key] for key in ("name", "type", "unit")}
     table.columns[at] = after | {"read": before.get("read", read)}
     table.save(update_fields=["columns"])
+    is_renamed_only = after["type"] == before["type"] and after["unit"] == before["unit"]
+    regroup(table, keeps_place=is_renamed_only)
     if after["type"] != before["type"]:
         _read_cells_again(table, at + 1)
     record(Action.CHANGED, table.document, fields=["tables"])
@@ -168,5 +171,10 @@ def rebuild_tables(collection: Collection | None = None) -> Iterator[tuple[int, 
             # As loading does, so that none is loaded meanwhile.
             held = Document.objects.select_for_update(no_key=True).filter(pk__in=ids)
             read += store_tables(list(held.order_by("pk").values_list("pk", flat=True)))
+            group_tables(Table.objects.filter(document__in=ids))
         last, looked = ids[-1], looked + len(ids)
         yield looked, read
+    collections = Collection.objects.all() if collection is None else [collection]
+    for each in collections:
+        with transaction.atomic():
+            remove_unused(each.pk)
