@@ -8,4 +8,6 @@ urlpatterns = [
     path("documents/<slug:slug>/tables/", views.index, name="tables"),
     path("tables/<int:pk>/", views.detail, name="table"),
     path("tables/<int:pk>/column/", views.change_column, name="table_column"),
+    path("tables/<int:pk>/group/", views.group, name="table_group"),
+    path("tables/<int:pk>/group/change/", views.change_group, name="table_group_change"),
 ]

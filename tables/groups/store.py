@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import count
+from typing import Any
 
 from django.db import connection
 from django.db.models import Max
@@ -19,7 +21,7 @@ MAX_LAYOUTS, MAX_LOOKED_UP = 100, 500
 # Known ones are held, so that the trigger that removes unused ones passes them over.
 _HOLD = """
     SELECT fingerprint FROM tables_tablelayout
-    WHERE collection_id = %s AND fingerprint = ANY(%s) ORDER BY id FOR SHARE
+    WHERE collection_id = %(collection)s AND fingerprint = ANY(%(wanted)s) ORDER BY id FOR SHARE
 """
 # As in the trigger of migration 0002.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('table groups', %s))"
@@ -75,7 +77,7 @@ def regroup(table: Table, *, keeps_place: bool) -> None:
 
 
 def _add_layouts(collection_id: int, wanted: dict[str, Table]) -> int:
-    asked = [collection_id, list(wanted)]
+    asked: dict[str, Any] = {"collection": collection_id, "wanted": list(wanted)}
     with connection.cursor() as cursor:
         cursor.execute(_HOLD.replace(" FOR SHARE", ""), asked)
         if {name for (name,) in cursor.fetchall()} != wanted.keys():
@@ -128,18 +130,15 @@ def place_layout(layout: TableLayout, headers: Sequence[Header], match: GroupMat
     """Save a layout in the group of the match, else in one of its own; columns that the group does
     not have are added to it."""
     common = {"workspace_id": layout.workspace_id, "collection_id": layout.collection_id}
-    positions: list[int | None] = [None] * len(headers)
-    following = 0
+    known: Sequence[int | None] = [None] * len(headers)
+    following = count(0)
     if match is None:
         layout.group = TableGroup.objects.create(**common)
     else:
-        layout.group_id, positions = match.group, list(match.positions)
+        layout.group_id, known = match.group, match.positions
         last = GroupColumn.objects.filter(group=match.group).aggregate(last=Max("position"))["last"]
-        following = 0 if last is None else last + 1
-    for at, position in enumerate(positions):
-        if position is None:
-            positions[at] = following
-            following += 1
+        following = count(0 if last is None else last + 1)
+    positions = [next(following) if position is None else position for position in known]
     layout.positions = positions
     layout.save()
     GroupColumn.objects.bulk_create(
@@ -174,8 +173,9 @@ def load_groups(ids: Sequence[int]) -> list[GroupColumns]:
     """The columns and layouts of groups."""
     groups = {pk: GroupColumns(pk) for pk in ids}
     columns = GroupColumn.objects.filter(group__in=ids).order_by("pk")
-    for pk, *column in columns.values_list("group", "position", "key", "type", "unit"):
-        groups[pk].add(*column)
+    names = ("group", "position", "key", "type", "unit")
+    for pk, position, key, type_, unit in columns.values_list(*names):
+        groups[pk].add(position, key, type_, unit)
     layouts = TableLayout.objects.filter(group__in=ids).order_by("pk")
     for pk, positions in layouts.values_list("group", "positions"):
         if len(groups[pk].layouts) < MAX_LAYOUTS:

@@ -97,7 +97,7 @@ class Shape:
             by_places[self.places[at]].append(self.tables[at].id)
         if set(by_places) <= {tuple(range(len(self.columns)))}:
             return ()
-        return tuple(Layout(tables=ids, places=at) for at, ids in by_places.items())
+        return tuple(Layout(tables=tuple(ids), places=at) for at, ids in by_places.items())
 
     @cached_property
     def concepts(self) -> dict[str, list[int]]:
