@@ -18,6 +18,7 @@ from common.text import spreadsheet_text
 from documents.models import Collection, Document
 from documents.services.audit import record
 from reading.parsers.column_types import ColumnType, read_as
+from tables.groups.meaning import suggest_by_meaning
 from tables.groups.store import group_tables, regroup, remove_unused
 from tables.models import BLOCK_ROWS, ColumnBlock, Table
 from tables.options import RowFilter, RowOptions
@@ -161,7 +162,8 @@ def _read_cells_again(table: Table, position: int) -> None:
 
 def rebuild_tables(collection: Collection | None = None) -> Iterator[tuple[int, int]]:
     """Read the tables of documents again that have none, or whose text has changed, a few at a
-    time: yields how many documents were looked at, and in how many were tables."""
+    time: yields how many documents were looked at, and in how many were tables. Then tables are
+    grouped that are not, and matches suggested."""
     documents = Document.objects.filter(chunk_count__gt=0).order_by("pk")
     if collection is not None:
         documents = documents.filter(collection=collection)
@@ -178,3 +180,4 @@ def rebuild_tables(collection: Collection | None = None) -> Iterator[tuple[int, 
     for each in collections:
         with transaction.atomic():
             remove_unused(each.pk)
+        suggest_by_meaning(each)

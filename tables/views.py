@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -17,6 +17,7 @@ from documents.services import get_collection
 from tables import services
 from tables.forms import TYPE_LABELS, ColumnForm, GroupColumnsForm, RowForm
 from tables.groups import curation
+from tables.groups.meaning import suggest_by_meaning
 from tables.models import Table
 from tables.options import PAGE_ROWS, RowOptions
 
@@ -48,6 +49,25 @@ def index(request: HttpRequest, slug: str) -> HttpResponse:
         "suggested": curation.with_suggestions(tables).order_by("pk")[:MAX_SUGGESTED],
     }
     return render(request, "tables/tables.html", context)
+
+
+@require_POST
+@login_required_page
+def look_for_matches(request: HttpRequest, slug: str) -> HttpResponse:
+    """Suggests tables to be asked together whose columns are near in meaning."""
+    workspace = request_workspace(request)
+    require_editor(user=request.user, workspace=workspace)
+    found = suggest_by_meaning(get_collection(workspace=workspace, slug=slug))
+    if found:
+        messages.success(
+            request,
+            ngettext(
+                "{number} match is suggested.", "{number} matches are suggested.", found
+            ).format(number=found),
+        )
+    else:
+        messages.info(request, gettext("No further match was found."))
+    return redirect("tables", slug)
 
 
 @require_safe

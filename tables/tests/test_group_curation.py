@@ -13,7 +13,7 @@ from documents.models import Collection
 from documents.services import update_document
 from documents.tests.factories import MembershipFactory
 from tables.asking import ask_tables
-from tables.groups import curation
+from tables.groups import curation, meaning
 from tables.models import Table, TableGroup, TableLayout
 from tables.tests.test_groups import add, commit, group_of, layout_of
 
@@ -225,3 +225,59 @@ def test_the_admin_accepts_and_refuses(admin_client: Client, first: Table, secon
     for model, pk in (("tablelayout", layout.pk), ("tablegroup", layout.group_id)):
         page = admin_client.get(reverse(f"admin:tables_{model}_change", args=[pk]))
         assert page.status_code == 200
+
+
+@pytest.fixture
+def nearness(monkeypatch: pytest.MonkeyPatch) -> dict[frozenset[str], float]:
+    """How near two names are to the model; others are not."""
+    near: dict[frozenset[str], float] = {}
+
+    def compare(collection: Collection, names: list[str]) -> dict[tuple[str, str], float]:
+        return {
+            (first, second): near.get(frozenset((first, second)), 0.2)
+            for first in names
+            for second in names
+        }
+
+    monkeypatch.setattr(meaning, "_nearness", compare)
+    return near
+
+
+def test_what_is_near_in_meaning_is_suggested_and_not_used(
+    first: Table, nearness: dict[frozenset[str], float]
+) -> None:
+    other = add(
+        first.collection, "b.md", "Cash out (EUR)|Thing|Booked", [["7", "Ink", "2026-02-01"]]
+    )
+    assert layout_of(other).suggested_group is None
+    assert meaning.suggest_by_meaning(first.collection) == 0
+    nearness |= {
+        frozenset(("thing", "item")): 0.9,
+        frozenset(("booked", "date")): 0.8,
+        frozenset(("cash out", "amount")): 0.8,
+    }
+    assert meaning.suggest_by_meaning(first.collection) == 1
+    suggested = TableLayout.objects.get(suggested_group__isnull=False)
+    positions = {layout_of(first).pk: [2, 1, 0], layout_of(other).pk: [2, 1, 0]}
+    assert suggested.suggested_positions == positions[suggested.pk]
+    assert group_of(other) != group_of(first)
+    table = Table.objects.get(fingerprint=suggested.fingerprint)
+    curation.refuse_suggestion(table=table)
+    assert meaning.suggest_by_meaning(first.collection) == 0
+
+
+def test_currencies_are_not_near(first: Table, nearness: dict[frozenset[str], float]) -> None:
+    add(first.collection, "b.md", "Booked|Thing|Cash (USD)", [["2026-02-01", "Ink", "7"]])
+    nearness |= {
+        frozenset(("thing", "item")): 1.0,
+        frozenset(("booked", "date")): 1.0,
+        frozenset(("cash", "amount")): 1.0,
+    }
+    assert meaning.suggest_by_meaning(first.collection) == 0
+
+
+def test_an_editor_looks_for_matches(client: Client, first: Table, editor: User) -> None:
+    client.force_login(editor)
+    address = reverse("table_matches", args=[first.collection.slug])
+    answer = client.post(address, follow=True)
+    assert "No further match was found." in answer.content.decode()

@@ -107,6 +107,7 @@ DOCUMENTS = [
 ]
 TABLES = [
     *_doors(MEMBER, ("GET", "/documents/{collection}/tables/")),
+    *_doors(EDITOR, ("POST", "/documents/{collection}/tables/matches/")),
     *_doors(READER, ("GET", "/tables/{table}/"), ("GET", "/tables/{table}/group/")),
     *_doors(CORRECTOR, ("POST", "/tables/{table}/group/change/", {"act": "apart"})),
     *_doors(CORRECTOR, ("POST", "/tables/{table}/column/", {"column": "Key", "name": "Other"})),

@@ -160,7 +160,7 @@ def _table(document: Document, word: str) -> Table:
         name=f"Keys {word}",
         columns=[{"name": f"Key {word}", "type": "number", "unit": ""}],
         row_count=1,
-        fingerprint=word,
+        fingerprint=f"{word[:40]}-{document.pk}",
     )
     common = {
         "workspace": document.workspace,
