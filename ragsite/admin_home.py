@@ -58,6 +58,8 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             (gettext_noop("Passages"), "notes", "documents.Chunk"),
             (gettext_noop("Edited passages"), "edit_note", "documents.ChunkEdit"),
             (gettext_noop("Tables"), "table", "tables.Table"),
+            (gettext_noop("Groups of tables"), "table_view", "tables.TableGroup"),
+            (gettext_noop("Layouts of tables"), "view_column", "tables.TableLayout"),
             (gettext_noop("Runs"), "sync", "documents.IngestionRun"),
             (gettext_noop("Run items"), "draft", "documents.IngestionItem"),
             (gettext_noop("Sources"), "cloud_sync", "sources.DataSource"),

@@ -19,7 +19,8 @@ from psycopg import sql
 #: Statements of a dump that a schema may have. Others may depend on the server's version or on who
 #: loads it: look at them, then add them here.
 _KNOWN = re.compile(
-    r"CREATE (?:EXTENSION IF NOT EXISTS|FUNCTION|SEQUENCE|TABLE|(?:UNIQUE )?INDEX|TRIGGER) "
+    r"CREATE (?:EXTENSION IF NOT EXISTS|FUNCTION|SEQUENCE|TABLE|(?:UNIQUE )?INDEX) "
+    r"|CREATE (?:CONSTRAINT )?TRIGGER "
     r"|ALTER TABLE (?:ONLY )?\w+(?: ALTER COLUMN| ADD CONSTRAINT|$)|INSERT INTO |SELECT .*setval"
 )
 _STATEMENT = re.compile(r"^(?:ALTER|COMMENT|CREATE|DROP|GRANT|INSERT|REVOKE|SELECT|SET)\b.*", re.M)

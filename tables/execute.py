@@ -72,13 +72,40 @@ def compute(plan: Plan, tables: QuerySet[Table]) -> Result:
 
 
 class _Computation:
-    """One plan over tables of one shape. Columns count from 0 in plans and from 1 in SQL."""
+    """One plan over tables of one group. Columns count from 0 in plans and from 1 in SQL."""
 
     def __init__(self, plan: Plan, tables: Sequence[Table]) -> None:
         self.plan = plan
         self.tables = {table.pk: table for table in tables}
-        self.columns = tables[0].columns if tables else []
-        self.parameters: dict[str, Any] = {"tables": list(self.tables)}
+        same = range(len(plan.columns))
+        #: Of each table the columns of the plan, None where it has none.
+        self.places: dict[int, Sequence[int | None]] = dict.fromkeys(self.tables, same)
+        for layout in plan.layouts:
+            self.places |= {pk: layout.places for pk in layout.tables if pk in self.tables}
+        self.columns = [self._column(index) for index in same] if tables else []
+        used = plan.used_columns
+        self.is_mapped = any(
+            places[index] != index for places in self.places.values() for index in used
+        )
+        self.parameters: dict[str, Any] = self._scope(list(self.tables))
+
+    def _column(self, index: int) -> Mapping[str, Any]:
+        """Type and unit of a column, as the tables say that have it."""
+        found = [
+            self.tables[pk].columns[place]
+            for pk, places in self.places.items()
+            if (place := places[index]) is not None
+        ]
+        unit = next((each["unit"] for each in found if each.get("unit")), "")
+        return {"type": found[0]["type"] if found else "text", "unit": unit}
+
+    def _scope(self, tables: list[int]) -> dict[str, Any]:
+        """The parameters of `row_source` for these tables."""
+        scope: dict[str, Any] = {"tables": tables}
+        if self.is_mapped:
+            for index in self.plan.used_columns:
+                scope[f"p{index + 1}"] = [(self.places[pk][index] or 0) + 1 for pk in tables]
+        return scope
 
     def result(self) -> Result:
         plan = self.plan
@@ -125,15 +152,15 @@ class _Computation:
         letter = {"number": "n", "boolean": "n", "date": "d"}.get(self._type(index), "c")
         return f"{letter}{index + 1}"
 
-    def _source(self, *indexes: int | None, starts: bool = False) -> str:
-        used = {each for each in (*indexes, self.plan.group) if each is not None}
-        used |= {each.column for each in self.plan.filters}
-        used |= {each.column for each in self.plan.compared or ()}
+    def _source(self) -> str:
         by_letter: dict[str, list[int]] = {"c": [], "n": [], "d": []}
-        for index in used:
+        for index in self.plan.used_columns:
             by_letter[self._name(index)[0]].append(index + 1)
         return row_source(
-            cells=by_letter["c"], numbers=by_letter["n"], dates=by_letter["d"], starts=starts
+            cells=by_letter["c"],
+            numbers=by_letter["n"],
+            dates=by_letter["d"],
+            is_mapped=self.is_mapped,
         )
 
     def _where(self, extra: Sequence[Filter]) -> str:
@@ -177,7 +204,7 @@ class _Computation:
     def _aggregate(self, extra: Sequence[Filter]) -> tuple[float | None, int]:
         statement = (
             f"SELECT {self._computed()}, count(*)"  # noqa: S608
-            f" FROM {self._source(self.plan.column)} AS row{self._where(extra)}"
+            f" FROM {self._source()} AS row{self._where(extra)}"
         )
         ((value, count),) = fetch_rows(connection, statement, self.parameters)
         return value, count
@@ -207,7 +234,7 @@ class _Computation:
         ties = "FIRST %(most)s ROWS WITH TIES" if plan.order else "FIRST %(most)s ROWS ONLY"
         statement = (
             f"SELECT {shown}, {self._computed()}, count(*), {key} AS key"  # noqa: S608
-            f" FROM {self._source(plan.column)} AS row{self._where(())}"
+            f" FROM {self._source()} AS row{self._where(())}"
             f" GROUP BY {key} HAVING {key} IS NOT NULL ORDER BY {order} FETCH {ties}"
         )
         self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
@@ -236,7 +263,7 @@ class _Computation:
             most = min(plan.limit or 1, MAX_GROUPS)
         statement = (
             f"SELECT row.table_id, row.ordinal, count(*) OVER ()"  # noqa: S608
-            f" FROM {self._source(plan.column)} AS row{where} ORDER BY {order} FETCH {fetch}"
+            f" FROM {self._source()} AS row{where} ORDER BY {order} FETCH {fetch}"
         )
         self.parameters["most"] = most
         rows = fetch_rows(connection, statement, self.parameters)
@@ -248,14 +275,15 @@ class _Computation:
             return None
         name = self._name(self.plan.column)
         statement = (
-            f"SELECT row.{name} FROM {self._source(self.plan.column)} AS row"  # noqa: S608
+            f"SELECT row.{name} FROM {self._source()} AS row"  # noqa: S608
             " WHERE row.table_id = %(table)s AND row.ordinal = ANY(%(ordinals)s::int[])"
         )
         table = rows[0][0]
         ordinals = [ordinal for each, ordinal in rows if each == table]
         if self.plan.measure in ("most", "least"):
             ordinals = ordinals[:1]
-        parameters = {**self.parameters, "table": table, "ordinals": ordinals, "tables": [table]}
+        own = {"table": table, "ordinals": ordinals}
+        parameters = {**self.parameters, **own, **self._scope([table])}
         values = list(
             dict.fromkeys(row[0] for row in fetch_rows(connection, statement, parameters))
         )
@@ -290,7 +318,10 @@ class _Computation:
                     document.collection.slug,
                     row.start,
                     chunks.get((document.pk, row.start)),
-                    row.cells,
+                    tuple(
+                        row.cells[place] if place is not None else ""
+                        for place in self.places[key[0]]
+                    ),
                 )
             )
         return found

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from tables.groups.curation import ReadGroup
 from tables.models import COLUMN_TYPES, Table
 from tables.options import COMPARISON_LABELS
 
@@ -57,3 +58,34 @@ class ColumnForm(forms.Form):
         super().__init__(*args, **kwargs)
         names = [(column["name"], column["name"]) for column in table.columns]
         self.fields["column"].choices = names  # type: ignore[attr-defined]
+
+
+class GroupColumnsForm(forms.Form):
+    """Which of its group's columns those of a table are."""
+
+    def __init__(self, *args: Any, table: Table, group: ReadGroup, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._names = [column["name"] for column in table.columns]
+        own = {
+            name: str(column.position)
+            for shown in group.tables
+            if shown.table == table.pk
+            for name, column in zip(shown.columns, group.columns, strict=True)
+        }
+        for at, column in enumerate(table.columns):
+            fitting = [
+                (str(each.position), each.name)
+                for each in group.columns
+                if each.type == column["type"]
+            ]
+            self.fields[f"column-{at}"] = forms.ChoiceField(
+                label=column["name"],
+                choices=[*fitting, ("", _("a column of its own"))],
+                initial=own.get(column["name"], ""),
+                required=False,
+            )
+
+    def means(self) -> dict[str, int | None]:
+        """The positions that were chosen, by name of the column."""
+        chosen = {name: self.cleaned_data[f"column-{at}"] for at, name in enumerate(self._names)}
+        return {name: int(value) if value else None for name, value in chosen.items()}

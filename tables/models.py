@@ -47,10 +47,24 @@ class Table(models.Model):
         max_length=64, help_text=gettext_lazy("Hash of the document's text that it was read from.")
     )
 
+    fingerprint = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=gettext_lazy("The same for tables with the same columns: see TableLayout."),
+    )
+    is_apart = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text=gettext_lazy("Asked alone, because a curator has taken it out of its group."),
+    )
+
     objects = TableQuerySet["Table"].as_manager()
 
     class Meta:
         ordering = ["document_id", "ordinal"]
+        indexes = [models.Index(fields=["collection", "fingerprint"], name="table_layout_index")]
         constraints = [
             models.UniqueConstraint(
                 fields=["document", "ordinal"], name="table_document_ordinal_unique"
@@ -91,3 +105,81 @@ class ColumnBlock(models.Model):  # noqa: DJ008 (no page shows one)
     starts = ArrayField(models.BigIntegerField(), null=True)
 
     objects = WorkspaceOwnedQuerySet["ColumnBlock"].as_manager()
+
+
+class TableGroup(models.Model):
+    """Tables of a collection that are asked as one. It has no names: those of its columns are
+    shown as the tables say that the reader may see."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
+
+    objects = WorkspaceOwnedQuerySet["TableGroup"].as_manager()
+
+    def __str__(self) -> str:
+        return f"Group {self.pk}"
+
+
+class GroupColumn(models.Model):
+    """A header that means the column at `position`, from 0, of a group: `key` is a hash of its
+    name, or what it is about (tables/groups/headers.py). All of one position have the same `type`
+    and unit."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+", db_index=False)
+    group = models.ForeignKey(TableGroup, models.CASCADE, related_name="columns")
+    position = models.PositiveSmallIntegerField()
+    key = models.CharField(max_length=200, blank=True)
+    type = models.CharField(max_length=10)
+    unit = models.CharField(max_length=20, blank=True)
+
+    objects = WorkspaceOwnedQuerySet["GroupColumn"].as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["group", "position", "key"], name="groupcolumn_group_position_key_unique"
+            )
+        ]
+        indexes = [models.Index(fields=["collection", "key"], name="groupcolumn_key_index")]
+
+    def __str__(self) -> str:
+        return f"Column {self.position + 1} of group {self.group_id}"
+
+
+class TableLayout(models.Model):
+    """All tables of a collection with the same columns, by their `fingerprint`. Goes with the last
+    of them, by a trigger at the end of the transaction.
+
+    `positions` are those of its columns in its group, from 0, in the order of the columns. A match
+    that is not sure is suggested: `suggested_positions` are null where the suggested group does not
+    have the column. `refused` are ids of groups that a curator has refused.
+    """
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+", db_index=False)
+    fingerprint = models.CharField(max_length=64)
+    group = models.ForeignKey(TableGroup, models.CASCADE, related_name="layouts")
+    positions = ArrayField(models.PositiveSmallIntegerField())
+    suggested_group = models.ForeignKey(
+        TableGroup, models.SET_NULL, related_name="suggestions", null=True, blank=True
+    )
+    suggested_positions = ArrayField(
+        models.PositiveSmallIntegerField(null=True), null=True, blank=True
+    )
+    refused = ArrayField(models.BigIntegerField(), default=list, blank=True)
+    is_corrected = models.BooleanField(
+        default=False, help_text=gettext_lazy("A curator has said where it belongs.")
+    )
+
+    objects = WorkspaceOwnedQuerySet["TableLayout"].as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["collection", "fingerprint"], name="tablelayout_collection_layout_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"Layout {self.pk}"

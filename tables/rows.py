@@ -2,7 +2,7 @@
 select from, `read_rows` gives some rows of one table whole, `select_rows` a page of those that fit,
 `places_of` where they are in the document."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -38,12 +38,16 @@ def row_source(
     numbers: Collection[int] = (),
     dates: Collection[int] = (),
     starts: bool = False,
+    is_mapped: bool = False,
 ) -> str:
     """A sub-select, in parentheses, with one row for each row of the tables `%(tables)s`, an array
     of ids: `table_id`, `ordinal` (from 0), with `starts` also `start` (offset in the text), and
     `c3`, `n6` and `d1` for text, number and date of the 3rd, 6th and 1st column, NULL where a cell
     is none. Only the columns that are asked for are read: numbers of columns of numbers or
     booleans, dates of those of dates. Positions are whole numbers from 1.
+
+    With `is_mapped` tables have the 3rd column at a position of their own: that of each of the
+    `%(tables)s` is in the array `%(p3)s`.
 
     The ids must be of tables that the reader may see: `Table.objects.visible_to(user)`.
     """
@@ -56,6 +60,8 @@ def row_source(
         asked.insert(0, (0, "starts", "start"))
     # One block for each position, however many of its arrays are read.
     positions = sorted({int(position) for position, _, _ in asked})
+    if is_mapped and 0 not in positions:
+        return _mapped_source(asked, positions)
     first, *others = (f"b{position}" for position in positions)
     joins = "".join(
         f" JOIN tables_columnblock AS {name} ON {name}.table_id = {first}.table_id"
@@ -69,6 +75,26 @@ def row_source(
         f" {first}.ordinal + generate_subscripts(b{position}.{array}, 1) - 1 AS ordinal, {values}"
         f" FROM tables_columnblock AS {first}{joins}"
         f" WHERE {first}.table_id = ANY(%(tables)s::bigint[]) AND {first}.position = {first[1:]})"
+    )
+
+
+def _mapped_source(asked: Sequence[tuple[int, str, str]], positions: Sequence[int]) -> str:
+    """As `row_source`, of tables with positions of their own."""
+    first = f"b{positions[0]}"
+    joins = "".join(
+        f" JOIN tables_columnblock AS b{position} ON b{position}.table_id = place.table_id"
+        f" AND b{position}.position = place.p{position}"
+        + (f" AND b{position}.ordinal = {first}.ordinal" if position != positions[0] else "")
+        for position in positions
+    )
+    values = ", ".join(f"unnest(b{position}.{array}) AS {name}" for position, array, name in asked)
+    position, array, _ = asked[0]
+    names = ", ".join(f"p{position}" for position in positions)
+    arrays = ", ".join(f"%(p{position})s::int2[]" for position in positions)
+    return (  # only names made of numbers
+        f"(SELECT place.table_id,"  # noqa: S608
+        f" {first}.ordinal + generate_subscripts(b{position}.{array}, 1) - 1 AS ordinal, {values}"
+        f" FROM unnest(%(tables)s::bigint[], {arrays}) AS place (table_id, {names}){joins})"
     )
 
 

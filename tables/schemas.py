@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from common.sql import fetch_rows
-from tables.models import BLOCK_ROWS, Table
+from tables.models import BLOCK_ROWS, Table, TableLayout
 from tables.questions.plan import Column, TableSchema
 
 #: With more tables a question is not asked: reading their values would take longer than answering.
@@ -92,17 +92,33 @@ def load_schemas(tables: QuerySet[Table]) -> list[TableSchema]:
         .select_related("document")
         .only(
             *("name", "columns", "row_count", "text_sha256", "heading_path"),
+            *("collection_id", "fingerprint", "is_apart"),
             *("document__title", "document__key"),
         )
         .order_by("document__key", "ordinal")[: MAX_TABLES + 1]
     )
     if len(found) > MAX_TABLES:
         return []
-    profiles = _profiles(found)
-    return [_schema(table, profiles[table.pk]) for table in found]
+    profiles, layouts = _profiles(found), _layouts(found)
+    return [_schema(table, profiles[table.pk], layouts) for table in found]
 
 
-def _schema(table: Table, profile: dict[int, _Profile]) -> TableSchema:
+#: Group and positions of the columns in it, by collection and fingerprint.
+_Layouts = dict[tuple[int, str], tuple[int, tuple[int, ...]]]
+
+
+def _layouts(tables: Sequence[Table]) -> _Layouts:
+    rows = TableLayout.objects.filter(
+        collection__in={table.collection_id for table in tables},
+        fingerprint__in={table.fingerprint for table in tables},
+    ).values_list("collection", "fingerprint", "group", "positions")
+    return {(collection, name): (pk, tuple(places)) for collection, name, pk, places in rows}
+
+
+def _schema(table: Table, profile: dict[int, _Profile], layouts: _Layouts) -> TableSchema:
+    group, places = layouts.get((table.collection_id, table.fingerprint), (None, ()))
+    if table.is_apart or len(places) != len(table.columns):
+        group, places = None, ()
     is_whole = table.row_count <= BLOCK_ROWS
     return TableSchema(
         table.pk,
@@ -112,6 +128,9 @@ def _schema(table: Table, profile: dict[int, _Profile]) -> TableSchema:
             for position, column in enumerate(table.columns, 1)
         ),
         f"{table.document.title} {table.document.key.rsplit('/', 1)[-1]}",
+        group,
+        places,
+        table.is_apart,
     )
 
 

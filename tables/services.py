@@ -18,6 +18,8 @@ from common.text import spreadsheet_text
 from documents.models import Collection, Document
 from documents.services.audit import record
 from reading.parsers.column_types import ColumnType, read_as
+from tables.groups.meaning import suggest_by_meaning
+from tables.groups.store import group_tables, regroup, remove_unused
 from tables.models import BLOCK_ROWS, ColumnBlock, Table
 from tables.options import RowFilter, RowOptions
 from tables.rows import Row, Value, matching_cells, places_of, select_rows
@@ -138,6 +140,8 @@ def correct_column(
     read = {key: before[key] for key in ("name", "type", "unit")}
     table.columns[at] = after | {"read": before.get("read", read)}
     table.save(update_fields=["columns"])
+    is_renamed_only = after["type"] == before["type"] and after["unit"] == before["unit"]
+    regroup(table, keeps_place=is_renamed_only)
     if after["type"] != before["type"]:
         _read_cells_again(table, at + 1)
     record(Action.CHANGED, table.document, fields=["tables"])
@@ -158,7 +162,8 @@ def _read_cells_again(table: Table, position: int) -> None:
 
 def rebuild_tables(collection: Collection | None = None) -> Iterator[tuple[int, int]]:
     """Read the tables of documents again that have none, or whose text has changed, a few at a
-    time: yields how many documents were looked at, and in how many were tables."""
+    time: yields how many documents were looked at, and in how many were tables. Then tables are
+    grouped that are not, and matches suggested."""
     documents = Document.objects.filter(chunk_count__gt=0).order_by("pk")
     if collection is not None:
         documents = documents.filter(collection=collection)
@@ -168,5 +173,11 @@ def rebuild_tables(collection: Collection | None = None) -> Iterator[tuple[int, 
             # As loading does, so that none is loaded meanwhile.
             held = Document.objects.select_for_update(no_key=True).filter(pk__in=ids)
             read += store_tables(list(held.order_by("pk").values_list("pk", flat=True)))
+            group_tables(Table.objects.filter(document__in=ids))
         last, looked = ids[-1], looked + len(ids)
         yield looked, read
+    collections = Collection.objects.all() if collection is None else [collection]
+    for each in collections:
+        with transaction.atomic():
+            remove_unused(each.pk)
+        suggest_by_meaning(each)

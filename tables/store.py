@@ -2,6 +2,7 @@
 `store_tables`."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -14,6 +15,8 @@ from documents.models import Chunk, Document
 from reading.location import WORKBOOKS
 from reading.parsers.column_types import ColumnType, read_as
 from reading.tables import tables_of
+from tables.groups.headers import fingerprint
+from tables.groups.store import group_tables
 from tables.models import BLOCK_ROWS, ColumnBlock, Table
 
 BLOCK_COLUMNS = (
@@ -53,19 +56,22 @@ def store_tables(document_ids: Sequence[int]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_WITH_TABLES, [list(document_ids)])
         ids = [pk for (pk,) in cursor.fetchall()]
-    for pk in ids:
-        _store(Document.objects.get(pk=pk))
+    stored = [table for pk in ids for table in _store(Document.objects.get(pk=pk))]
+    group_tables(stored)
     return len(ids)
 
 
-def _store(document: Document) -> None:
+def _store(document: Document) -> list[Table]:
+    """The tables that were written; none where the text has not changed."""
     passages = Chunk.objects.filter(document=document).only("start", "end", "text")
     text = join_passages(passages.order_by("ordinal").iterator(2_000))
     digest = hashlib.sha256(text.encode()).hexdigest()
     known = list(Table.objects.filter(document=document))
     if known and all(table.text_sha256 == digest for table in known):
-        return
-    corrections = _corrections(known or _tables_of_former_version(document))
+        return []
+    former = known or _tables_of_former_version(document)
+    corrections, apart = _corrections(former), _apart(former)
+    stored = list[Table]()
     Table.objects.filter(pk__in=[table.pk for table in known]).delete()
     # Workbooks show figures in one way, whatever their language.
     language = "en" if document.media_type in WORKBOOKS else document.language
@@ -95,8 +101,15 @@ def _store(document: Document) -> None:
             start=parsed.start,
             is_current=document.is_current,
             text_sha256=digest,
+            fingerprint=fingerprint(columns),
         )
         write_blocks(table, parsed.starts, parsed.rows(), types)
+        stored.append(table)
+    if apart:
+        for key, table in _by_name(stored).items():
+            table.is_apart = key[1:] in apart
+        Table.objects.bulk_update(stored, ["is_apart"])
+    return stored
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -117,6 +130,23 @@ def _corrections(tables: Iterable[Table]) -> Corrections:
         for column in table.columns
         if "read" in column
     }
+
+
+def _by_name(tables: Iterable[Table]) -> dict[tuple[int, str, int], Table]:
+    """Tables by document, name, and which of those of this name it is."""
+    found = dict[tuple[int, str, int], Table]()
+    times = Counter[tuple[int, str]]()
+    for table in tables:
+        own = (table.document_id, table.name)
+        found[(*own, times[own])] = table
+        times[own] += 1
+    return found
+
+
+def _apart(tables: Iterable[Table]) -> set[tuple[str, int]]:
+    """What a curator has taken out of its group, by name; of several versions the last counts."""
+    states = {key[1:]: table.is_apart for key, table in _by_name(tables).items()}
+    return {key for key, is_apart in states.items() if is_apart}
 
 
 def _tables_of_former_version(document: Document) -> list[Table]:

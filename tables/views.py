@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.current_workspace import request_workspace
@@ -15,9 +15,14 @@ from common.pagination import newest_first
 from common.web import errors_as_messages, login_required_page
 from documents.services import get_collection
 from tables import services
-from tables.forms import TYPE_LABELS, ColumnForm, RowForm
+from tables.forms import TYPE_LABELS, ColumnForm, GroupColumnsForm, RowForm
+from tables.groups import curation
+from tables.groups.meaning import suggest_by_meaning
 from tables.models import Table
 from tables.options import PAGE_ROWS, RowOptions
+
+#: Tables that are listed with a suggested group.
+MAX_SUGGESTED = 20
 
 
 @require_safe
@@ -41,8 +46,28 @@ def index(request: HttpRequest, slug: str) -> HttpResponse:
         "page": page,
         "asked": asked,
         "extra": f"{kept.urlencode()}&" if kept else "",
+        "suggested": curation.with_suggestions(tables).order_by("pk")[:MAX_SUGGESTED],
     }
     return render(request, "tables/tables.html", context)
+
+
+@require_POST
+@login_required_page
+def look_for_matches(request: HttpRequest, slug: str) -> HttpResponse:
+    """Suggests tables to be asked together whose columns are near in meaning."""
+    workspace = request_workspace(request)
+    require_editor(user=request.user, workspace=workspace)
+    found = suggest_by_meaning(get_collection(workspace=workspace, slug=slug))
+    if found:
+        messages.success(
+            request,
+            ngettext(
+                "{number} match is suggested.", "{number} matches are suggested.", found
+            ).format(number=found),
+        )
+    else:
+        messages.info(request, gettext("No further match was found."))
+    return redirect("tables", slug)
 
 
 @require_safe
@@ -109,6 +134,8 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
         else "",
         "csv_query": _changed(request, sort="", descending="", offset=""),
         "column_form": ColumnForm(table=table),
+        "together": curation.count_together(table, Table.objects.visible_to(request.user)),
+        "has_suggestion": curation.with_suggestions(Table.objects.filter(pk=pk)).exists(),
     }
     return render(request, "tables/table.html", context, status=400 if problem else 200)
 
@@ -130,6 +157,48 @@ def change_column(request: HttpRequest, pk: int) -> HttpResponse:
         services.correct_column(table=table, **values)
         messages.success(request, gettext("The column is changed."))
     return redirect("table", pk=pk)
+
+
+@require_safe
+@login_required_page
+def group(request: HttpRequest, pk: int) -> HttpResponse:
+    """The tables that are asked together with one, and what their columns are called."""
+    table = _find_table(request, pk)
+    found = curation.read_group(table, Table.objects.visible_to(request.user))
+    context = {
+        "table": table,
+        "document": table.document,
+        "collection": table.collection,
+        "group": found,
+        "form": GroupColumnsForm(table=table, group=found),
+    }
+    return render(request, "tables/group.html", context)
+
+
+@require_POST
+@login_required_page
+def change_group(request: HttpRequest, pk: int) -> HttpResponse:
+    """Corrects a group: `act` says what of it."""
+    table = _find_table(request, pk)
+    require_editor(user=request.user, workspace=table.workspace)
+    act = request.POST.get("act", "")
+    with errors_as_messages(request):
+        if act in ("accept", "refuse"):
+            curation.correct(table=table, suggestion=act)  # type: ignore[arg-type]
+        elif act in ("apart", "alike", "together"):
+            curation.set_apart(table=table, is_apart=act != "together", with_alike=act == "alike")
+        elif act == "columns":
+            tables = Table.objects.visible_to(request.user)
+            form = GroupColumnsForm(
+                request.POST, table=table, group=curation.read_group(table, tables)
+            )
+            if not form.is_valid():
+                raise InvalidInput(gettext("Choose which columns these are."))
+            curation.set_columns(table=table, means=form.means())
+        else:
+            raise InvalidInput(gettext("Choose what is to change."))
+        messages.success(request, gettext("The group is changed."))
+    return redirect("table_group", pk=pk)
 
 
 def _find_table(request: HttpRequest, pk: int) -> Table:

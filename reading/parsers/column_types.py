@@ -200,6 +200,11 @@ def column_type(
     return _number_type(texts, name=name, language=language, decimal=decimal, enough=enough)
 
 
+def without_unit(name: str) -> str:
+    """The name of a column without the unit at its end: `Price` of `Price (EUR)`."""
+    return _NAMED_UNIT.sub("", name).strip() or name
+
+
 def read_as(kind: Kind, values: Sequence[str], *, language: str = "") -> ColumnType:
     """How a column is read that somebody says is of this kind, whatever its cells look like."""
     found = filter(None, map(_match_number, map(str.strip, values)))

@@ -7,6 +7,13 @@ from rest_framework import serializers
 from accounts.api import ListParameters, WorkspaceParameters
 from common.options.drf import OptionsSerializer
 from common.serializers import ReadOnlyModelSerializer, ResultSerializer, StrictSerializer
+from tables.groups.curation import (
+    GroupedColumn,
+    GroupedTable,
+    ReadGroup,
+    SuggestedColumn,
+    Suggestion,
+)
 from tables.models import COLUMN_TYPES, Table
 from tables.options import RowFilter, RowOptions
 from tables.services import PlacedRow, RowPage
@@ -29,6 +36,9 @@ class TableSerializer(ReadOnlyModelSerializer[Table]):
     rows_url = serializers.HyperlinkedIdentityField(
         view_name="api:table-rows", help_text="Its rows."
     )
+    group_url = serializers.HyperlinkedIdentityField(
+        view_name="api:table-group", help_text="The tables that are asked together with it."
+    )
     collection = serializers.SlugField(source="collection.slug", help_text="Slug.")
     document = serializers.IntegerField(source="document_id", help_text="Id of its document.")
     document_title = serializers.CharField(source="document.display_title")
@@ -37,9 +47,18 @@ class TableSerializer(ReadOnlyModelSerializer[Table]):
     class Meta:
         model = Table
         fields = (
-            *("id", "url", "rows_url", "collection", "document", "document_title", "ordinal"),
+            *(
+                "id",
+                "url",
+                "rows_url",
+                "group_url",
+                "collection",
+                "document",
+                "document_title",
+                "ordinal",
+            ),
             *("name", "heading_path", "columns", "row_count", "rows_left_out", "columns_left_out"),
-            *("start", "is_current"),
+            *("start", "is_current", "is_apart"),
         )
 
 
@@ -96,3 +115,70 @@ class ColumnCorrectionSerializer(StrictSerializer):
     name = serializers.CharField(max_length=200, required=False)
     type = serializers.ChoiceField(choices=COLUMN_TYPES, required=False)
     unit = serializers.CharField(max_length=20, required=False, allow_blank=True)
+
+
+class GroupedColumnSerializer(ResultSerializer):
+    """A column of a group of tables."""
+
+    result = GroupedColumn
+
+
+class GroupedTableSerializer(ResultSerializer):
+    """A table of a group."""
+
+    result = GroupedTable
+
+
+class SuggestedColumnSerializer(ResultSerializer):
+    """A column, and what it may be in a suggested group."""
+
+    result = SuggestedColumn
+
+
+class TableSuggestionSerializer(ResultSerializer):
+    """A group that a table may belong to."""
+
+    result = Suggestion
+
+    columns = SuggestedColumnSerializer(many=True)
+
+
+class GroupedTablesSerializer(ResultSerializer):
+    """The tables that are asked together with a table, as far as you may see them."""
+
+    result = ReadGroup
+
+    columns = GroupedColumnSerializer(many=True)
+    tables = GroupedTableSerializer(many=True)
+    suggestion = TableSuggestionSerializer(
+        allow_null=True, help_text="A group that it may belong to; null: none."
+    )
+
+
+class ColumnMeaningSerializer(StrictSerializer):
+    """Which of the group's columns one of the table is."""
+
+    column = serializers.CharField(max_length=210, help_text="Its name.")
+    position = serializers.IntegerField(
+        min_value=0,
+        max_value=32_000,
+        allow_null=True,
+        help_text="Of the group's column. Null: the group does not have it.",
+    )
+
+
+class GroupCorrectionSerializer(StrictSerializer):
+    """What a curator says of a table's group; what is left out stays as it is."""
+
+    suggestion = serializers.ChoiceField(
+        choices=("accept", "refuse"), required=False, help_text="Of the suggested group."
+    )
+    apart = serializers.BooleanField(required=False, help_text="Whether the table is asked alone.")
+    with_alike = serializers.BooleanField(
+        required=False,
+        help_text="With `apart`: all tables of the collection with the same columns leave the"
+        " group, and are asked together.",
+    )
+    columns = ColumnMeaningSerializer(
+        many=True, required=False, help_text="For all tables with the same columns."
+    )

@@ -10,6 +10,7 @@ from accounts.api import ResourceViewSet, operation
 from documents.services import get_collection
 from tables import services
 from tables.api import serializers
+from tables.groups import curation
 from tables.models import Table
 from tables.options import RowFilter, RowOptions
 
@@ -55,6 +56,30 @@ class TableViewSet(ResourceViewSet):
         those of all rows that fit.
         """
         return services.read_page(table, RowOptions.pick(self.parameters))
+
+    @action(detail=True, pagination_class=None)
+    @operation(gives=serializers.GroupedTablesSerializer, operation_id="tables_group")
+    def group(self, table: Table) -> curation.ReadGroup:
+        """List the tables that are asked together with a table.
+
+        Their columns are matched by name, meaning, type and unit. What is not sure is a suggestion.
+        """
+        return curation.read_group(table, Table.objects.visible_to(self.request.user))
+
+    @group.mapping.patch
+    @operation(
+        takes=serializers.GroupCorrectionSerializer,
+        gives=serializers.GroupedTablesSerializer,
+        operation_id="tables_group_correct",
+        errors=(409,),
+    )
+    def correct_group(self, table: Table, **values: Any) -> curation.ReadGroup:
+        """Correct which tables are asked together, and which of their columns are the same.
+
+        It stays so when documents are read again.
+        """
+        curation.correct(table=table, **values)
+        return curation.read_group(table, Table.objects.visible_to(self.request.user))
 
     @action(detail=True, pagination_class=None)
     @operation(gives={(200, "text/csv"): str}, operation_id="tables_csv")

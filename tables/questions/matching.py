@@ -3,13 +3,13 @@ the word, by what both are about. Begin with `SchemaIndex`. Without Django.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from tables.questions.plan import Column, TableSchema
+from tables.questions.plan import Column, Layout, TableSchema
 from tables.questions.words import MAX_PHRASE, Question, concepts_of, fold, split_words, word_forms
 
 #: A column of money is about these where no header is.
@@ -63,22 +63,52 @@ class Match:
 
 
 class Shape:
-    """Tables that have the same columns, and are asked as one."""
+    """Tables of one group, or that have the same columns, and are asked as one. `places` are, for
+    each table, the columns of the shape in it, None where it has none."""
 
     def __init__(self, tables: Sequence[TableSchema]) -> None:
         self.tables = list(tables)
-        self.columns = _joined_columns(tables)
+        own = [each.places or tuple(range(len(each.columns))) for each in tables]
+        order = list(dict.fromkeys(place for places in own for place in sorted(places)))
+        if any(each.places for each in tables):
+            order.sort()
+        self.places = [
+            tuple(at.get(place) for place in order)
+            for at in ({place: index for index, place in enumerate(places)} for places in own)
+        ]
+        self.columns = [
+            _joined_column(
+                [
+                    table.columns[place]
+                    for table, places in zip(tables, self.places, strict=True)
+                    if (place := places[index]) is not None
+                ],
+                is_one=len(tables) == 1,
+            )
+            for index in range(len(order))
+        ]
         self.names = [split_words(column.name) for column in self.columns]
+
+    def layouts(self, chosen: Collection[int]) -> tuple[Layout, ...]:
+        """Where the chosen tables, by their indexes, have the columns; () where each has them all,
+        in this order."""
+        by_places: defaultdict[tuple[int | None, ...], list[int]] = defaultdict(list)
+        for at in chosen:
+            by_places[self.places[at]].append(self.tables[at].id)
+        if set(by_places) <= {tuple(range(len(self.columns)))}:
+            return ()
+        return tuple(Layout(tables=tuple(ids), places=at) for at, ids in by_places.items())
 
     @cached_property
     def concepts(self) -> dict[str, list[int]]:
         """What the columns are about: concept → their indexes."""
         found: defaultdict[str, list[int]] = defaultdict(list)
-        for index, words in enumerate(self.names):
-            for phrase in {*words, " ".join(words)}:
-                for concept in concepts_of(phrase, is_question=False):
-                    if index not in found[concept]:
-                        found[concept].append(index)
+        for index, column in enumerate(self.columns):
+            for words in (self.names[index], *map(split_words, column.other_names)):
+                for phrase in {*words, " ".join(words)}:
+                    for concept in concepts_of(phrase, is_question=False):
+                        if index not in found[concept]:
+                            found[concept].append(index)
         for concept in MONEY:
             if not any(self.columns[index].type == "number" for index in found[concept]):
                 found[concept] += [
@@ -101,33 +131,61 @@ class Shape:
         ]
 
 
-def _joined_columns(tables: Sequence[TableSchema]) -> list[Column]:
-    joined = []
-    for same in zip(*(table.columns for table in tables), strict=True):
-        first: Column = same[0]
-        days = [day for each in same for day in (each.least, each.most) if day]
-        joined.append(
-            Column(
-                first.name,
-                first.type,
-                first.unit,
-                tuple(dict.fromkeys(value for each in same for value in each.values)),
-                all(each.is_whole for each in same),
-                len(tables) == 1 and first.is_unique,
-                min(days, default=None),
-                max(days, default=None),
-            )
-        )
-    return joined
+def _joined_column(same: Sequence[Column], *, is_one: bool) -> Column:
+    """What several tables say of one column, called as most of them do."""
+    days = [day for each in same for day in (each.least, each.most) if day]
+    name, *other_names = (name for name, _ in Counter(each.name for each in same).most_common())
+    return Column(
+        name,
+        same[0].type,
+        next((each.unit for each in same if each.unit), ""),
+        tuple(dict.fromkeys(value for each in same for value in each.values)),
+        all(each.is_whole for each in same),
+        is_one and same[0].is_unique,
+        min(days, default=None),
+        max(days, default=None),
+        tuple(other_names),
+    )
 
 
 def shapes_of(tables: Sequence[TableSchema]) -> list[Shape]:
-    """The tables by their columns: names, types and units, in the same order."""
-    by_columns: defaultdict[object, list[TableSchema]] = defaultdict(list)
+    """The tables by their groups, else by names, types and units of their columns, in the same
+    order. Groups of several collections are one where their columns are the same."""
+    by_group: defaultdict[object, list[TableSchema]] = defaultdict(list)
     for table in tables:
-        key = tuple((*split_words(each.name), each.type, each.unit) for each in table.columns)
-        by_columns[key].append(table)
-    return [Shape(same) for same in by_columns.values()]
+        own = (table.id, "apart") if table.is_apart else _columns_key(table.columns)
+        by_group[own if table.group is None else table.group].append(table)
+    by_columns: defaultdict[object, list[Shape]] = defaultdict(list)
+    for key, same in by_group.items():
+        shape = Shape(same)
+        by_columns[key if same[0].is_apart else _columns_key(shape.columns)].append(shape)
+    return [
+        shapes[0] if len(shapes) == 1 else _joined_shape(shapes) for shapes in by_columns.values()
+    ]
+
+
+def _joined_shape(shapes: Sequence[Shape]) -> Shape:
+    """The tables of shapes that have the same columns."""
+    return Shape(
+        [
+            replace(table, places=_places_of(places, len(table.columns)))
+            for shape in shapes
+            for table, places in zip(shape.tables, shape.places, strict=True)
+        ]
+    )
+
+
+def _columns_key(columns: Sequence[Column]) -> object:
+    return tuple((*split_words(each.name), each.type, each.unit) for each in columns)
+
+
+def _places_of(indexes: Sequence[int | None], count: int) -> tuple[int, ...]:
+    """The columns of a shape that a table's own are, which has them at these indexes."""
+    places = [0] * count
+    for place, index in enumerate(indexes):
+        if index is not None:
+            places[index] = place
+    return tuple(places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +208,8 @@ class SchemaIndex:
         self._entries: list[_Entry] = []
         self._places: defaultdict[str, set[int]] = defaultdict(set)
         for index, column in enumerate(shape.columns):
-            self._add(_Entry("column", index, tuple(shape.names[index])))
+            for name in (column.name, *column.other_names):
+                self._add(_Entry("column", index, tuple(split_words(name))))
             if column.type == "text":
                 for value in filter(lambda value: may_be_named(fold(value)), column.values):
                     self._add(_Entry("value", index, tuple(split_words(value)), value))

@@ -41,7 +41,7 @@ class PlanBuilder(Conditions):
         """The reading. Raises NotOfTables where there is none."""
         plan = self._measure(self.read_conditions())
         self._names()
-        plan = plan.model_copy(update={"tables": self._tables()})
+        plan = self._of_tables(plan)
         unknown = tuple(self._unknown())
         return Reading(plan, unknown, self.strength, self.is_ambiguous)
 
@@ -417,19 +417,27 @@ class PlanBuilder(Conditions):
             elif at not in self.used and any(_is_derived(word, name) for name in words):
                 self._use(at, at + 1)
 
-    def _tables(self) -> tuple[int, ...]:
-        """The tables of the shape, or those that the question names: “in the list of March”."""
-        chosen = set(range(len(self.shape.tables)))
+    def _of_tables(self, plan: Plan) -> Plan:
+        """The plan for the tables of the shape, or those that the question names: “in the list of
+        March”. Tables without a column that is computed with are none of them."""
+        tables = self.shape.tables
+        chosen = set(range(len(tables)))
         for match in self.matches:
             if (
                 match.kind == "table"
                 and match.end - match.start
-                and len(match.columns) < len(chosen)
+                and len(match.columns) < len(tables)
             ):
                 chosen &= set(match.columns)
+        used = plan.used_columns
+        chosen = {
+            at for at in chosen if all(self.shape.places[at][index] is not None for index in used)
+        }
         if not chosen:
             raise NotOfTables
-        return tuple(self.shape.tables[at].id for at in sorted(chosen))
+        order = sorted(chosen)
+        ids = tuple(tables[at].id for at in order)
+        return plan.model_copy(update={"tables": ids, "layouts": self.shape.layouts(order)})
 
     def _unknown(self) -> list[int]:
         """The words that nothing explains."""

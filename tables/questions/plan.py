@@ -19,7 +19,8 @@ Value = bool | float | date | str
 class Column:
     """A column: `unit` is a currency, `%` or a unit of measure, "" for none. `values` are texts
     that occur, each once; `is_whole` says that there are no others, `is_unique` that none occurs in
-    two rows. `least` and `most` limit the dates."""
+    two rows. `least` and `most` limit the dates. `other_names` are what further tables of a group
+    call it."""
 
     name: str
     type: ColumnType = "text"
@@ -29,16 +30,24 @@ class Column:
     is_unique: bool = False
     least: date | None = None
     most: date | None = None
+    other_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table: what it is called, and its columns from left to right. `title` is its document's."""
+    """A table: what it is called, and its columns from left to right. `title` is its document's.
+
+    Tables of one `group` are asked as one: `places` are its columns as those of the group. Others
+    are asked with those that have the same columns; one that `is_apart`, alone.
+    """
 
     id: int
     name: str
     columns: tuple[Column, ...]
     title: str = ""
+    group: int | None = None
+    places: tuple[int, ...] = ()
+    is_apart: bool = False
 
 
 class _Value(BaseModel):
@@ -54,8 +63,16 @@ class Filter(_Value):
     values: tuple[Value, ...]
 
 
+class Layout(_Value):
+    """Tables that have the columns of a plan at `places`, from 0; None where they have none."""
+
+    tables: tuple[int, ...]
+    places: tuple[int | None, ...]
+
+
 class Plan(_Value):
-    """What to compute of the `tables`, which have the same columns.
+    """What to compute of the `tables`. They have the same columns; else `layouts` say which of
+    their columns these are.
 
     `count` counts rows, or what differs in `column`; `most` and `least` are the rows with the
     extreme of `column`, `list` the cells of `column` in all rows. With `group` the measure is
@@ -76,6 +93,14 @@ class Plan(_Value):
     compared: tuple[Filter, Filter] | None = None
     label: int | None = None
     language: str = "en"
+    layouts: tuple[Layout, ...] = ()
+
+    @property
+    def used_columns(self) -> set[int]:
+        """The columns that are computed with: rows of tables without one are none of the plan's."""
+        filters = (*self.filters, *(self.compared or ()))
+        used = {self.column, self.group, *(each.column for each in filters)}
+        return {index for index in used if index is not None}
 
     def condition(self, extra: Sequence[Filter] = (), *, language: str = "en") -> str:
         """The filters in words: “Price > 4,000 and Status = open”; "" for none."""

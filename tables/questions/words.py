@@ -128,6 +128,12 @@ def concepts_of(phrase: str, *, is_question: bool) -> tuple[str, ...]:
     return (_QUESTION_CONCEPTS if is_question else _HEADER_CONCEPTS).get(phrase, ())
 
 
+#: Folded words that tell columns of one concept apart → what they say of them.
+QUALIFIERS: Mapping[str, str] = {
+    word: kind for kind, words in _TOML["qualifiers"].items() for (word,) in _phrases(words)
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Words of a question from `start` to `end` that mean something: kind → value."""

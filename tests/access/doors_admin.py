@@ -64,6 +64,10 @@ MODELS: dict[str, Rights] = {
     "memory.fact": Rights(delete=True, actions=(("clear", "change"),)),
     "memory.pruning": NOTHING,
     "tables.table": NOTHING,
+    "tables.tablegroup": NOTHING,
+    "tables.tablelayout": Rights(
+        actions=(("accept_suggestions", "change"), ("refuse_suggestions", "change"))
+    ),
     "graph.alias": DELETE,
     "graph.node": Rights(delete=True, actions=(("merge_selected", "change"),)),
     "graph.edge": DELETE,

@@ -138,7 +138,9 @@ TABLES = [
         ("GET", f"{TABLE}/"),
         ("GET", f"{TABLE}/rows/?words=7"),
         ("GET", f"{TABLE}/csv/"),
+        ("GET", f"{TABLE}/group/"),
     ),
+    *_doors(CORRECTOR, "write", ("PATCH", f"{TABLE}/group/", {"apart": True})),
     *_doors(
         CORRECTOR, "write", ("PATCH", f"{TABLE}/", {"column": "Key", "name": "Other"}), fine=(400,)
     ),

@@ -107,7 +107,9 @@ DOCUMENTS = [
 ]
 TABLES = [
     *_doors(MEMBER, ("GET", "/documents/{collection}/tables/")),
-    *_doors(READER, ("GET", "/tables/{table}/")),
+    *_doors(EDITOR, ("POST", "/documents/{collection}/tables/matches/")),
+    *_doors(READER, ("GET", "/tables/{table}/"), ("GET", "/tables/{table}/group/")),
+    *_doors(CORRECTOR, ("POST", "/tables/{table}/group/change/", {"act": "apart"})),
     *_doors(CORRECTOR, ("POST", "/tables/{table}/column/", {"column": "Key", "name": "Other"})),
 ]
 GRAPH = [

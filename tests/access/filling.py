@@ -5,6 +5,7 @@ from io import BytesIO
 from typing import Any
 
 from django.core.files.base import ContentFile
+from django.db.models import Model
 from django.utils import timezone
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -39,7 +40,7 @@ from rag.models import Summary
 from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
 from sources.models import DataSource, DataSourceItem, DataSourceNotice, DataSourceRun
-from tables.models import ColumnBlock, Table
+from tables.models import ColumnBlock, GroupColumn, Table, TableGroup, TableLayout
 from tests.access.filling_own import Words, chats, judged, kept, memory, ways_in
 
 #: Where the words of a page are on it.
@@ -146,7 +147,7 @@ def _document(
         "documents.scannedpage": scanned.pk,
         "rag.summary": summary.pk,
         "table": table.pk,
-        "tables.table": table.pk,
+        **{model._meta.label_lower: pk for model, pk in _grouped(table).items()},
     }
 
 
@@ -159,6 +160,7 @@ def _table(document: Document, word: str) -> Table:
         name=f"Keys {word}",
         columns=[{"name": f"Key {word}", "type": "number", "unit": ""}],
         row_count=1,
+        fingerprint=f"{word[:40]}-{document.pk}",
     )
     common = {
         "workspace": document.workspace,
@@ -169,6 +171,27 @@ def _table(document: Document, word: str) -> Table:
     ColumnBlock.objects.create(**common, position=0, starts=[0])
     ColumnBlock.objects.create(**common, position=1, cells=[f"7 {word}"], numbers=[7.0])
     return table
+
+
+def _grouped(table: Table) -> dict[type[Model], int]:
+    """The table's group, with a group that is suggested for it; ids by model."""
+    common = {"workspace": table.workspace, "collection": table.collection}
+    group, suggested = (TableGroup.objects.create(**common) for _ in range(2))
+    column = GroupColumn.objects.create(**common, group=group, position=0, key="k", type="number")
+    layout = TableLayout.objects.create(
+        **common,
+        fingerprint=table.fingerprint,
+        group=group,
+        positions=[0],
+        suggested_group=suggested,
+        suggested_positions=[0],
+    )
+    return {
+        Table: table.pk,
+        TableGroup: group.pk,
+        GroupColumn: column.pk,
+        TableLayout: layout.pk,
+    }
 
 
 def _source(collection: Collection, listed: list[str], words: Words) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from rag.pipelines.validation import templates
 from rag.services.pipelines import create_pipeline
 from search.models import SavedSearch
 from sources.models import DataSource, DataSourceItem, DataSourceRun
+from tables.groups.store import group_tables
 from tables.models import ColumnBlock, Table
 
 FIRST, LAST = 7001, 7003
@@ -74,6 +75,7 @@ def _documents(alice: Membership) -> None:
             columns=[{"name": "Days", "type": "number", "unit": ""}],
             row_count=1,
         )
+        group_tables([table])
         block = {"workspace": alice.workspace, "collection": notes, "table": table, "ordinal": 0}
         ColumnBlock.objects.create(**block, position=0, starts=[0])
         ColumnBlock.objects.create(**block, position=1, cells=["30"], numbers=[30.0])
