@@ -85,6 +85,13 @@ class GraphListener:
             cursor.execute(_QUEUE_SQL.format(which="document.collection_id = %s"), [collection.pk])
         transaction.on_commit(tasks.enqueue_recovery)
 
+    def exported(self, document_ids: Sequence[int]) -> Mapping[str, Mapping[int, Any]]:
+        """Nothing: the graph is read again where documents are imported."""
+        return {}
+
+    def imported(self, document_id: int, line: Mapping[str, Any]) -> None:
+        """Nothing was exported."""
+
     def leaving(self, chunks: "QuerySet[Chunk]") -> Callable[[], Any] | None:
         """Called before chunks are deleted; returns a function that removes resulting
         orphans. Waits for a running extraction.

@@ -2,12 +2,13 @@
 same transaction."""
 
 from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 from django.db.models import QuerySet
 
 from documents.models import Chunk, Collection
 from tables.models import Table
-from tables.store import store_tables
+from tables.store import exported_corrections, import_corrections, store_tables
 
 
 class TablesListener:
@@ -33,3 +34,12 @@ class TablesListener:
 
     def changed(self, collection: Collection) -> None:
         """Tables have nothing to do with the graph."""
+
+    def exported(self, document_ids: Sequence[int]) -> Mapping[str, Mapping[int, Any]]:
+        """`tables`: what curators have corrected."""
+        return {"tables": exported_corrections(document_ids)}
+
+    def imported(self, document_id: int, line: Mapping[str, Any]) -> None:
+        """Makes the corrections those of the line."""
+        if "tables" in line:
+            import_corrections(document_id, line["tables"])

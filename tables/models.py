@@ -9,6 +9,8 @@ from documents.models import Collection, Document
 from tables.querysets import TableQuerySet
 
 COLUMN_TYPES = ("number", "date", "boolean", "text")
+#: Characters of a column's name and unit, as a curator may give them.
+MAX_COLUMN_NAME, MAX_UNIT = 200, 20
 #: Rows of one `ColumnBlock`.
 BLOCK_ROWS = 1_000
 

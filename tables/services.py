@@ -17,13 +17,12 @@ from common.errors import Conflict, InvalidInput
 from common.text import spreadsheet_text
 from documents.models import Collection, Document
 from documents.services.audit import record
-from reading.parsers.column_types import ColumnType, read_as
 from tables.groups.meaning import suggest_by_meaning
 from tables.groups.store import group_tables, regroup, remove_unused
-from tables.models import BLOCK_ROWS, ColumnBlock, Table
+from tables.models import BLOCK_ROWS, Table
 from tables.options import RowFilter, RowOptions
 from tables.rows import Row, Value, matching_cells, places_of, select_rows
-from tables.store import store_tables, values_of
+from tables.store import read_cells_again, store_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +142,8 @@ def correct_column(
     is_renamed_only = after["type"] == before["type"] and after["unit"] == before["unit"]
     regroup(table, keeps_place=is_renamed_only)
     if after["type"] != before["type"]:
-        _read_cells_again(table, at + 1)
+        read_cells_again(table, at + 1)
     record(Action.CHANGED, table.document, fields=["tables"])
-
-
-def _read_cells_again(table: Table, position: int) -> None:
-    blocks = ColumnBlock.objects.filter(table=table, position=position).order_by("ordinal")
-    language = table.document.language
-    type_: ColumnType | None = None
-    for block in blocks.iterator(1):
-        cells = block.cells or []
-        if type_ is None:
-            type_ = read_as(table.columns[position - 1]["type"], cells, language=language)
-        numbers, dates = values_of(cells, type_)
-        same = ColumnBlock.objects.filter(table=table, position=position, ordinal=block.ordinal)
-        same.update(numbers=numbers, dates=dates)
 
 
 def rebuild_tables(collection: Collection | None = None) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,9 @@ from itertools import islice
 from typing import Any
 
 from django.db import connection
+from django.db.models import QuerySet
 
+from common.errors import InvalidInput
 from common.sql import copy_rows
 from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk, Document
@@ -17,7 +19,14 @@ from reading.parsers.column_types import ColumnType, read_as
 from reading.tables import tables_of
 from tables.groups.headers import fingerprint
 from tables.groups.store import group_tables
-from tables.models import BLOCK_ROWS, ColumnBlock, Table
+from tables.models import (
+    BLOCK_ROWS,
+    COLUMN_TYPES,
+    MAX_COLUMN_NAME,
+    MAX_UNIT,
+    ColumnBlock,
+    Table,
+)
 
 BLOCK_COLUMNS = (
     ("table_id", "int8"),
@@ -69,12 +78,11 @@ def _store(document: Document) -> list[Table]:
     known = list(Table.objects.filter(document=document))
     if known and all(table.text_sha256 == digest for table in known):
         return []
-    former = known or _tables_of_former_version(document)
+    former = known or _tables_of_former_version(document) or _of_twins(document)
     corrections, apart = _corrections(former), _apart(former)
     stored = list[Table]()
     Table.objects.filter(pk__in=[table.pk for table in known]).delete()
-    # Workbooks show figures in one way, whatever their language.
-    language = "en" if document.media_type in WORKBOOKS else document.language
+    language = _language_of_cells(document)
     for ordinal, parsed in enumerate(tables_of(text)):
         types = parsed.types(language=language)
         parsed.leave_out_total(types)
@@ -112,12 +120,17 @@ def _store(document: Document) -> list[Table]:
     return stored
 
 
+def _language_of_cells(document: Document) -> str:
+    # Workbooks show figures in one way, whatever their language.
+    return "en" if document.media_type in WORKBOOKS else document.language
+
+
 def _unique(names: Sequence[str]) -> list[str]:
     """The names of columns, each on one line and given once: `Price`, `Price (2)`."""
     seen: dict[str, int] = {}
     unique = []
     for position, name in enumerate(names, start=1):
-        name = " ".join(name.split())[:200] or f"Column {position}"  # noqa: PLW2901
+        name = " ".join(name.split())[:MAX_COLUMN_NAME] or f"Column {position}"  # noqa: PLW2901
         seen[name] = seen.get(name, 0) + 1
         unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return unique
@@ -156,6 +169,79 @@ def _tables_of_former_version(document: Document) -> list[Table]:
         collection=document.collection_id, document__key=document.key
     ).exclude(document=document)
     return list(former.order_by("document__version", "ordinal"))
+
+
+def _of_twins(document: Document) -> QuerySet[Table]:
+    """Tables of documents with the same bytes for the same people, such as the original of an
+    alias that gets a text of its own."""
+    return Table.objects.filter(
+        collection=document.collection_id,
+        document__source_sha256=document.source_sha256 or None,
+        document__access=document.access,
+    ).exclude(document=document)
+
+
+def exported_corrections(document_ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """What curators have corrected, as JSON, by document: tables with `name` and `columns`."""
+    found: dict[int, list[dict[str, Any]]] = {pk: [] for pk in document_ids}
+    for table in Table.objects.filter(document__in=document_ids).order_by("ordinal"):
+        if columns := [column for column in table.columns if "read" in column]:
+            found[table.document_id].append({"name": table.name, "columns": columns})
+    return found
+
+
+def import_corrections(document_id: int, exported: Any) -> None:
+    """Make a document's corrections those that were exported, as JSON. Raises InvalidInput."""
+    try:
+        corrections = {
+            (table["name"], column["read"]["name"]): {key: column[key] for key in _CORRECTED}
+            for table in exported
+            for column in table["columns"]
+        }
+        is_valid = all(map(_is_correction, corrections.values()))
+    except (KeyError, TypeError):
+        is_valid = False
+    if not is_valid:
+        raise InvalidInput("“tables” must list tables with their corrected columns.")
+    for table in Table.objects.filter(document=document_id):
+        before, table.columns = table.columns, []
+        for column in before:
+            read = column.get("read", column)
+            corrected = corrections.get((table.name, read["name"]))
+            table.columns.append(corrected | {"read": read} if corrected else read)
+        if len({column["name"] for column in table.columns}) < len(table.columns):
+            raise InvalidInput("“tables” gives two columns of a table one name.")
+        if table.columns != before:
+            table.save(update_fields=["columns"])
+        for position, (old, new) in enumerate(zip(before, table.columns, strict=True), 1):
+            if old["type"] != new["type"]:
+                read_cells_again(table, position)
+
+
+_CORRECTED = ("name", "type", "unit")
+
+
+def _is_correction(column: Mapping[str, Any]) -> bool:
+    return (
+        all(isinstance(value, str) for value in column.values())
+        and 0 < len(column["name"]) <= MAX_COLUMN_NAME + len(" (200)")
+        and column["type"] in COLUMN_TYPES
+        and len(column["unit"]) <= MAX_UNIT
+    )
+
+
+def read_cells_again(table: Table, position: int) -> None:
+    """Give the cells of a column, the type of which has changed, their values."""
+    blocks = ColumnBlock.objects.filter(table=table, position=position).order_by("ordinal")
+    language = _language_of_cells(table.document)
+    type_: ColumnType | None = None
+    for block in blocks.iterator(1):
+        cells = block.cells or []
+        if type_ is None:
+            type_ = read_as(table.columns[position - 1]["type"], cells, language=language)
+        numbers, dates = values_of(cells, type_)
+        same = ColumnBlock.objects.filter(table=table, position=position, ordinal=block.ordinal)
+        same.update(numbers=numbers, dates=dates)
 
 
 def write_blocks(

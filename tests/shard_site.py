@@ -27,7 +27,7 @@ from django.test import Client  # noqa: E402
 
 from accounts.models import Membership, User, Workspace  # noqa: E402
 from common.shards import on_shard  # noqa: E402
-from scripts.keep_release import QUESTIONS, answers, fill  # noqa: E402
+from scripts.keep_release import QUESTIONS, Visitor, answers, fill  # noqa: E402
 
 #: Workspaces by the shard that they begin on, as far as there are shards.
 SLUGS = {"alpha": "", "beta": "east", "gamma": "west"}
@@ -61,6 +61,29 @@ def fill_all() -> None:
         )
         with on_shard("", is_open=True):
             fill(slug)
+            _fill_table(slug)
+
+
+QUESTION = "What is the sum of the net prices?"
+
+
+def _fill_table(slug: str) -> None:
+    """A table, a column of which an editor corrects."""
+    alice = Visitor("alice", slug)
+    alice.upload("notes", "prices.csv", b"Bike,Price\nTrail,4500\nCity,799\n")
+    (table,) = alice.get("tables/", q="prices")["results"]
+    correction = {"column": "Price", "name": "Net price", "unit": "EUR"}
+    alice.send("patch", f"tables/{table['id']}/", correction)
+
+
+def _table(slug: str) -> Any:
+    """The corrected table with its rows, and what is computed from it."""
+    alice = Visitor("alice", slug)
+    (table,) = alice.get("tables/", q="prices")["results"]
+    rows = alice.get(f"tables/{table['id']}/rows/")
+    computed = alice.send("post", "tables/ask/", {"question": QUESTION})
+    assert computed["is_computed"], computed
+    return table["columns"], [row["values"] for row in rows["results"]], computed["text"]
 
 
 def answer_all() -> dict[str, Any]:
@@ -68,7 +91,7 @@ def answer_all() -> dict[str, Any]:
     for slug in SLUGS:
         statements = Statements()
         found[slug] = {
-            "answers": answers(slug, questions=ASKED),
+            "answers": [answers(slug, questions=ASKED), _table(slug)],
             "statements": dict(statements.counts),
         }
     return found

@@ -27,6 +27,8 @@ from rag.services.conversations import start_conversation
 from ragsite import embedded
 from ragsite.backup.database import table_differences
 from ragsite.backup.manifest import Manifest
+from tables.models import Table
+from tables.services import correct_column
 from tests.backups import WORKER, make_backup, restore, rows, scratch, server_of
 from tests.instances import instance_dir
 from tests.plugin import WorkerProcess, wait_until
@@ -64,15 +66,16 @@ def upload(collection: Collection, name: str, text: str) -> Document:
     return Document.objects.get(collection=collection, key=name)
 
 
-def searched(question: str) -> Any:
-    """The hits with all their scores."""
+def printed(*words: str) -> Any:
+    """What a command prints as JSON."""
     written = StringIO()
-    call_command("search", question, "--json", stdout=written)
-    return json.loads(written.getvalue())["hits"]
+    call_command(*words, "--json", stdout=written)
+    return json.loads(written.getvalue())
 
 
 def fill() -> Document:
-    """A document, memory, graph and a conversation; and an upload that waits, which is given."""
+    """Documents, one with a table, memory, graph and a conversation; and an upload that waits,
+    which is given."""
     member = MembershipFactory(workspace=get_or_create_workspace(), role="owner")
     collection = CollectionFactory(workspace=member.workspace, slug="notes")
     ready = upload(collection, "harbour.md", "# Harbour\n\nIt lies behind the lighthouse.\n" * 9)
@@ -80,6 +83,10 @@ def fill() -> Document:
     remember(make_scope(str(member.user.pk), workspace=member.workspace), MEMORY)
     nodes = [make_node(workspace=member.workspace, form=form) for form in ("mira", "bowl")]
     make_edge(nodes[0], "OWNS", nodes[1])
+    prices = "Bike,Price\nTrail,4500\nCity,799\n"
+    table = upload(collection, "prices.csv", prices)
+    pipeline.embed_documents(pipeline.parse_documents([table.pk]))
+    correct_column(table=Table.objects.get(), column="Price", name="Net price", unit="EUR")
     start_conversation(context=RagContext(user=member.user, workspace=member.workspace))
     return upload(collection, "waiting.md", WAITING)
 
@@ -89,11 +96,14 @@ def test_backup_destroy_and_restore_elsewhere_give_the_same_answers(
     media_root: Path, tmp_path: Path
 ) -> None:
     waiting = fill()
-    before = searched("lighthouse harbour")
+    before = printed("search", "lighthouse harbour")["hits"]
     assert before
+    summed = "What is the sum of the net prices?"
+    computed = printed("ask", summed)
+    assert "5,299 EUR" in computed["answer"], computed
     made = make_backup(tmp_path / "backup", secret_key="kept-secret")
-    assert made.tables["documents_document"].rows == 2
-    assert len(made.files) == 2
+    assert made.tables["documents_document"].rows == 3
+    assert len(made.files) == 3
     shutil.rmtree(media_root)
 
     with instance_dir() as var:
@@ -101,7 +111,7 @@ def test_backup_destroy_and_restore_elsewhere_give_the_same_answers(
         restored = manage("restore", str(tmp_path / "backup"), "--json", **site)
         assert restored.returncode == 0, restored.stderr
         said = json.loads(restored.stdout)
-        assert (said["rows"], said["files"]) == (made.rows, 2)
+        assert (said["rows"], said["files"]) == (made.rows, 3)
         assert said["validation"]["clean"]
         assert (var / "secret-key").read_text() == "kept-secret"
         # from the restored site itself, tables and files of which are compared once more
@@ -113,6 +123,10 @@ def test_backup_destroy_and_restore_elsewhere_give_the_same_answers(
 
         found = manage("search", "lighthouse harbour", "--json", **site)
         assert json.loads(found.stdout)["hits"] == before
+        asked = manage("ask", summed, "--json", **site)
+        again_computed = json.loads(asked.stdout)
+        for part in ("answer", "citations"):
+            assert again_computed[part] == computed[part]
 
         worker = WorkerProcess(
             {

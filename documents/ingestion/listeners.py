@@ -38,6 +38,14 @@ class Listener(Protocol):
     def changed(self, collection: Collection) -> None:
         """The collection's `graph` setting has changed."""
 
+    def exported(self, document_ids: Sequence[int]) -> Mapping[str, Mapping[int, Any]]:
+        """What the lines of these documents have in an export besides their own fields: JSON, by
+        field and document."""
+
+    def imported(self, document_id: int, line: Mapping[str, Any]) -> None:
+        """A document has been loaded from this line. Raises InvalidInput where a field that
+        `exported` makes is invalid; it is missing in files of earlier releases."""
+
 
 _paths: list[str] = []
 
@@ -85,6 +93,22 @@ def changed(collection: Collection) -> None:
     """Notify all, inside the transaction that changed the collection's `graph` setting."""
     for listener in _listeners():
         listener.changed(collection)
+
+
+def exported(document_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """What the lines of these documents have in an export besides their own fields, by document."""
+    lines: dict[int, dict[str, Any]] = {pk: {} for pk in document_ids}
+    for listener in _listeners():
+        for name, values in listener.exported(document_ids).items():
+            for pk in document_ids:
+                lines[pk][name] = values.get(pk)
+    return lines
+
+
+def imported(document_id: int, line: Mapping[str, Any]) -> None:
+    """Notify all, inside the transaction that loaded the document. Raises InvalidInput."""
+    for listener in _listeners():
+        listener.imported(document_id, line)
 
 
 def remove_chunks(chunks: "QuerySet[Chunk]") -> None:

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from common.json_lines import encode_line
-from documents.ingestion import preparation
+from documents.ingestion import listeners, preparation
 from documents.ingestion.preparation import RECIPE_VERSION
 from documents.models import Chunk, Collection, Document
 from documents.transfer.format import ExportHeader, encode_vector
@@ -61,6 +61,10 @@ def write_export(
         total = rows.count()
         documents = chunks = 0
         for batch in _document_batches(rows):
+            # A superseded alias is exported with the original's text, and what belongs to it.
+            added = listeners.exported(
+                [each.pk if each.is_current else each.text_id for each in batch]
+            )
             for document, its_chunks in _with_chunks(batch, with_vectors=with_vectors):
                 # While a changed text waits, the hash is that of the new one already.
                 is_ready = document.status == Document.Status.READY
@@ -76,6 +80,7 @@ def write_export(
                     if original and takes_text
                     else document.chunk_count,
                     "stored_with": original.key if original and not takes_text else None,
+                    **added[document.text_id if takes_text else document.pk],
                 }
                 file.write(encode_line(document_line))
                 documents += 1

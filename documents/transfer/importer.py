@@ -2,7 +2,7 @@
 what is wrong with a line is reported with its number."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -15,7 +15,7 @@ from common.errors import InvalidInput
 from common.json_lines import read_lines
 from common.text import pluralized
 from documents.embedders import embedder_for
-from documents.ingestion import duplicates, jobs, versions
+from documents.ingestion import duplicates, jobs, listeners, versions
 from documents.ingestion.concurrency import Stopwatch, share_collection_locks
 from documents.ingestion.embedding import Vectors, embed_texts, known_hashes
 from documents.ingestion.items import check_vector
@@ -69,6 +69,8 @@ class ImportedDocument:
     document: Document
     is_up_to_date: bool
     stored_with: str | None
+    #: Its line, in which other apps may have fields.
+    values: Mapping[str, Any]
     chunks: list[PreparedChunk] = field(default_factory=list)
     vectors: Vectors = field(default_factory=dict)
 
@@ -213,6 +215,7 @@ def _parse_document(fields: LineFields, line: int) -> ImportedDocument:
         document,
         is_up_to_date=fields.flag("is_up_to_date"),
         stored_with=fields.text("stored_with", 1024, shortest=1) if is_alias else None,
+        values=fields.values,
     )
 
 
@@ -275,8 +278,14 @@ def stored_chunk_states(
     return found
 
 
-def is_unchanged(entry: ImportedDocument, row: Document, chunks: Sequence[ChunkState]) -> bool:
-    """Whether importing the entry would change nothing but times."""
+def is_unchanged(
+    entry: ImportedDocument,
+    row: Document,
+    chunks: Sequence[ChunkState],
+    added: Mapping[str, Any],
+) -> bool:
+    """Whether importing the entry would change nothing but times. `added` is what other apps would
+    add to the line of the stored document."""
     names = (
         *("title", "media_type", "rendering", "language", "metadata", "declared", "access"),
         *("source_sha256", "content_sha256"),
@@ -287,6 +296,7 @@ def is_unchanged(entry: ImportedDocument, row: Document, chunks: Sequence[ChunkS
         row.status != Document.Status.READY
         or any(getattr(row, name) != getattr(document, name) for name in names)
         or stored_with != entry.stored_with
+        or any(entry.values.get(name, value) != value for name, value in added.items())
     ):
         return False
     imported = [
@@ -381,14 +391,15 @@ class Importer:
             )
             for entry in entries
         ]
-        chunks = stored_chunk_states(
-            [row.pk for _, row in pairs if row is not None],
-            with_vectors=self.collection.has_vectors,
-        )
+        known_ids = [row.pk for _, row in pairs if row is not None]
+        chunks = stored_chunk_states(known_ids, with_vectors=self.collection.has_vectors)
+        added = listeners.exported(known_ids)
         changed: list[ImportedDocument] = []
         skipped: list[IngestionItem] = []
         for entry, known in pairs:
-            if known is not None and is_unchanged(entry, known, chunks.get(known.pk, [])):
+            if known is not None and is_unchanged(
+                entry, known, chunks.get(known.pk, []), added[known.pk]
+            ):
                 source = _entry_source(entry.document)
                 skipped.append(jobs.settled_item(source, State.SKIPPED, document=known))
             else:
@@ -484,6 +495,11 @@ class Importer:
             for document in [entry.document]
         ]
         load_documents(load_jobs, vectors, token=token)
+        for row in claimed:
+            try:
+                listeners.imported(row.pk, with_text[row.key].values)
+            except InvalidInput as error:
+                raise _ImportRefused(str(error)) from error
 
     def _registered(self, documents: Sequence[Document]) -> dict[str, Document]:
         sources = [_entry_source(document) for document in documents]

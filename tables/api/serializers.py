@@ -14,7 +14,7 @@ from tables.groups.curation import (
     SuggestedColumn,
     Suggestion,
 )
-from tables.models import COLUMN_TYPES, Table
+from tables.models import COLUMN_TYPES, MAX_COLUMN_NAME, MAX_UNIT, Table
 from tables.options import RowFilter, RowOptions
 from tables.services import PlacedRow, RowPage
 
@@ -112,9 +112,9 @@ class ColumnCorrectionSerializer(StrictSerializer):
     """What a curator says of a column; what is left out stays as it is."""
 
     column = serializers.CharField(max_length=210, help_text="Its present name.")
-    name = serializers.CharField(max_length=200, required=False)
+    name = serializers.CharField(max_length=MAX_COLUMN_NAME, required=False)
     type = serializers.ChoiceField(choices=COLUMN_TYPES, required=False)
-    unit = serializers.CharField(max_length=20, required=False, allow_blank=True)
+    unit = serializers.CharField(max_length=MAX_UNIT, required=False, allow_blank=True)
 
 
 class GroupedColumnSerializer(ResultSerializer):

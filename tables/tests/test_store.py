@@ -1,9 +1,14 @@
 """Tables are kept with their documents: loaded, changed, copied and deleted as these are."""
 
+import io
+import json
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.base import ContentFile
 from django.db import connection
 
 from accounts.models import Membership
@@ -12,11 +17,15 @@ from documents import services as document_services
 from documents.ingestion import duplicates
 from documents.ingestion.items import Item
 from documents.ingestion.sources import Source, text_source
-from documents.models import Collection, Document, IngestionRun
+from documents.models import Chunk, ChunkEdit, Collection, Document, IngestionRun
 from documents.services import ingest_inline
+from documents.tests.factories import WorkspaceFactory
+from tables.asking import ask_tables
 from tables.models import BLOCK_ROWS, ColumnBlock, Table
 from tables.rows import read_rows, row_source
+from tables.services import correct_column
 from tables.store import store_tables
+from tests.kit import hashing, process_documents, use_models
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -122,14 +131,180 @@ def test_what_a_curator_corrected_outlives_the_text(collection: Collection) -> N
         assert table.row_count == 3
 
 
-def test_an_alias_gets_a_copy_when_its_original_goes(collection: Collection) -> None:
-    sources = [text_source(key, PRICES, rendering="markdown") for key in ("a.md", "b.md")]
-    ingest_inline(collection=collection, sources=sources, store_once=True)
-    original, alias = Document.objects.order_by("key")
-    assert alias.is_link
-    assert list(Table.objects.values_list("document", flat=True)) == [original.pk]
+def corrected(collection: Collection, folder: Path) -> Collection:
+    """A table in a file of a folder, two columns of which an editor has corrected."""
+    folder.mkdir()
+    rows = "".join(f"City {n},{n} EUR,{n:04}\n" for n in range(1, 90))
+    (folder / "prices.csv").write_text(f"Bike,Price,Stock\n{rows}")
+    document_services.sync_directory(collection=collection, directory=folder)
+    table = Table.objects.get()
+    assert [each["type"] for each in table.columns] == ["text", "number", "text"]
+    correct_column(table=table, column="Price", name="Net price", unit="USD")
+    correct_column(table=table, column="Stock", type="number")
+    return collection
+
+
+def state(collection: Collection) -> Any:
+    """The current tables with their rows, and what a question is answered."""
+    tables = Table.objects.filter(collection=collection).current()
+    answer = ask_tables("What is the total stock where the net price is above 80 USD?", tables)
+    assert answer.result is not None, answer
+    names = ("columns", "row_count", "name", "start", "is_current")
+    return (
+        answer.result.value,
+        answer.result.explanation.split(" where ")[1],
+        [
+            ({name: getattr(table, name) for name in names}, read_rows(table, range(100)))
+            for table in tables
+        ],
+    )
+
+
+def embedded_anew(collection: Collection) -> None:
+    space, _ = document_services.add_space(name="wide", embedder="wide")
+    document_services.reembed_inline(target=space)
+
+
+def read_again(collection: Collection) -> None:
+    document = Document.objects.get()
+    document.file.save("prices.csv", ContentFile(Path(document.key).read_bytes()))
+    document_services.reingest_documents(documents=[document])
+    process_documents()
+
+
+def cut_anew(collection: Collection) -> None:
+    collection.chunker, collection.chunker_options = "recursive", {"max_tokens": 60}
+    collection.save()
+    before = Chunk.objects.count()
+    read_again(collection)
+    assert Chunk.objects.count() != before
+
+
+def synced(collection: Collection, change: Callable[[Path], Any]) -> None:
+    file = Path(Document.objects.get().key)
+    change(file)
+    document_services.sync_directory(collection=collection, directory=file.parent)
+
+
+def edited_and_undone(collection: Collection) -> None:
+    chunk = Chunk.objects.earliest("ordinal")
+    text = chunk.text.replace("City 1 ", "Town 1 ")
+    assert text != chunk.text
+    document_services.edit_chunk(chunk=chunk, text=text)
+    document_services.undo_edit(edit=ChunkEdit.objects.get())
+
+
+def copied_to_another_workspace(collection: Collection) -> Collection:
+    data, workspace = io.BytesIO(), WorkspaceFactory()
+    document_services.export_collection(collection=collection, file=data)
+    for _ in range(2):  # the second changes nothing
+        data.seek(0)
+        run = document_services.import_collection(workspace=workspace, slug="copy", file=data)
+    assert (run.skipped, run.ready) == (1, 0)
+    return Collection.objects.get(workspace=workspace)
+
+
+def stored_once_and_original_deleted(collection: Collection) -> None:
+    original = Document.objects.get()
+    data = Path(original.key).read_bytes()
+    source = Source("copy.csv", "copy.csv", len(data), lambda: data)
+    ingest_inline(collection=collection, sources=[source], store_once=True)
+    assert Document.objects.get(key="copy.csv").is_link
     document_services.delete_documents(documents=[original])
-    assert list(Table.objects.values_list("document", flat=True)) == [alias.pk]
+
+
+#: What is done with a collection; those that return one have copied it there.
+OPERATIONS: dict[str, Callable[[Collection], Collection | None]] = {
+    "embedded anew": embedded_anew,
+    "read again": read_again,
+    "cut anew": cut_anew,
+    "synchronized": lambda collection: synced(collection, Path.touch),
+    "renamed": lambda collection: synced(
+        collection, lambda file: file.rename(file.parent / "new.csv")
+    ),
+    "edited and undone": edited_and_undone,
+    "exported and imported": copied_to_another_workspace,
+    "stored once": stored_once_and_original_deleted,
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # builds an index, which no transaction can
+        pytest.param("embedded anew", marks=pytest.mark.django_db(transaction=True)),
+        *list(OPERATIONS)[1:],
+    ],
+)
+def test_tables_corrections_and_answers_stay(
+    collection: Collection, tmp_path: Path, settings: Any, name: str
+) -> None:
+    use_models(settings, embedder={"default": hashing(), "wide": hashing(768)}, reranker={})
+    before = state(corrected(collection, tmp_path / "folder"))
+    assert before[0] == sum(range(81, 90))
+    copy = OPERATIONS[name](collection) or collection
+    assert state(copy) == before
+
+
+def export_with(collection: Collection, **changes: Any) -> io.BytesIO:
+    """An export whose first document has these fields in its line."""
+    data = io.BytesIO()
+    document_services.export_collection(collection=collection, file=data)
+    header, line, *others = data.getvalue().splitlines(keepends=True)
+    changed = {**json.loads(line), **changes}
+    given = {name: value for name, value in changed.items() if value is not None}
+    return io.BytesIO(b"".join([header, json.dumps(given).encode(), b"\n", *others]))
+
+
+def import_into(collection: Collection, file: io.BytesIO) -> IngestionRun:
+    return document_services.import_collection(
+        workspace=collection.workspace, slug=collection.slug, file=file
+    )
+
+
+def test_an_import_brings_later_corrections_and_takes_them_back(
+    collection: Collection, tmp_path: Path
+) -> None:
+    corrected(collection, tmp_path / "folder")
+    before = state(collection)
+    export, former = export_with(collection), export_with(collection, tables=None)
+    correct_column(table=Table.objects.get(), column="Stock", name="Sold", type="text")
+    assert import_into(collection, former).skipped == 1  # of a release without corrections
+    assert Table.objects.get().columns[2]["name"] == "Sold"
+    assert import_into(collection, export).ready == 1
+    assert state(collection) == before
+    assert import_into(collection, export_with(collection, tables=[])).ready == 1
+    table = Table.objects.get()
+    assert [column["name"] for column in table.columns] == ["Bike", "Price", "Stock"]
+    assert [row.values[2] for row in read_rows(table, [6])] == ["0007"]
+
+
+BIKE = {"name": "Bike", "type": "text", "unit": ""}
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        5,
+        [5],
+        [{"name": "prices", "columns": 5}],
+        [{"name": "prices", "columns": [BIKE]}],
+        [{"name": "prices", "columns": [BIKE | {"type": "blob", "read": BIKE}]}],
+        [{"name": "prices", "columns": [BIKE | {"name": 7, "read": BIKE}]}],
+        [{"name": "prices", "columns": [BIKE | {"name": "x" * 300, "read": BIKE}]}],
+        [{"name": "prices", "columns": [BIKE | {"name": ["Bike"], "read": {"name": [1]}}]}],
+        [{"name": "", "columns": [BIKE | {"name": "Stock", "read": BIKE}]}],
+    ],
+)
+def test_broken_corrections_of_an_import_fail_their_document(
+    collection: Collection, tmp_path: Path, tables: Any
+) -> None:
+    corrected(collection, tmp_path / "folder")
+    before = state(collection)
+    run = import_into(collection, export_with(collection, tables=tables))
+    assert (run.state, run.ready) == ("failed", 0)
+    assert "Line 2: “tables” " in run.items.get(state="failed").error
+    assert state(collection) == before
 
 
 def test_tables_go_with_document_collection_and_workspace(alice: Membership) -> None:
