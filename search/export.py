@@ -89,7 +89,7 @@ def export_hits(query: SearchQuery, *, scope: Scope, kind: str, link: HitLink) -
         fresh = replace(listing, passages=read_passages)  # as they are by then
         for start in range(0, len(hits), BATCH_SIZE):
             page = hits[start : start + BATCH_SIZE]
-            for hit in build_page(fresh, page, first_rank=start + 1, snippets=False):
+            for hit in build_page(fresh, page, first_rank=start + 1, snippets=False, rows=False):
                 row: dict[str, Any] = {
                     name: getattr(hit, _FIELDS.get(name, name), None) for name in COLUMNS
                 }

@@ -12,6 +12,7 @@ from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk
 from graph.ranking import RankedGraph
 from graph.retrieval import NamedStop, named_stops, related_passages
+from search.hit_rows import tables_of_hits
 from search.query import Query
 from search.ranking import PassageReader
 from search.results import (
@@ -159,6 +160,7 @@ def make_hits(
     relevance: Callable[[Candidate], float],
     first_rank: int,
     snippets: bool,
+    rows: bool,
     by_meaning: bool,
     expand: Expansion,
     scope: Scope,
@@ -167,17 +169,23 @@ def make_hits(
 ) -> tuple[Hit, ...]:
     """Hits of one page with text and snippet. Chunks deleted since ranking are left out.
 
-    With `by_meaning`, hits without query words show the sentence nearest to the query. `graph`
-    gives the paths of hits that the graph arm reached.
+    With `rows`, hits have the rows of tables that fit best. With `by_meaning`, hits without query
+    words and rows show the sentence nearest to the query. `graph` gives the paths of hits that the
+    graph arm reached.
     """
     ids = [candidate.chunk_id for candidate in listed]
     read = passages(ids)
     marked = highlights(query, ids) if snippets else {}
     present = [read[chunk_id] for chunk_id in ids if chunk_id in read]
+    tables = tables_of_hits(query, present, marked) if rows else {}
     focus: Mapping[int, Span] = {}
     if by_meaning:
         ids_with_vectors = facts.embedded
-        embedded = [each for each in present if each.collection_id in ids_with_vectors]
+        embedded = [
+            each
+            for each in present
+            if each.collection_id in ids_with_vectors and each.pk not in tables
+        ]
         focus = snippet_focuses(query.text, embedded, marked, spaces=facts.spaces)
     around = surroundings(present, expand)
     hit_paths = paths_to_hits(graph, ids)
@@ -189,6 +197,7 @@ def make_hits(
             rank=rank,
             relevance=relevance(candidate),
             snippet=make_snippet(passage.text, marked.get(pk, []), focus=focus.get(pk)),
+            table=tables.get(pk),
             surroundings=around.get(pk),
             path=hit_paths.get(pk, ()),
             related=tuple(related.get(pk, ())),

@@ -32,6 +32,7 @@ from search.forms import SearchState
 from search.judgements import Grade
 from search.models import SavedSearch
 from search.results import ArmReport, Facet, Hit, SearchResult
+from tables.options import PAGE_ROWS
 
 GRADES: Mapping[int, str] = {
     Grade.PINNED: gettext_noop("Best"),
@@ -285,6 +286,7 @@ def hit_views(
         {
             "hit": hit,
             "url": passage_url(hit, state.query_string()),
+            "table": shown_table(hit),
             "thumbnail": thumbnail_url(hit.collection_slug, hit.document_id, hit.page)
             if hit.document_id in paged
             else "",
@@ -303,6 +305,51 @@ def hit_views(
         }
         for hit in result.hits
     ]
+
+
+#: Columns of a row that are shown; of wider tables the first one, those named and the next.
+MAX_SHOWN_COLUMNS = 12
+#: Characters of a cell that stays on one line.
+SHORT_CELL = 20
+_UNNAMED = re.compile(r"Column \d{1,5}")
+
+
+def shown_table(hit: Hit) -> dict[str, Any] | None:
+    """The best rows of a hit with the names of their columns and the address of the table's page
+    that begins before them; None without rows."""
+    table = hit.table
+    if table is None:
+        return None
+    # Of wide tables first the cells that are named, then those filled in the best row.
+    first = table.rows[0]
+    order = sorted(
+        range(len(table.columns)),
+        key=lambda at: (at > 0 and at not in first.matched, not first.cells[at], at),
+    )
+    places = sorted(order[:MAX_SHOWN_COLUMNS])
+    offset = first.ordinal // PAGE_ROWS * PAGE_ROWS
+    url = cached_reverse("table", 0).replace("/0/", f"/{table.id}/")
+
+    def text(cell: str) -> str:
+        return strip_markdown(cell) if hit.rendering == "markdown" else cell
+
+    return {
+        "url": f"{url}?{urlencode({'offset': offset})}" if offset else url,
+        "columns": [text(table.columns[at]) for at in places],
+        "has_names": not all(map(_UNNAMED.fullmatch, table.columns)),
+        "more": len(order) > len(places),
+        "rows": [
+            [
+                {
+                    "text": text(row.cells[at]),
+                    "is_matched": at in row.matched,
+                    "is_short": len(row.cells[at]) <= SHORT_CELL,
+                }
+                for at in places
+            ]
+            for row in table.rows
+        ],
+    }
 
 
 def rank_change(hit: Hit) -> str:

@@ -258,6 +258,7 @@ def _rank_found(
         min_rerank=query.min_rerank,
         diversify=query.diversify,
         uses_trigrams=in_order and trust == 1.0,
+        finds_rows=in_order,
     )
     if query.mode == "graph":
         retrieved, weights = add_graph_candidates(
@@ -384,9 +385,14 @@ def trust_in_words(query: SearchQuery, retrieved: Retrieved) -> float:
 
 
 def build_page(
-    results: RankedResults, hits: Sequence[Candidate], *, first_rank: int, snippets: bool = True
+    results: RankedResults,
+    hits: Sequence[Candidate],
+    *,
+    first_rank: int,
+    snippets: bool = True,
+    rows: bool = True,
 ) -> tuple[Hit, ...]:
-    """Some of the ranked hits with texts and snippets."""
+    """Some of the ranked hits with texts, snippets and rows of tables."""
     query, retrieved = results.query, results.retrieved
     by_meaning = snippets and query.vector is None and query.mode != "lexical"
     return make_hits(
@@ -396,6 +402,7 @@ def build_page(
         relevance=results.ranking.relevance(),
         first_rank=first_rank,
         snippets=snippets,
+        rows=rows,
         by_meaning=by_meaning and bool(retrieved.facts.spaces) and not retrieved.degraded,
         expand=query.expand,
         scope=results.scope,

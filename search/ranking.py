@@ -40,6 +40,7 @@ from search.reranking import (
 from search.results import Passage, Scope, read_passages
 from search.retrieval.arms import Candidate, Retrieved
 from search.retrieval.scope_facts import ScopeFacts, cached_facts, current_facts
+from tables.questions.named_rows import NamedRow, RowFinder, may_have_rows, weigh_rows
 
 logger = logging.getLogger(__name__)
 
@@ -138,6 +139,13 @@ PARTIAL_NAME_BONUS = np.array([0.3, 0.3, 0.0])
 #: Documents of that name rank before sections of that name.
 NAME_KIND_WEIGHTS = np.array([1.0, 0.8, 0.9])
 TITLE, HEADING, FILE = range(3)
+
+#: Bonus of a passage with a row that the question names by a cell and says all of: less than that
+#: of a document of this name.
+NAMED_ROW_BONUS = 1.2
+#: The first passages by words in which such a row is looked for, too: where the question is in
+#: another language than the table, its part number is all that the arms see in common.
+NAMED_ROW_DEPTH = 8
 
 #: Between the title and the headings of a passage's context.
 HEADING_SEPARATOR = " > "
@@ -251,6 +259,8 @@ class PassageTexts:
         self._question = question
         self._passages = passages
         self._compared: dict[int, tuple[NDArray[np.bool_], float]] = {}
+        self._rows: dict[int, list[NamedRow]] = {}
+        self._finder: RowFinder | None = None
 
     def compare(
         self, chunk_ids: Sequence[int]
@@ -265,9 +275,25 @@ class PassageTexts:
             named = [(each.title, each.document_key, each.context) for each in passages]
             matches = title_match(self._question, named).tolist()
             self._compared |= zip(read, zip(holds, matches, strict=True), strict=True)
+            self._find_rows(read)
         present = np.array([each in self._compared for each in chunk_ids], bool)
         found = [self._compared[each] for each in chunk_ids if each in self._compared]
         return present, np.array([each[0] for each in found]), np.array([each[1] for each in found])
+
+    def named_rows(self, chunk_ids: Sequence[int]) -> Numbers:
+        """The bonus of each chunk for a row of a table that the question names by a cell."""
+        if missing := [each for each in chunk_ids if each not in self._rows]:
+            self._find_rows(self._passages(missing))
+        scores = weigh_rows([self._rows.get(each, ()) for each in chunk_ids])
+        return NAMED_ROW_BONUS * np.array([max(each, default=0.0) for each in scores])
+
+    def _find_rows(self, passages: Mapping[int, Passage]) -> None:
+        for chunk_id, passage in passages.items():
+            rows = []
+            if may_have_rows(passage.text):
+                self._finder = self._finder or RowFinder(self._question)
+                rows = self._finder.find(passage.text)
+            self._rows[chunk_id] = rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +317,8 @@ class RankingOptions:
     """Options of `rank`.
 
     `evidence` adds features to the arms' scores, see `common.fusion.RERANK_FEATURES`. Without
-    `uses_trigrams` the top hits are not compared by trigrams: same hits, other order. `rerank`:
+    `uses_trigrams` the top hits are not compared by trigrams, and without `finds_rows` not by rows
+    that the question names: same hits, other order. `rerank`:
     None if a reranker is set up, True demands one, False is without; the first `rerank_depth` hits
     are reranked, or none if it takes longer than `rerank_seconds`. A hit without the score of a
     threshold does not pass it.
@@ -306,6 +333,7 @@ class RankingOptions:
     min_rerank: float | None = None
     diversify: bool = False
     uses_trigrams: bool = True
+    finds_rows: bool = False
     rrf_k: int = RRF_K
     rerank_depth: int = DEFAULT_RERANK_DEPTH
     rerank_seconds: float | None = None
@@ -384,6 +412,17 @@ def fused_hits(
             if named.any():
                 fusion = fusion.with_evidence("title", places, named)
         order = fusion.order()
+    if has_evidence and options.finds_rows and len(order):
+        texts = texts or PassageTexts(query.text)
+        is_first = (ranks := candidates.ranks["lexical"]) > 0
+        is_first &= ranks <= NAMED_ROW_DEPTH
+        if options.uses_trigrams:
+            is_first[order[:TRIGRAM_DEPTH]] = True
+        places = np.flatnonzero(is_first)
+        named = texts.named_rows(fusion.hits[places].tolist())
+        if named.any():
+            fusion = fusion.with_evidence("row", places, named)
+            order = fusion.order()
     order = order[: options.depth]
     fused = zip(order.tolist(), fusion.scores[order].tolist(), strict=True)
     return [

@@ -68,6 +68,26 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
+class HitRow:
+    """A row of a table that answers best."""
+
+    ordinal: Annotated[int, "Its place in the table, from 0."]
+    start: Annotated[int, "Offset of its first character in the document's text."]
+    cells: Annotated[tuple[str, ...], "As written, one for each of the table's `columns`."]
+    matched: Annotated[tuple[int, ...], "Places, from 0, of the cells that the question names."]
+
+
+@dataclass(frozen=True, slots=True)
+class HitTable:
+    """The table of a hit's best rows."""
+
+    id: int
+    name: Annotated[str, "The sheet, or the heading above the table; or empty."]
+    columns: Annotated[tuple[str, ...], "Names, in their order."]
+    rows: Annotated[tuple[HitRow, ...], "The best of the passage, 3 at most, the best one first."]
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """A hit with the text around it."""
 
@@ -171,7 +191,8 @@ class Hit(Passage):
     `fused`, which ranks it at `fused_rank`. Hits are ordered by `score`: `fused` times
     `rerank_factor`, above 1 where the reranker prefers a hit, 1 where it was not read. `path`: how
     the graph reached it. `surroundings` and `related` are set on request, `surroundings` also for
-    parts of a larger passage. `relevance` 0..1 is the score over the best score.
+    parts of a larger passage. `table` has the rows that fit best where the question names a cell,
+    or where most of its words are in one row. `relevance` 0..1 is the score over the best score.
     """
 
     rank: int
@@ -185,6 +206,7 @@ class Hit(Passage):
     contributions: Mapping[str, float]
     relevance: float
     snippet: Snippet
+    table: HitTable | None = None
     surroundings: Surroundings | None = None
     more_in_document: int = 0
     graph: float | None = None
@@ -198,7 +220,9 @@ class Hit(Passage):
 
     @property
     def location(self) -> str:
-        """Where the line of the snippet with most of the words is."""
+        """Where its best row is, or the line of the snippet with most of the words."""
+        if self.table is not None:
+            return self._location_at(self.table.rows[0].start - self.start)
         starts = [start for start, _ in self.snippet.highlights]
         # Which line each word is on, by where that begins.
         lines = Counter(self.snippet.text.rfind("\n", 0, start) + 1 for start in starts)

@@ -171,6 +171,7 @@ def search(
     offset: int = 0,
     facets: Sequence[str] = (),
     snippets: bool = True,
+    rows: bool | None = None,
     **options: Any,
 ) -> SearchResult:
     """Ranks the passages in `scope` for `query` and returns one page of `k` hits (documents, where
@@ -178,7 +179,8 @@ def search(
 
     `options` are those of `SearchQuery` by name. `facets`: fields to count; `*` is language,
     origin, date and what the collections define, or else the most selective metadata.
-    `snippets=False` skips highlighting.
+    `snippets=False` skips highlighting, `rows=False` the rows of tables that fit best; these come
+    by default with snippets.
 
     Raises InvalidInput, and EmbedderUnavailable for mode `vector` without a working model; mode
     `hybrid` then searches lexically and says so in `degraded`.
@@ -197,7 +199,13 @@ def search(
     order = sort_hits(listing)
     counted = count_facets(listing, fields=facets)
     page = order[offset : offset + k]
-    hits = build_page(listing, page, first_rank=offset + 1, snippets=snippets)
+    hits = build_page(
+        listing,
+        page,
+        first_rank=offset + 1,
+        snippets=snippets,
+        rows=snippets if rows is None else rows,
+    )
     total = round((perf_counter() - started) * 1000, 3)
     retrieved, ranking = listing.retrieved, listing.ranking
     timings = {**retrieved.timings, "rerank": ranking.milliseconds, "total": total}

@@ -21,6 +21,7 @@ from rag.answering.phrases import say
 from rag.answering.section_ranking import RankedSection, ReadFunction
 from rag.answering.tables import TableRow, extreme_rows, find_extreme
 from rag.events import Citation, Confidence, Passage
+from reading.row_text import row_in_words, split_row
 from reading.segments import (
     Segment,
     SegmentKind,
@@ -127,14 +128,16 @@ class Quote:
         """The text that a reranker reads: of a table row, which column says what."""
         text = without_links(self.text)
         if self.part.header:
-            names, cells = (
-                [cell.strip() for cell in line.strip().strip("|").split("|")]
-                for line in (self.part.header.split("\n")[0], text)
-            )
+            names, cells = self.names, split_row(text)
             if len(names) == len(cells):
                 named = zip(names, cells, strict=True)
                 text = "; ".join(f"{name}: {cell}".lstrip(": ") for name, cell in named if cell)
         return text[:MAX_COMPARED_CHARACTERS]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of a table row's columns."""
+        return split_row(self.part.header.split("\n")[0])
 
     def holds(self, kind: AnswerKind) -> bool:
         """Whether it holds an answer of this kind."""
@@ -520,9 +523,9 @@ def _merge_adjacent(chosen: Sequence[Quote]) -> list[Quote]:
 
 
 def _format_quote(quote: Quote) -> str:
-    """A quotation as Markdown: a table row below its header, code as a code block."""
+    """A quotation as Markdown: a table row in words, code as a code block."""
     if quote.part.kind == "row":
-        return f"{quote.part.header}\n{quote.text}\n\n" if quote.part.header else quote.text
+        return row_in_words(quote.names, split_row(quote.text))
     if quote.part.kind == "block":
         return f"{dedent(quote.text)}\n\n"
     if quote.part.kind == "code":

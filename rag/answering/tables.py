@@ -1,5 +1,5 @@
 """Questions that a table answers: by its least or greatest number, such as “which bike is the
-cheapest?”, or by the prices in it. Begin with `answering_rows`.
+cheapest?”, by a row whose cell is named, or by the prices in it. Begin with `answering_rows`.
 
 No sentence says it, and no model that reads row by row can tell: the rows of the table that is
 asked about are compared by the column that is asked for. Words by language are in
@@ -15,7 +15,9 @@ from pathlib import Path
 from rag.answering.answer_types import AnswerKind
 from rag.answering.groundedness import content_stems, number_value, word_stem
 from rag.events import Passage
+from reading.row_text import split_row
 from reading.segments import Segment, split_segments
+from tables.questions.named_rows import RowFinder, weigh_rows
 
 with (Path(__file__).parent / "superlatives.toml").open("rb") as _file:
     _TOML: dict[str, dict[str, str]] = tomllib.load(_file)
@@ -35,6 +37,8 @@ _LEAST, _GREATEST = _words(_TOML["least"]["words"]), _words(_TOML["greatest"]["w
 MAX_ROWS = 2
 #: Rows with prices that are favoured.
 MAX_PRICED = 6
+#: How surely a cell of a row must be named, as `tables.questions.named_rows` tells it.
+MIN_NAMED_SCORE = 0.5
 #: Share of what the question is about that a table and one of its rows must name.
 MIN_SUBJECT_SHARE = 0.5
 #: Share of a column's cells that must be numbers, and how many rows make a table.
@@ -105,11 +109,31 @@ def extreme_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
 def answering_rows(
     question: str, passages: Sequence[Passage], kind: AnswerKind | None
 ) -> list[TableRow]:
-    """The rows of tables that a question for the least or greatest, or for an amount of money
-    (`kind`), is about."""
-    return extreme_rows(question, passages) or (
-        priced_rows(question, passages)[:MAX_PRICED] if kind == "money" else []
+    """The rows of tables that a question for the least or greatest, for what a named row says, or
+    for an amount of money (`kind`), is about."""
+    return (
+        extreme_rows(question, passages)
+        or named_rows(question, passages)
+        or (priced_rows(question, passages)[:MAX_PRICED] if kind == "money" else [])
     )
+
+
+def named_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
+    """The rows that the question names by a cell, such as a part number, and says nearly all of."""
+    finder = RowFinder(question)
+    found = [finder.find(passage.text) for passage in passages]
+    scores = weigh_rows(found)
+    best = max((score for each in scores for score in each), default=0.0)
+    if best < MIN_NAMED_SCORE:
+        return []
+    return [
+        TableRow(passage, part, tuple(split_row(passage.text[part.start : part.end])))
+        for passage, rows, row_scores in zip(passages, found, scores, strict=True)
+        for row, score in zip(rows, row_scores, strict=True)
+        if score == best
+        for part in split_segments(passage.text)
+        if part.kind == "row" and row.start <= part.start < row.end
+    ][:MAX_ROWS]
 
 
 def priced_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
@@ -158,18 +182,14 @@ def _tables(passages: Sequence[Passage]) -> Iterator[Table]:
         for part in split_segments(passage.text):
             if part.kind != "row" or not part.header:
                 continue
-            header = _cells(part.header.split("\n")[0])
+            header = tuple(split_row(part.header.split("\n")[0]))
             heading = f"{passage.heading} {part.heading}"
             key = (passage.document_id, heading, "|".join(header))
-            cells = _cells(passage.text[part.start : part.end])
+            cells = tuple(split_row(passage.text[part.start : part.end]))
             table = tables.setdefault(key, Table(header, heading, []))
             if len(cells) == len(header):
                 table.rows.append(TableRow(passage, part, cells))
     return (table for table in tables.values() if len(table.rows) >= MIN_TABLE_ROWS)
-
-
-def _cells(row: str) -> tuple[str, ...]:
-    return tuple(cell.strip() for cell in row.strip().strip("|").split("|"))
 
 
 def _number_columns(table: Table, column: re.Pattern[str] | None, question: str) -> list[int]:

@@ -130,12 +130,12 @@ def test_sentences_that_follow_one_another_are_one_quotation() -> None:
     assert len(extracted.cited) < 3
 
 
-def test_a_row_is_shown_below_the_head_of_its_table() -> None:
+def test_a_row_is_quoted_in_words_with_the_head_of_its_table() -> None:
     table = "| city | people |\n|---|---|\n| Rome | 2.8 |\n| Oslo | 0.7 |"
     passages = [passage(f"# Cities\n\n{table}\n")]
     extracted = extract_answer("How many people live in Oslo?", passages)
     assert quotes(extracted)[0] == "| Oslo | 0.7 |"
-    assert "| city | people |\n|---|---|\n| Oslo | 0.7 |" in extracted.text
+    assert "city Oslo: people 0.7 [1]" in extracted.text
     assert resolved(extracted, passages)
 
 

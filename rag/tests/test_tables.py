@@ -82,13 +82,13 @@ def test_parts_of_a_table_that_was_cut_are_one() -> None:
     assert extreme_rows("the cheapest bike", passages)[0].cells[0] == "O1"
 
 
-def test_the_row_is_quoted_under_its_header() -> None:
+def test_the_row_is_quoted_in_words() -> None:
     answer = extract_answer(
         "What is the price of the cheapest bike?", PASSAGES, query_language="en"
     )
     assert answer.is_extreme
     assert answer.cited[0].quote == "| W0 | Wren without motor | 2,290 | 26 |"
-    assert "| Article | Description | Price EUR | Weight kg |\n| - | - | - | - |\n| W0 |" in (
+    assert "Article W0: Description Wren without motor, Price EUR 2,290, Weight kg 26 [1]" in (
         answer.text
     )
     quoted = answer.cited[0]

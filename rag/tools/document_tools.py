@@ -24,6 +24,7 @@ from rag.context import RagContext
 from rag.events import Passage
 from reading.location import PAGE_LABEL
 from search.filters.tree import MAX_CHARACTERS as MAX_FILTER_CHARACTERS
+from search.hit_rows import row_lines
 from search.query import MAX_QUERY_CHARACTERS
 from search.query_options import RetrievalOptions
 from search.results import Scope, SearchResult
@@ -55,17 +56,30 @@ AnyCollection = Annotated[
 NOTHING_SIMILAR = "No similar documents found."
 
 
-def format_passages(passages: Sequence[Passage], scores: Sequence[float]) -> str:
-    """Passages with their citation numbers, best first."""
+def format_passages(
+    passages: Sequence[Passage],
+    scores: Sequence[float],
+    rows: Mapping[int, Sequence[str]] | None = None,
+) -> str:
+    """Passages with their citation numbers, best first. `rows` are rows of tables in words, by
+    passage: they come before its text, so that it is clear which column a value is of."""
     if not passages:
         return NOTHING_SIMILAR
     most = min(MAX_TEXT_CHARACTERS, MAX_RESULT_CHARACTERS // len(passages))
     entries = (
         f"\n--- Document {place} (score: {score:.3f}) ---\n"
-        f"{format_location(passage)}\n{prefix_lines(truncated(passage.text, most))}"
+        f"{format_location(passage)}\n{_best_rows((rows or {}).get(passage.chunk_id, ()))}"
+        f"{prefix_lines(truncated(passage.text, most))}"
         for place, (passage, score) in enumerate(zip(passages, scores, strict=True), 1)
     )
     return "\n".join([f"Found {len(passages)} relevant documents:", *entries])
+
+
+def _best_rows(rows: Sequence[str]) -> str:
+    if not rows:
+        return ""
+    shown = prefix_lines("\n".join(rows))
+    return f"Rows that fit best:\n{shown}\nText:\n"
 
 
 def format_location(passage: Passage) -> str:
@@ -334,6 +348,7 @@ def similarity_search(
         "k": wanted.k,
         "rerank": scope.search_options.get("rerank"),
         "snippets": False,
+        "rows": True,
     }
     try:
         result = search(query, mode="vector", **options)
@@ -361,7 +376,13 @@ def hybrid_query(
     for names, codes and exact terms. Each is shown with the number [n] by which to cite it."""
     chosen = {**scope.search_options, **options.given()}
     result = search(
-        query, scope=wanted.scope(scope), mode=mode, k=wanted.k, snippets=False, **chosen
+        query,
+        scope=wanted.scope(scope),
+        mode=mode,
+        k=wanted.k,
+        snippets=False,
+        rows=True,
+        **chosen,
     )
     text = _format_result(scope, result)
     return f"{text}\n\n{LEXICAL_ONLY}" if result.lexical_only else text
@@ -377,7 +398,14 @@ def search_words(
     is shown with the number [n] by which to cite it."""
     return _format_result(
         scope,
-        search(query, scope=wanted.scope(scope), mode="lexical", k=wanted.k, snippets=False),
+        search(
+            query,
+            scope=wanted.scope(scope),
+            mode="lexical",
+            k=wanted.k,
+            snippets=False,
+            rows=True,
+        ),
     )
 
 
@@ -420,4 +448,5 @@ def _format_result(scope: RagContext, result: SearchResult) -> str:
     for hit in result.hits:
         own = {"vector": hit.similarity, "lexical": hit.lexical}.get(result.mode)
         scores.append(hit.score if own is None or result.reranked else own)
-    return format_passages(scope.found.collect(result.hits), scores)
+    rows = {hit.chunk_id: lines for hit in result.hits if (lines := row_lines(hit))}
+    return format_passages(scope.found.collect(result.hits), scores, rows)

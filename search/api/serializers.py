@@ -24,6 +24,7 @@ from search.results import (
     SORTS,
     ArmReport,
     Facet,
+    HitRow,
     Mode,
     SearchResult,
     Snippet,
@@ -115,6 +116,43 @@ class HitDocument(Answer):
     )
 
 
+def _table_address(table_id: int, info: ValidationInfo) -> str:
+    tables: str = info.context.replace("documents/", "tables/")
+    return f"{tables}{table_id}/"
+
+
+class FoundTable(Answer):
+    """The rows of a table that fit best, with its header."""
+
+    id: int
+    url: Annotated[str, BeforeValidator(_table_address)] = Field(validation_alias="id")
+    name: str = Field(description="The sheet, or the heading above the table; or empty.")
+    columns: tuple[str, ...] = Field(description="Names of its columns.")
+    rows: tuple[HitRow, ...] = Field(
+        description="The best ones of the passage, 3 at most, the best one first."
+    )
+
+
+class TableAddressField(serializers.HyperlinkedIdentityField):
+    """URL of a table in the API."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            view_name="api:table-detail",
+            lookup_field="id",
+            lookup_url_kwarg="pk",
+            help_text="Its address in the API.",
+        )
+
+
+class FoundTableSerializer(ResultSerializer):
+    """The rows of a table that fit best, with its header."""
+
+    result = FoundTable
+
+    url = TableAddressField()
+
+
 class DocumentAddressField(serializers.HyperlinkedIdentityField):
     """URL of a document in the API."""
 
@@ -182,6 +220,10 @@ class HitAnswer(Answer):
         description="What each arm gave to `fused`, which is their sum. Only with `explain`.",
     )
     snippet: Snippet
+    table: FoundTable | None = Field(
+        description="The rows of a table that fit best, where the question names a cell of one, or"
+        " most of its words are in one; null elsewhere."
+    )
     surroundings: Surroundings | None = Field(description="What `expand` asked for.")
     path: tuple[Stop, ...] = Field(
         description="How the graph led there: from a name in the question, or from a better hit."

@@ -12,6 +12,7 @@ from common.options.commandline import add_options
 from common.text import pluralized
 from search.export import MAX_EXPORTED_HITS, export_hits
 from search.filters import to_json
+from search.hit_rows import row_lines
 from search.log import record_search
 from search.query_options import PageOptions, ScopeOptions, SearchQuery, SearchRequest
 from search.results import Hit, SearchResult
@@ -84,8 +85,11 @@ def hit_lines(hit: Hit) -> Iterator[str]:
     heading = ", ".join(filter(None, [" > ".join(hit.heading_path), hit.location]))
     version = "" if hit.is_current else f" (version {hit.version}, superseded)"
     yield version + (f" · {heading}" if heading else "")
-    text = hit.surroundings.text if hit.surroundings else hit.snippet.text
-    yield " ".join(text.split())
+    if rows := row_lines(hit):
+        yield from rows
+    if hit.surroundings or not rows:
+        text = hit.surroundings.text if hit.surroundings else hit.snippet.text
+        yield " ".join(text.split())
     scores = {
         "similarity": (hit.similarity, "z.3f"),
         "bm25": (hit.lexical, "z.2f"),
