@@ -277,7 +277,6 @@ _WITHOUT_POLICY = """
     WHERE NOT c.relrowsecurity
        OR NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = %s)
 """
-_ROLE_OF_LOGIN = f"SELECT {ROLE_NAME}"
 _CAN_SET_ROLE_QUERY = f"SELECT {CAN_SET_ROLE} FROM pg_roles WHERE rolname = %s"  # noqa: S608 (a constant)
 #: Tables of the schema that the role cannot write yet, without the hidden ones.
 _UNGRANTED = """
@@ -343,8 +342,9 @@ def secure_tables(*, using: str = "default") -> None:
                 cursor.execute(f"DROP POLICY IF EXISTS {name} ON {table}")
                 condition = _visible(column) if name == POLICY_NAME else _within(column)
                 cursor.execute(f"CREATE POLICY {name} ON {table} {kind} USING ({condition})")
-    role = _ensure_role(connection)
+    role = ensure_role(connection)
     if role is None:
+        logger.warning("row-level security is not in force")
         return
     with transaction.atomic(using=using), connection.cursor() as cursor:
         cursor.execute(_UNGRANTED, [list(HIDDEN_TABLES), role])
@@ -367,10 +367,11 @@ def _within(column: str) -> str:
     return f"(SELECT coalesce({setting}, '') = '') OR {_visible(column, COLLECTIONS_SETTING)}"
 
 
-def _ensure_role(connection: Any) -> str | None:
-    """The role of requests, created where possible; None where this login cannot use it."""
+def ensure_role(connection: Any, name: str = ROLE_NAME) -> str | None:
+    """The role that the SQL expression `name` calls, by default that of requests, created where
+    possible; None where this login cannot use it."""
     with connection.cursor() as cursor:
-        cursor.execute(_ROLE_OF_LOGIN)
+        cursor.execute(f"SELECT {name}")
         role: str = cursor.fetchone()[0]
         cursor.execute(_CAN_SET_ROLE_QUERY, [role])
         found = cursor.fetchone()
@@ -390,7 +391,7 @@ def _ensure_role(connection: Any) -> str | None:
         found = cursor.fetchone()
     if found and found[0]:
         return role
-    logger.warning("row-level security is not in force: %s", problem)
+    logger.warning("the role %s cannot be used: %s", role, problem)
     return None
 
 

@@ -133,6 +133,7 @@ class ModelUsage(models.Model):
         SUMMARY = "summary", gettext_lazy("Summaries")
         GRAPH = "graph", gettext_lazy("Graph")
         MEMORY = "memory", gettext_lazy("Memory")
+        TABLES = "tables", gettext_lazy("Questions to tables")
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
     # The number of a deleted user stays: a sum must not change when somebody leaves.

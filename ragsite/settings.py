@@ -485,6 +485,11 @@ GRAPH_EXTRACTION_RETRY_SECONDS = env.float("RAGSITE_GRAPH_EXTRACTION_RETRY_SECON
 GRAPH_EXTRACTION_MAX_ATTEMPTS = env.int("RAGSITE_GRAPH_EXTRACTION_MAX_ATTEMPTS", default=5)
 GRAPH_EXTRACTION_MAX_OUTAGES = env.int("RAGSITE_GRAPH_EXTRACTION_MAX_OUTAGES", default=50)
 
+# --- tables ------------------------------------------------------------------------------------
+
+# A chat model writes SQL for questions to tables that are not understood without one.
+TABLES_WITH_MODEL = env.bool("RAGSITE_TABLES_WITH_MODEL", default=True)
+
 # --- answers -----------------------------------------------------------------------------------
 
 # From the question to the last word, tools and pipelines included.

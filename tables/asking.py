@@ -1,6 +1,6 @@
 """Questions to tables: planned, computed and put into words. Begin with `ask_tables`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -10,13 +10,14 @@ from django.utils import timezone
 from documents.embedders import embed_titles, scale_of
 from documents.models import EmbeddingSpace
 from documents.question_language import question_language
-from inference.interfaces import InferenceError
+from inference.interfaces import ChatModel, InferenceError
 from tables.execute import Result, compute
 from tables.models import Table
 from tables.questions.plan import Plan, Unsure
 from tables.questions.planner import Similarity, plan_question
 from tables.questions.words import has_measure
 from tables.schemas import load_schemas
+from tables.sql.results import WrittenQuery
 
 #: With more names none is compared by meaning: each takes a model some milliseconds.
 MAX_COMPARED_NAMES = 64
@@ -24,33 +25,53 @@ MAX_COMPARED_NAMES = 64
 
 @dataclass(frozen=True, slots=True)
 class TableAnswer:
-    """The `result` of a sure `plan`; else `readings`, at most two ways to read the question, with
-    the `unknown` words. Neither where the question is none of a table's."""
+    """The `result` of a sure `plan`, or of the query that a language model has `written`; else
+    `readings`, at most two ways to read the question, with the `unknown` words. Neither where the
+    question is none of a table's."""
 
     plan: Plan | None = None
     result: Result | None = None
     readings: tuple[Plan, ...] = ()
     unknown: tuple[str, ...] = ()
+    written: WrittenQuery | None = None
+
+    @property
+    def language(self) -> str:
+        """Of the question; empty where nothing was computed."""
+        source = self.written or self.plan
+        return source.language if source else ""
 
 
-def ask_tables(question: str, tables: QuerySet[Table], *, today: date | None = None) -> TableAnswer:
+def ask_tables(
+    question: str,
+    tables: QuerySet[Table],
+    *,
+    today: date | None = None,
+    find_model: Callable[[], ChatModel | None] | None = None,
+) -> TableAnswer:
     """Answer from `tables`, those that the reader may see. Without a word that asks for something
-    computed, no statement is run."""
+    computed, no statement is run. Where the grammar is not sure, the model that `find_model` gives
+    writes a query."""
     if not has_measure(question):
         return TableAnswer()
     schemas = load_schemas(tables)
+    today = today or timezone.localdate()
+    language = question_language(question)
     found = plan_question(
-        question,
-        schemas,
-        today=today or timezone.localdate(),
-        language=question_language(question),
-        similarity=_similarity(tables),
+        question, schemas, today=today, language=language, similarity=_similarity(tables)
     )
-    if isinstance(found, Unsure):
-        return TableAnswer(readings=found.readings, unknown=found.unknown)
+    if found is not None and not isinstance(found, Unsure):
+        return TableAnswer(found, compute(found, tables))
+    if schemas and find_model is not None and (model := find_model()) is not None:
+        from tables.sql.writer import ask_model  # noqa: PLC0415 (sqlglot is slow to load)
+
+        answered = ask_model(question, schemas, tables, model=model, today=today, language=language)
+        if answered is not None:
+            written, result = answered
+            return TableAnswer(result=result, written=written)
     if found is None:
         return TableAnswer()
-    return TableAnswer(found, compute(found, tables))
+    return TableAnswer(readings=found.readings, unknown=found.unknown)
 
 
 def _similarity(tables: QuerySet[Table]) -> Similarity:

@@ -12,6 +12,7 @@ from common.errors import InvalidInput
 from tables.asking import TableAnswer
 from tables.execute import Result
 from tables.questions.plan import Plan
+from tables.sql.results import WrittenQuery
 
 Outcome = Literal["right", "wrong", "unknown"]
 _EXPECTATIONS = ("value", "values", "groups")
@@ -51,6 +52,11 @@ def evaluate(
     asked = []
     for each in questions:
         answer = ask(each["question"])
+        if answer.written is not None:
+            outcome: Outcome = "right" if _is_right_query(each, answer.written) else "wrong"
+            shown = " · ".join(" ".join(map(str, row)) for row in answer.written.rows[:5])
+            asked.append(AskedQuestion(each["question"], outcome, answer.written.sql, shown))
+            continue
         if answer.plan is None or answer.result is None:
             readings = " | ".join(plan.describe() for plan in answer.readings)
             asked.append(
@@ -58,7 +64,7 @@ def evaluate(
             )
             continue
         found = _names(answer.plan, answer.result)
-        outcome: Outcome = "right" if _is_right(each, answer.plan, answer.result) else "wrong"
+        outcome = "right" if _is_right(each, answer.plan, answer.result) else "wrong"
         shown = f"{answer.result.value} {', '.join(found)}".strip()
         asked.append(AskedQuestion(each["question"], outcome, answer.plan.describe(), shown))
     return asked
@@ -96,6 +102,28 @@ def _is_right(expected: Mapping[str, Any], plan: Plan, result: Result) -> bool:
     if plan.compared and isinstance(number, float):
         number = abs(number)
     return _is_close(number, value)
+
+
+def _is_right_query(expected: Mapping[str, Any], written: WrittenQuery) -> bool:
+    """By what was computed, not by the SQL: names are the first column, numbers the last one."""
+    names = [row[0] for row in written.rows]
+    numbers = [row[-1] for row in written.rows]
+    if "groups" in expected:
+        groups: Mapping[str, float] = expected["groups"]
+        found = dict(zip(names, numbers, strict=True))
+        return found.keys() == groups.keys() and all(
+            _is_close(found[name], value) for name, value in groups.items()
+        )
+    if "values" in expected:
+        return set(names) == set(expected["values"])
+    value = expected["value"]
+    if isinstance(value, str):
+        return names == [value]
+    return (
+        len(numbers) == 1
+        and isinstance(numbers[0], float)
+        and _is_close(abs(numbers[0]), abs(value))
+    )
 
 
 def _is_close(found: object, expected: float) -> bool:

@@ -138,7 +138,7 @@ class _Computation:
             groups,
             count,
             plan.columns,
-            tuple(self._evidence(rows)),
+            tuple(evidence_rows(rows, self.tables, self.places)),
             self._explanation(rows, count, extra),
         )
 
@@ -291,41 +291,6 @@ class _Computation:
             return values[0] if isinstance(values[0], float) else str(values[0])
         return None
 
-    def _evidence(self, rows: Sequence[tuple[int, int]]) -> list[EvidenceRow]:
-        shown = rows[:MAX_ROWS]
-        by_table: dict[int, list[int]] = {}
-        for table_id, ordinal in shown:
-            by_table.setdefault(table_id, []).append(ordinal)
-        read = {
-            (table_id, row.ordinal): row
-            for table_id, ordinals in by_table.items()
-            for row in read_rows(self.tables[table_id], ordinals)
-        }
-        chunks = _chunks_at(
-            [(self.tables[table_id].document_id, row.start) for (table_id, _), row in read.items()]
-        )
-        found = []
-        for key in dict.fromkeys(shown):
-            if (row := read.get(key)) is None:
-                continue
-            document = self.tables[key[0]].document
-            found.append(
-                EvidenceRow(
-                    key[0],
-                    row.ordinal,
-                    document.pk,
-                    document.title or document.key,
-                    document.collection.slug,
-                    row.start,
-                    chunks.get((document.pk, row.start)),
-                    tuple(
-                        row.cells[place] if place is not None else ""
-                        for place in self.places[key[0]]
-                    ),
-                )
-            )
-        return found
-
     # Words
 
     def _unit(self) -> str:
@@ -349,6 +314,50 @@ class _Computation:
         if condition := self.plan.condition(extra, language=language):
             text += f" {where} {condition}"
         return text
+
+
+def evidence_rows(
+    rows: Sequence[tuple[int, int]],
+    tables: Mapping[int, Table],
+    places: Mapping[int, Sequence[int | None]] | None = None,
+) -> list[EvidenceRow]:
+    """The first of these rows, given as (table, ordinal), with their cells and places. `tables` by
+    id, with their documents and collections. `places` are the positions of the cells in each table,
+    None where it has none; by default all as they are."""
+    shown = rows[:MAX_ROWS]
+    by_table: dict[int, list[int]] = {}
+    for table_id, ordinal in shown:
+        by_table.setdefault(table_id, []).append(ordinal)
+    read = {
+        (table_id, row.ordinal): row
+        for table_id, ordinals in by_table.items()
+        for row in read_rows(tables[table_id], ordinals)
+    }
+    chunks = _chunks_at(
+        [(tables[table_id].document_id, row.start) for (table_id, _), row in read.items()]
+    )
+    found = []
+    for key in dict.fromkeys(shown):
+        if (row := read.get(key)) is None:
+            continue
+        document = tables[key[0]].document
+        found.append(
+            EvidenceRow(
+                key[0],
+                row.ordinal,
+                document.pk,
+                document.title or document.key,
+                document.collection.slug,
+                row.start,
+                chunks.get((document.pk, row.start)),
+                _placed(row.cells, places[key[0]]) if places else row.cells,
+            )
+        )
+    return found
+
+
+def _placed(cells: Sequence[str], places: Sequence[int | None]) -> tuple[str, ...]:
+    return tuple("" if place is None else cells[place] for place in places)
 
 
 #: One row, rows, several files and the word before conditions, by language.

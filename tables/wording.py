@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tables.asking import TableAnswer
-from tables.execute import Group
+from tables.execute import Group, Result
 from tables.questions.plan import Plan, worded_number
+from tables.sql.results import Cell, WrittenQuery
 
 _MEASURES: Mapping[str, Mapping[str, str]] = {
     "en": {
@@ -76,6 +77,8 @@ def format_value(value: float | str | None, unit: str, language: str) -> str:
 def worded(answer: TableAnswer, *, language: str = "", shown_rows: int) -> WordedAnswer:
     """The answer to a sure question in `language`, by default the question's. `shown_rows` is how
     many of its rows the caller lists below it."""
+    if answer.written is not None and answer.result is not None:
+        return _worded_query(answer.written, answer.result, language[:2])
     plan, result = answer.plan, answer.result
     if plan is None or result is None:
         raise ValueError("Only a computed answer is put into words.")
@@ -102,6 +105,33 @@ def worded(answer: TableAnswer, *, language: str = "", shown_rows: int) -> Worde
     is_extreme = plan.measure in ("most", "least")
     more = says["more"].format(count=hidden) if hidden > 0 and not is_extreme else ""
     return WordedAnswer("\n".join(lines), more)
+
+
+def _worded_query(written: WrittenQuery, result: Result, language: str) -> WordedAnswer:
+    """What a query gave, as a value or a small table, with its SQL."""
+    language = language or written.language
+    says = _MEASURES.get(language, _MEASURES["en"])
+
+    def shown(cell: Cell, unit: str = "") -> str:
+        text = str(cell).lower() if isinstance(cell, bool) else format_value(cell, unit, language)
+        return " ".join(text.replace("|", "\\|").split())
+
+    rows, width = written.rows[:MAX_SHOWN_GROUPS], len(written.columns)
+    if len(written.rows) == 1 and width == 1:
+        lines = [f"**{shown(written.rows[0][0], result.unit)}**"]
+    elif rows:
+        names = " | ".join(map(shown, written.columns))
+        lines = [f"| {names} |", f"|{' --- |' * width}"]
+        units = [""] * (width - 1) + [result.unit]
+        lines += [f"| {' | '.join(map(shown, row, units))} |" for row in rows]
+        if (hidden := len(written.rows) - len(rows)) > 0:
+            count = f"{hidden}+" if written.is_cut else hidden
+            lines.append(f"\n{says['more'].format(count=count)}")
+    else:
+        lines = [f"**{says['none']}**"]
+    computed = says["computed"].format(explanation=result.explanation) if result.explanation else ""
+    lines.append(f"\n{computed}\n\n```sql\n{written.sql.replace('```', '')}\n```")
+    return WordedAnswer("\n".join(lines), "")
 
 
 def _group_lines(plan: Plan, groups: tuple[Group, ...], measure: str, shown: object) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from common.text import strip_markdown
+from documents.sql.replies import extract_sql
 from graph.extraction.code import identifiers
 from graph.extraction.names import capitalized_runs, dates, names, title_names
 from graph.extraction.normalized_names import candidate_names, normalize_name
@@ -26,7 +27,6 @@ from rag.answering.coreference import is_context_dependent, rewrite_by_rules
 from rag.answering.phrases import small_talk
 from rag.pipelines.conditions import parse_condition
 from rag.pipelines.replies import parse_score, parse_tasks, pick_route
-from rag.sql.table_search import extract_sql
 from reading.segments import split_segments
 from search.filters.syntax import parse_text_filter
 from search.query import parse_query

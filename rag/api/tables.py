@@ -35,7 +35,7 @@ class ShownRow:
 @dataclass(frozen=True, slots=True)
 class TablesAnswer:
     """A computed answer; or at most two readings of a question that is not sure; or neither, where
-    the question is none of a table's."""
+    the question is none of a table's. What a chat model's SQL gave is in `result_rows`, too."""
 
     is_computed: bool
     text: Annotated[str, "The answer in words, as Markdown. Empty: nothing was computed."]
@@ -48,6 +48,10 @@ class TablesAnswer:
     rows: Annotated[Sequence[ShownRow], "The first of the rows."]
     readings: Annotated[list[str], "What may be meant, where it is not sure."]
     unknown: Annotated[list[str], "Words of the question that were not understood."]
+    with_model: Annotated[bool, "Whether a chat model has written SQL that computed it."]
+    sql: Annotated[str, "That SQL, over views of the tables. Empty: none."]
+    result_columns: Annotated[list[str], "What the SQL selects."]
+    result_rows: Annotated[Sequence[Sequence[Any]], "The first 100 rows that it gave."]
 
 
 class TablesQuestionSerializer(StrictSerializer):
@@ -59,11 +63,26 @@ class TablesQuestionSerializer(StrictSerializer):
     collections = SlugsField(
         required=False, help_text="Slugs of collections. Default: all that you may see."
     )
+    with_model = serializers.BooleanField(
+        default=True,
+        help_text="Let the workspace's chat model write SQL for a question that is not understood"
+        " without one. It needs the scope `chat`.",
+    )
 
 
 @extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string"}], "nullable": True})
 class ValueField(serializers.JSONField):
     """A number, or a text or date of a cell."""
+
+
+@extend_schema_field(
+    {
+        "oneOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}],
+        "nullable": True,
+    }
+)
+class CellField(serializers.JSONField):
+    """A value of a result; dates are texts."""
 
 
 class TableGroupSerializer(ResultSerializer):
@@ -83,6 +102,7 @@ class TablesAnswerSerializer(ResultSerializer):
         allow_null=True, help_text="A number, a text or a date; null where there are groups only."
     )
     groups = TableGroupSerializer(many=True)
+    result_rows = serializers.ListField(child=serializers.ListField(child=CellField()))
 
 
 class TablesAskView(WorkspaceView):
@@ -94,15 +114,18 @@ class TablesAskView(WorkspaceView):
     serializer_class = TablesAnswerSerializer
 
     @operation(takes=TablesQuestionSerializer, operation_id="tables_ask")
-    def post(self, question: str, collections: Sequence[str] = ()) -> TablesAnswer:
+    def post(
+        self, question: str, collections: Sequence[str] = (), *, with_model: bool = True
+    ) -> TablesAnswer:
         """Ask the tables of documents.
 
-        Counts, sums, averages, compares and ranks rows, without a language model. A question that
-        is not sure is not answered: `readings` say what may be meant, `unknown` which words were
-        not understood.
+        Counts, sums, averages, compares and ranks rows, without a language model. For a question
+        that is not sure, the workspace's chat model, if there is one, writes SQL; else `readings`
+        say what may be meant, `unknown` which words were not understood.
         """
         context = context_of_view(self, collections=collections)
-        answer = ask_visible_tables(question, context=context)
+        answer = ask_visible_tables(question, context=context, with_model=with_model)
+        written = answer.written
         result = answer.result
         cited = cite_rows(answer, context=context)
         rows = [
@@ -132,4 +155,8 @@ class TablesAskView(WorkspaceView):
             rows=rows,
             readings=[plan.describe() for plan in answer.readings],
             unknown=list(answer.unknown),
+            with_model=written is not None,
+            sql=written.sql if written else "",
+            result_columns=list(written.columns) if written else [],
+            result_rows=written.rows if written else (),
         )

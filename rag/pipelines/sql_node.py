@@ -4,6 +4,9 @@ import re
 from typing import cast
 
 from documents.question_language import question_language
+from documents.sql.catalogue import dialect_rules, guess_dialect
+from documents.sql.checker import SqlCheck, check_sql
+from documents.sql.replies import extract_sql
 from inference.interfaces import ChatMessage
 from memory.injection import estimated_tokens
 from rag.answering.phrases import is_refusal, not_found_text
@@ -17,8 +20,6 @@ from rag.pipelines.engine.scheduler import (
 )
 from rag.pipelines.runtime import NodeContext, RunResources, Verbatim, reply_text
 from rag.sql import table_search
-from rag.sql.catalogue import dialect_rules, guess_dialect
-from rag.sql.checker import SqlCheck, check_sql
 from rag.sql.table_search import TableSearchResult, find_tables
 
 
@@ -67,7 +68,7 @@ def _write_sql(
     reason = ""
     for _ in range(node.max_iter):
         reply = reply_text(node_context.ask(messages))
-        statement = table_search.extract_sql(reply)
+        statement = extract_sql(reply)
         if not statement and is_refusal(reply):
             return None
         reason = table_search.NO_SQL_IN_REPLY

@@ -23,13 +23,14 @@ def answer_from_tables(
     question: str, *, context: RagContext, language: str = ""
 ) -> ComputedAnswer | None:
     """The computed answer to a question that the tables surely answer, else None. `language` is
-    that of the answer, by default the question's."""
+    that of the answer, by default the question's. What a model's SQL gave may have no rows to
+    cite."""
     began = perf_counter()
     answer = ask_visible_tables(question, context=context)
-    if answer.plan is None or answer.result is None or not answer.result.rows:
+    if answer.result is None:
         return None
     cited = cite_rows(answer, context=context)
-    if not cited:
+    if not cited and answer.written is None:
         return None
     text = worded(answer, language=language, shown_rows=len(cited))
     pieces: list[str | Citation] = [f"{text.head}\n"]
@@ -47,4 +48,4 @@ def answer_from_tables(
         passages=tuple(dict.fromkeys(each.passage for each in cited)),
         elapsed_ms=round((perf_counter() - began) * 1000, 1),
     )
-    return ComputedAnswer(retrieval, language or answer.plan.language, tuple(pieces))
+    return ComputedAnswer(retrieval, language or answer.language, tuple(pieces))

@@ -2,7 +2,6 @@
 Begin with `find_tables`.
 """
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,9 +10,9 @@ from django.db.models import Q
 from documents.catalogue.tables import Table, columns_need_text, table_of
 from documents.ingestion.text_changes import join_passages
 from documents.models import Chunk, Document
+from documents.sql.catalogue import Catalogue
 from rag.context import RagContext
 from rag.events import Passage
-from rag.sql.catalogue import Catalogue
 from rag.tools.document_tools import passage_from_chunk, readable_documents
 from search.results import Hit
 from search.services import search
@@ -191,9 +190,6 @@ NO_SQL_IN_REPLY = (
     "There is no SQL statement in the reply. Write one, in a block that begins with ```sql."
 )
 
-_CODE_BLOCK = re.compile(r"```[ \t]*(?:\w+)?[ \t]*\r?\n(.*?)(?:\r?\n[ \t]*```|\Z)", re.DOTALL)
-_STATEMENT_START = re.compile(r"^[ \t]*(?:\(\s*)*(?:SELECT|WITH)\b", re.IGNORECASE | re.MULTILINE)
-
 
 def sql_rules(*, dialect: str, not_found: str) -> str:
     """The system rules for writing SQL in `dialect`."""
@@ -229,15 +225,3 @@ def fit_tables(
             break
         fitting_tables.append(described)
     return fitting_tables
-
-
-def extract_sql(reply: str) -> str:
-    """The SQL in a reply; empty if there is none."""
-    text = reply
-    for block in _CODE_BLOCK.findall(text):
-        if _STATEMENT_START.search(block):
-            return str(block).strip()
-    if code_blocks := [block.strip() for block in _CODE_BLOCK.findall(text) if block.strip()]:
-        return str(code_blocks[0])
-    begins = _STATEMENT_START.search(text)
-    return text[begins.start() :].strip().rstrip("`").strip() if begins else ""

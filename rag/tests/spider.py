@@ -9,7 +9,7 @@ from pathlib import Path
 
 from documents.catalogue.tables import Column, Table, TableName, table_metadata
 from documents.ingestion.sources import Source, text_source
-from rag.sql.catalogue import Catalogue
+from documents.sql.catalogue import Catalogue
 from search.evaluation.datasets import Dataset, Entry, load_dataset
 
 FOLDER = Path(__file__).resolve().parent.parent.parent.parent / "shared" / "data" / "spider_schema"

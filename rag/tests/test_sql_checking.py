@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from documents.catalogue.tables import CatalogueError, Column, Table, TableName
-from rag.sql.catalogue import Catalogue, guess_dialect
-from rag.sql.checker import SqlCheck, check_sql
+from documents.sql.catalogue import Catalogue, guess_dialect
+from documents.sql.checker import SqlCheck, check_sql
 from tests.cases import read_cases
 
 CASES = read_cases(__file__, "sql")

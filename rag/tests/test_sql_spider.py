@@ -10,12 +10,12 @@ import sqlglot
 from sqlglot import exp
 
 from documents.services import get_or_create_collection, ingest_inline
+from documents.sql.catalogue import Catalogue
+from documents.sql.checker import check_sql
 from documents.tests.factories import MembershipFactory
 from memory.injection import estimated_tokens
 from rag.context import RagContext
 from rag.sql import table_search
-from rag.sql.catalogue import Catalogue
-from rag.sql.checker import check_sql
 from rag.sql.table_search import MAX_FOUND, find_tables
 from rag.tests import spider
 

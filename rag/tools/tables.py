@@ -1,11 +1,19 @@
 """Questions that tables answer, with their rows as passages: the tool `query_tables`, and
 `ask_visible_tables` for answers of a chat."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
+from django.conf import settings
+
+from accounts.rate_limits import TooManyRequests
 from common.tools import nonempty, tools_by_name
+from inference.interfaces import ChatModel, InferenceError
+from model_servers.token_limits import require_tokens
+from model_servers.usage import Purpose, metered_chat
 from rag.context import RagContext
 from rag.events import Passage
 from rag.tools.document_tools import AnyCollection, format_location, prefix_lines, quote_name
@@ -16,6 +24,8 @@ from tables.execute import EvidenceRow
 from tables.models import Table
 from tables.questions.words import has_measure
 from tables.wording import worded
+
+logger = logging.getLogger(__name__)
 
 #: Rows that an answer cites.
 MAX_CITED_ROWS = 5
@@ -36,10 +46,16 @@ class CitedRow:
 
 
 def ask_visible_tables(
-    question: str, *, context: RagContext, collections: Sequence[str] = ()
+    question: str,
+    *,
+    context: RagContext,
+    collections: Sequence[str] = (),
+    with_model: bool = True,
 ) -> TableAnswer:
     """Ask the tables in `collections`, or those of the context, that the user may see. Nothing is
-    answered under a filter, which may leave some rows of a table out."""
+    answered under a filter, which may leave some rows of a table out. `with_model` lets a chat
+    model write SQL for what is not understood without one, where there is one and the key may ask
+    it."""
     if not has_measure(question):
         return TableAnswer()
     scope = context.search_scope(collections)
@@ -48,7 +64,25 @@ def ask_visible_tables(
     tables = Table.objects.filter(
         workspace=context.workspace, collection__in=scope.collection_ids
     ).current()
-    return ask_tables(question, tables if context.user is None else tables.visible_to(context.user))
+    if context.user is not None:
+        tables = tables.visible_to(context.user)
+    asks_model = with_model and settings.TABLES_WITH_MODEL and context.allows("chat")
+    return ask_tables(
+        question, tables, find_model=partial(_chat_model, context) if asks_model else None
+    )
+
+
+def _chat_model(context: RagContext) -> ChatModel | None:
+    """The workspace's default chat model; None without one, and where its tokens are used up."""
+    workspace, user = context.workspace.pk, context.user_id
+    try:
+        model = metered_chat(workspace_id=workspace, user_id=user, purpose=Purpose.TABLES)
+        if model is not None:
+            require_tokens(workspace_id=workspace, user_id=user)
+    except (InferenceError, TooManyRequests) as error:
+        logger.info("no chat model is asked about tables: %s", error)
+        return None
+    return model
 
 
 def cite_rows(answer: TableAnswer, *, context: RagContext) -> list[CitedRow]:

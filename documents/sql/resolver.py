@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from common.text import truncated
 from documents.catalogue.tables import Table, split_identifier
-from rag.sql.catalogue import (
+from documents.sql.catalogue import (
     ALIAS_IN_SELECT,
     ALIAS_IN_WHERE,
     DUAL,

@@ -14,8 +14,8 @@ from sqlglot.errors import ParseError, SqlglotError
 from common.errors import InvalidInput
 from common.text import truncated
 from documents.catalogue.tables import Table
-from rag.sql.catalogue import Catalogue, DialectRules, dialect_rules, guess_dialect
-from rag.sql.resolver import QueryChecker, SqlFault, quote_name
+from documents.sql.catalogue import Catalogue, DialectRules, dialect_rules, guess_dialect
+from documents.sql.resolver import QueryChecker, SqlFault, quote_name
 
 MAX_SQL_CHARACTERS = 20_000
 
