@@ -130,6 +130,14 @@ def shapes_of(tables: Sequence[TableSchema]) -> list[Shape]:
     return [Shape(same) for same in by_columns.values()]
 
 
+def table_names(table: TableSchema) -> list[tuple[str, ...]]:
+    """What a table is called, in words: its name, and title and file of its document, each word
+    once and without the ending of the file."""
+    title = re.sub(r"\.[A-Za-z]\w{1,4}$", "", table.title)
+    names = [tuple(split_words(table.name)), tuple(dict.fromkeys(split_words(title)))]
+    return [name for name in dict.fromkeys(names) if name]
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     kind: Literal["table", "column", "value"]
@@ -155,8 +163,8 @@ class SchemaIndex:
                 for value in filter(lambda value: may_be_named(fold(value)), column.values):
                     self._add(_Entry("value", index, tuple(split_words(value)), value))
         for at, table in enumerate(shape.tables):
-            for name in dict.fromkeys((table.name, table.title)):
-                self._add(_Entry("table", at, tuple(split_words(name))))
+            for words in table_names(table):
+                self._add(_Entry("table", at, words))
 
     def _add(self, entry: _Entry) -> None:
         if entry.words:
