@@ -147,6 +147,9 @@ class Conditions(ShapeReader):
         if at and self.words[at - 1] in "€$£¥":
             unit = span.marks["units"] if (span := self.question.span(at - 1)) else ""
             self._use(at - 1, at)
+        for own in {column.unit for column in self.shape.columns if len(column.unit) > 1}:
+            if end < len(self.words) and self.words[end] == fold(own):
+                return end + 1, own
         span = self.question.span(end)
         if span and "numbers" in span.marks and float(span.marks["numbers"]) >= 100:
             end, span = span.end, self.question.span(span.end)  # "4 thousand", counted already
@@ -177,7 +180,9 @@ class Conditions(ShapeReader):
     ) -> tuple[int, Match | None] | None:
         """The column of numbers that a number belongs to."""
         numeric = [match for match in self.mentions if self._typed(match, "number")]
-        behind = [m for m in numeric if m.start == self._after_small(end) and self._is_free(m)]
+        next_word = self._after_small(end)
+        behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
+        behind = [m for m in behind if self._is_free(m)]
         before = [m for m in numeric if m.end <= start and self._is_free(m)]
         if is_equal:
             # A number alone is compared only beside its column: “5 stars”, “rating 5”.

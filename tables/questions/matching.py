@@ -222,6 +222,11 @@ class SchemaIndex:
             wholes = [each for each in targets if len(each.words) == end - at]
             exact = [each for each in wholes if list(each.words) == list(words[at:end])]
             chosen = exact or wholes or targets
+            if kind == "value" and not wholes and end - at == 1 and len(words[at]) < 5:
+                # Of part of a value a short word is no form: “owe” is not of Owen.
+                chosen = [each for each in targets if words[at] in each.words]
+                if not chosen:
+                    continue
             strength = 4 if exact else 3 if wholes else 2
             indexes = tuple(sorted({each.index for each in targets if kind == "table"}))
             found.append(

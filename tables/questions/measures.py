@@ -1,6 +1,7 @@
 """What a question asks to compute, by which groups, of which tables: `PlanBuilder.read` gives the
 plan."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -19,6 +20,12 @@ from tables.questions.words import (
     word_forms,
 )
 
+#: What tables are about that is in their columns, and is no name of their rows.
+_MEASURED = frozenset(("price", "quantity", "weight", "duration", "rating", "distance", "capacity"))
+#: Endings that verbs and nouns of one stem differ by.
+_ENDING = re.compile(r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|en)$")
+#: Words between what is asked for and its superlative: “customer with the most invoices”.
+_WITH = frozenset(("with", "mit", "con"))
 #: First words of questions for a number rather than for rows.
 _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
 #: Which end is asked for, and of what: a concept, `any`, or `much` of “most”.
@@ -39,7 +46,14 @@ class Reading:
 def _is_derived(word: str, name: str) -> bool:
     """Whether a word is of a table's name: a verb, such as “delivered” of “Deliveries”, or a part
     of a German compound."""
-    if len(word) >= 5 and any(len(form) >= 5 and name.endswith(form) for form in word_forms(word)):
+    if len(word) >= 5 and any(
+        len(form) >= 5 and other.endswith(form)
+        for form in word_forms(word)
+        for other in word_forms(name)
+    ):
+        return True
+    stem = _ENDING.sub("", word)
+    if len(stem) >= 4 and stem != word and stem == _ENDING.sub("", name):
         return True
     pairs = zip(word, name, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -52,7 +66,7 @@ class PlanBuilder(Conditions):
     def read(self) -> Reading:
         """The reading. Raises NotOfTables where there is none."""
         plan = self._measure(self.read_conditions())
-        self._names()
+        self._names(plan.column)
         plan = plan.model_copy(update={"tables": self._tables()})
         unknown = tuple(self._unknown())
         return Reading(plan, unknown, self.strength, self.is_ambiguous)
@@ -86,7 +100,8 @@ class PlanBuilder(Conditions):
         ranked = extreme or often or self.question.first("top", "bottom")
         if ranked and group is None and subject is not None and not asked & {"count", "how_much"}:
             is_much = often is not None or extreme is None or extreme[1] == "much"
-            is_much = is_much or bool(asked)
+            is_top = limit is not None and self.question.has("top", "bottom")
+            is_much = is_much or bool(asked) or (is_top and self._ranks_sums())
             group, period = self._subject_group(subject, is_much=is_much) or (None, None)
         label = self._label(subject, group)
         if compared is not None and not asked & {"sum", "mean", "count"}:
@@ -130,7 +145,10 @@ class PlanBuilder(Conditions):
     def _share(self, group: int | None, period: Period | None) -> Plan:
         """What part of the rows, or of their numbers, the only condition has, or each group."""
         column = None
-        if any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
+        compared = {each.column for each in self.filters}
+        if any(
+            set(self._typed(m, "number")) - compared and self._is_free(m) for m in self.mentions
+        ):
             column = self._number_column()
             if self._adds(column) is not True:
                 raise NotOfTables
@@ -240,17 +258,26 @@ class PlanBuilder(Conditions):
             raise NotOfTables
         if question.is_for_existence:
             return "count", None
-        is_what = self.words[0] in _WHAT or (self.words[0] == "wie" and not question.has("count"))
+        first = self._after_small(0)
+        is_what = (
+            self.words[0] in _WHAT
+            or (self.words[0] == "wie" and not question.has("count"))
+            or any(self._typed(m, "number") for m in self._named_at(first))
+        )
         if is_what and any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
             column = self._number_column(how_much=True)
             is_single = self._is_price(column) or self._adds(column) is False
-            return ("list" if is_single else "sum"), column
+            if is_single or self._adds(column):
+                return ("list" if is_single else "sum"), column
         conditions = (*self.filters, *self.alternatives)
         if label is not None and any(e.column == label and e.op == "=" for e in conditions):
             raise NotOfTables  # The answer would be the value of the question.
-        names_rows = any(match.kind == "table" for match in self.matches) or any(
-            self._typed(match, "text", "date") for match in self.mentions
-        )
+        times = {at for time in question.times for at in range(time.start, time.end)}
+        names_rows = any(
+            match.kind == "table" or match.strength > 1 or self._typed(match, "text", "date")
+            for match in (*self.matches, *self.mentions)
+            if match.kind != "value" and match.start not in times
+        ) or any(self._is_of_table(at) for at in range(len(self.words)) if at not in times)
         is_limited = len(conditions) > 1 or any(
             each.op != "=" or self._type(each.column) == "boolean" for each in conditions
         )
@@ -289,6 +316,8 @@ class PlanBuilder(Conditions):
                 continue
             at = self._after_small(span.end)
             named = self._named_at(at)
+            if self._period(at):
+                named = [match for match in named if match.strength > 1]
             for match in named:
                 columns = self._typed(match, "text", "boolean", "date")
                 columns += [
@@ -355,6 +384,11 @@ class PlanBuilder(Conditions):
 
     def _subject(self) -> Match | None:
         """What is asked for: the name after “which”, “how many” or “top 3”."""
+        first = self._after_small(0)
+        for match in self._named_at(first):
+            is_with = match.end < len(self.words) and self.words[match.end] in _WITH
+            if is_with and self._typed(match, "text") and self._is_free(match):
+                return match
         kinds = {"which", "count", "top", "bottom", "most", "least", "list", "how_much"}
         for span in self.question.spans:
             if not span.marks.keys() & kinds:
@@ -402,6 +436,11 @@ class PlanBuilder(Conditions):
             return column, period
         return None
 
+    def _ranks_sums(self) -> bool:
+        """Whether the numbers that a ranking names are added: “top 3 customers by amount”."""
+        columns = {i for match in self.mentions for i in self._typed(match, "number")}
+        return bool(columns) and all(self._adds(column) for column in columns)
+
     def _asks_revenue(self) -> bool:
         """Whether amounts are asked for that are added rather than compared singly."""
         return any(
@@ -418,7 +457,8 @@ class PlanBuilder(Conditions):
                 self._use(subject.start, subject.end, subject.strength)
                 return columns[0]
         texts = [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
-        return texts[0] if texts else None
+        same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
+        return next((i for i in texts if i not in same), texts[0] if texts else None)
 
     def _counted(
         self, subject: Match | None, *, is_distinct: bool = False
@@ -435,6 +475,8 @@ class PlanBuilder(Conditions):
         numbers = self._typed(subject, "number")
         if numbers and not is_table:
             self._use(subject.start, subject.end, subject.strength)
+            if subject.strength == 3 and numbers[0] == 0 and not self._adds(0):
+                return "count", None  # “How many responses” of “Response”, the numbers of rows
             return "sum", self._one_of(numbers)
         texts = self._typed(subject, "text")
         if texts and not is_table:
@@ -447,8 +489,10 @@ class PlanBuilder(Conditions):
         """The column of numbers to compute with: one that is named, else the only one."""
         named = [m for m in self.mentions if self._typed(m, "number") and self._is_free_or_sum(m)]
         if named:
-            best = max(match.strength for match in named)
-            chosen = next(match for match in named if match.strength == best)
+            # Words such as “total” may be the measure alone.
+            free = [match for match in named if self._is_free(match)] or named
+            best = max(match.strength for match in free)
+            chosen = next(match for match in free if match.strength == best)
             # “Total” says what to compute before it names a column.
             is_sum = chosen.end - chosen.start == 1 and not self._is_free(chosen)
             self._use(chosen.start, chosen.end, 1 if is_sum else chosen.strength)
@@ -524,8 +568,9 @@ class PlanBuilder(Conditions):
 
     # What is left
 
-    def _names(self) -> None:
-        """Use up what names the table, and words of columns that are used or shown."""
+    def _names(self, computed: int | None) -> None:
+        """Use up what names the table, and words of columns that are used or shown; `computed`
+        is the column that is computed with."""
         for match in self.matches:
             if match.kind == "table" and not self.used >= set(range(match.start, match.end)):
                 is_whole = any(
@@ -540,7 +585,7 @@ class PlanBuilder(Conditions):
             for index, column in enumerate(self.shape.columns)
             if column.type in ("text", "date")
         }
-        in_use = {each.column for each in self.filters} | shown
+        in_use = {each.column for each in self.filters} | shown | ({computed} - {None})
         for match in self.mentions:
             if self._is_free(match) and set(match.columns) & in_use:
                 self._use(match.start, match.end, match.strength / 2)
@@ -550,11 +595,22 @@ class PlanBuilder(Conditions):
             for word in split_words(f"{table.name} {table.title}")
         ]
         names = {concept for word in words for concept in concepts_of(word, is_question=False)}
+        names -= _MEASURED
         for at, word in enumerate(self.words):
-            if names & set(concepts_of(word, is_question=True)):
+            span = self.question.span(at)
+            if self._is_of_table(at):
+                self._use(at, at + 1, 2)
+            elif names & set(concepts_of(word, is_question=True)) and not (
+                span and "sum" in span.marks
+            ):
                 self._use(at, at + 1, 1)
-            elif at not in self.used and any(_is_derived(word, name) for name in words):
-                self._use(at, at + 1)
+
+    def _is_of_table(self, at: int) -> bool:
+        """Whether a word is derived from the name of a table."""
+        names = {
+            word for table in self.shape.tables for name in table_names(table) for word in name
+        }
+        return any(_is_derived(self.words[at], name) for name in names)
 
     def _tables(self) -> tuple[int, ...]:
         """The tables of the shape, or those that the question names: “in the list of March”."""

@@ -42,7 +42,7 @@ def _names(shape: Shape) -> dict[str, str]:
     return {
         fold(token): token
         for text in texts
-        for token in _TOKEN.findall(text)
+        for token in _TOKEN.findall(text.replace("'", "").replace("’", ""))
         if len(token) >= MIN_LETTERS - 1
     }
 
@@ -54,7 +54,8 @@ def _nearest(word: str, candidates: Iterable[str]) -> str | None:
     for candidate in candidates:
         if candidate[0] == word[0] and abs(len(candidate) - len(word)) <= most:
             mistakes = _mistakes(word, candidate)
-            if mistakes <= most:
+            # Another ending is another form of the word rather than a mistake.
+            if mistakes <= (most if candidate[-1] == word[-1] else 1):
                 by_mistakes.setdefault(mistakes, []).append(candidate)
     if not by_mistakes:
         return None
