@@ -10,22 +10,25 @@ from typing import Any, Literal
 
 from common.errors import InvalidInput
 from tables.asking import TableAnswer
-from tables.execute import Result
+from tables.execute import MAX_ROWS, Result
 from tables.questions.plan import Plan
 from tables.sql.results import WrittenQuery
 
 Outcome = Literal["right", "wrong", "unknown"]
-_EXPECTATIONS = ("value", "values", "groups")
+_EXPECTATIONS = ("value", "values", "groups", "nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question with what came of it; `computed` says what was understood."""
+    """A question with what came of it; `computed` says what was understood. `has_right_rows` is
+    None where the value is not right, or the question names no rows."""
 
     question: str
+    kind: str
     outcome: Outcome
     computed: str
     found: str
+    has_right_rows: bool | None = None
 
 
 def load_questions(path: Path) -> list[Mapping[str, Any]]:
@@ -48,26 +51,32 @@ def evaluate(
     questions: Sequence[Mapping[str, Any]], ask: Callable[[str], TableAnswer]
 ) -> list[AskedQuestion]:
     """Ask each question and compare: a number with `value`, the name of a row or group with it,
-    names of rows with `values`, groups with `groups`."""
-    asked = []
-    for each in questions:
-        answer = ask(each["question"])
-        if answer.written is not None:
-            outcome: Outcome = "right" if _is_right_query(each, answer.written) else "wrong"
-            shown = " · ".join(" ".join(map(str, row)) for row in answer.written.rows[:5])
-            asked.append(AskedQuestion(each["question"], outcome, answer.written.sql, shown))
-            continue
-        if answer.plan is None or answer.result is None:
-            readings = " | ".join(plan.describe() for plan in answer.readings)
-            asked.append(
-                AskedQuestion(each["question"], "unknown", readings, ", ".join(answer.unknown))
-            )
-            continue
-        found = _names(answer.plan, answer.result)
-        outcome = "right" if _is_right(each, answer.plan, answer.result) else "wrong"
-        shown = f"{answer.result.value} {', '.join(found)}".strip()
-        asked.append(AskedQuestion(each["question"], outcome, answer.plan.describe(), shown))
-    return asked
+    names of rows with `values`, groups with `groups`; with `nothing`, that nothing is computed.
+    The rows that are shown are compared with `rows`, which count from 1."""
+    return [_compared(each, ask(each["question"])) for each in questions]
+
+
+def _compared(expected: Mapping[str, Any], answer: TableAnswer) -> AskedQuestion:
+    question, kind = expected["question"], expected.get("kind", "")
+    if (written := answer.written) is not None:
+        is_right = "nothing" not in expected and _is_right_query(expected, written)
+        shown = " · ".join(" ".join(map(str, row)) for row in written.rows[:5])
+        return AskedQuestion(question, kind, "right" if is_right else "wrong", written.sql, shown)
+    if answer.plan is None or answer.result is None:
+        readings = " | ".join(plan.describe() for plan in answer.readings)
+        outcome: Outcome = "right" if "nothing" in expected else "unknown"
+        return AskedQuestion(question, kind, outcome, readings, ", ".join(answer.unknown))
+    plan, result = answer.plan, answer.result
+    is_right = "nothing" not in expected and _is_right(expected, plan, result)
+    shown = f"{result.value} {', '.join(_names(plan, result))}".strip()
+    has_right_rows = None
+    if is_right and "rows" in expected:
+        rows = {row.ordinal + 1 for row in result.rows}
+        has_right_rows = rows <= set(expected["rows"])
+        has_right_rows &= len(rows) == min(len(expected["rows"]), MAX_ROWS)
+    return AskedQuestion(
+        question, kind, "right" if is_right else "wrong", plan.describe(), shown, has_right_rows
+    )
 
 
 def counts(asked: Sequence[AskedQuestion]) -> dict[Outcome, int]:
@@ -75,6 +84,12 @@ def counts(asked: Sequence[AskedQuestion]) -> dict[Outcome, int]:
     found = Counter(each.outcome for each in asked)
     outcomes: tuple[Outcome, ...] = ("right", "wrong", "unknown")
     return {outcome: found[outcome] for outcome in outcomes}
+
+
+def by_kind(asked: Sequence[AskedQuestion]) -> dict[str, list[AskedQuestion]]:
+    """The questions of each kind that is named, in order of the names."""
+    kinds = sorted({each.kind for each in asked if each.kind})
+    return {kind: [each for each in asked if each.kind == kind] for kind in kinds}
 
 
 def _names(plan: Plan, result: Result) -> list[str]:

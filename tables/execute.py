@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 from django.db import connection
@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from common.sql import fetch_rows
 from tables.models import Table
-from tables.questions.plan import Filter, Plan, Value, worded_number, worded_value
+from tables.questions.plan import Filter, Period, Plan, Value, worded_number, worded_value
 from tables.rows import read_rows, row_source
 
 #: Rows that are shown as evidence, and groups of an answer.
@@ -20,6 +20,7 @@ _AGGREGATES = {
     "count": "count(*)::float8",
     "sum": "sum({column})::float8",
     "mean": "avg({column})::float8",
+    "share": "sum({column})::float8",
 }
 _SIGNS = frozenset(("=", ">", ">=", "<", "<="))
 
@@ -88,6 +89,7 @@ class _Computation:
             places[index] != index for places in self.places.values() for index in used
         )
         self.parameters: dict[str, Any] = self._scope(list(self.tables))
+        self.whole_count: int | None = None
 
     def _column(self, index: int) -> Mapping[str, Any]:
         """Type and unit of a column, as the tables say that have it."""
@@ -124,8 +126,16 @@ class _Computation:
         elif plan.group is not None:
             groups = self._groups()
             value = groups[0].value if plan.order and groups else None
+            if plan.is_averaged:
+                means = [each.value for each in groups if isinstance(each.value, float)]
+                value = sum(means) / len(means) if means else None
             extra = self._top_group(groups)
             rows, count = self._rows(extra)
+        elif plan.measure == "share":
+            part, count = self._aggregate(plan.part)
+            whole, self.whole_count = self._aggregate(())
+            value = 100 * (part or 0) / whole if whole else None
+            rows, _ = self._rows(plan.part)
         elif plan.measure in ("most", "least", "list"):
             rows, count = self._rows(())
             value = self._cell(rows)
@@ -165,10 +175,20 @@ class _Computation:
 
     def _where(self, extra: Sequence[Filter]) -> str:
         conditions = [self._condition(each) for each in (*self.plan.filters, *extra)]
+        if alternatives := [self._condition(each) for each in self.plan.alternatives]:
+            conditions.append(f"({' OR '.join(alternatives)})")
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def _condition(self, each: Filter) -> str:
         column = f"row.{self._name(each.column)}"
+        if each.op in ("empty", "filled"):
+            kind = self._type(each.column)
+            nothing = {"text": "''", "number": "0"}.get(kind)
+            text = f"btrim({column})" if kind == "text" else column
+            tested = f"nullif({text}, {nothing})" if nothing else text
+            return f"{tested} IS {'NOT ' if each.op == 'filled' else ''}NULL"
+        if each.other is not None:
+            return f"{column} {each.op} row.{self._name(each.other)}"
         if each.op in ("between", "within"):
             first, last = (self._parameter(value) for value in each.values)
             end = "<" if each.op == "within" else "<="
@@ -192,6 +212,8 @@ class _Computation:
 
     def _computed(self) -> str:
         plan = self.plan
+        if plan.measure == "share" and plan.column is None:
+            return _AGGREGATES["count"]
         if plan.measure == "count" and plan.column is not None:
             name = self._name(plan.column)
             text = f"nullif(lower(btrim(row.{name})), '')" if name[0] == "c" else f"row.{name}"
@@ -239,13 +261,25 @@ class _Computation:
         )
         self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
         rows = fetch_rows(connection, statement, self.parameters)
+        if plan.measure == "share":
+            whole, _ = self._aggregate(())
+            rows = [
+                (name, 100 * (value or 0) / whole, *rest) for name, value, *rest in rows if whole
+            ]
         return tuple(Group(name or "–", value, count) for name, value, count, _ in rows)
 
     def _top_group(self, groups: Sequence[Group]) -> Sequence[Filter]:
         """The condition of the groups that are named, so that their rows are the evidence."""
         plan = self.plan
-        if not plan.order or plan.group is None or self._type(plan.group) != "text":
+        if not plan.order or plan.group is None or not groups:
             return ()
+        if self._type(plan.group) != "text":
+            if len(groups) > 1:
+                return ()
+            if self._type(plan.group) == "date":
+                days = _days_of(groups[0].name, plan.period or "month")
+                return (Filter(column=plan.group, op="within", values=days),)
+            return (Filter(column=plan.group, op="=", values=(float(groups[0].name),)),)
         return (Filter(column=plan.group, op="=", values=tuple(each.name for each in groups)),)
 
     def _rows(self, extra: Sequence[Filter]) -> tuple[list[tuple[int, int]], int]:
@@ -295,6 +329,8 @@ class _Computation:
 
     def _unit(self) -> str:
         plan = self.plan
+        if plan.measure == "share":
+            return "%"
         if plan.column is None or plan.measure == "count":
             return ""
         return str(self.columns[plan.column].get("unit") or "")
@@ -313,6 +349,11 @@ class _Computation:
         text = (one if count == 1 else many).format(count=number, source=source)
         if condition := self.plan.condition(extra, language=language):
             text += f" {where} {condition}"
+        if self.whole_count is not None:
+            number = worded_number(f"{self.whole_count:,}", language)
+            text += f", {_OF_ALL[language].format(count=number)}"
+        for written, meant in self.plan.corrected:
+            text += f" ({_CORRECTED[language].format(written=written, meant=meant)})"
         return text
 
 
@@ -366,7 +407,31 @@ _EXPLANATIONS: Mapping[str, tuple[str, str, str, str]] = {
     "de": ("{count} Zeile aus {source}", "{count} Zeilen aus {source}", "{count} Dateien", "mit"),
     "es": ("{count} fila de {source}", "{count} filas de {source}", "{count} archivos", "con"),
 }
-_PERIODS: Mapping[str, str] = {"month": "YYYY-MM", "quarter": 'YYYY-"Q"Q', "year": "YYYY"}
+_OF_ALL: Mapping[str, str] = {"en": "of {count}", "de": "von {count}", "es": "de {count}"}
+_CORRECTED: Mapping[str, str] = {
+    "en": "“{written}” read as “{meant}”",
+    "de": "„{written}“ gelesen als „{meant}“",
+    "es": "«{written}» leído como «{meant}»",
+}
+_PERIODS: Mapping[str, str] = {
+    "day": "YYYY-MM-DD",
+    "week": 'IYYY-"W"IW',
+    "month": "YYYY-MM",
+    "quarter": 'YYYY-"Q"Q',
+    "year": "YYYY",
+}
+
+
+def _days_of(name: str, period: Period) -> tuple[date, date]:
+    """The first day of a group's period, and the first one after it."""
+    if period in ("day", "week"):
+        first = date.fromisoformat(name)  # of a week its Monday
+        return first, first + timedelta(days=7 if period == "week" else 1)
+    year, _, part = name.partition("-")
+    months = {"month": 1, "quarter": 3, "year": 12}[period]
+    month = 1 if period == "year" else months * (int(part.removeprefix("Q")) - 1) + 1
+    after = month - 1 + months
+    return date(int(year), month, 1), date(int(year) + after // 12, after % 12 + 1, 1)
 
 
 _CHUNKS = """

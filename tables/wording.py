@@ -13,6 +13,9 @@ _MEASURES: Mapping[str, Mapping[str, str]] = {
     "en": {
         "sum": "Sum of {column}",
         "mean": "Average of {column}",
+        "share": "Share of {column}",
+        "per": "average of the groups: {measure}",
+        "of_rows": "rows",
         "most": "Greatest {column}",
         "least": "Least {column}",
         "count": "Rows",
@@ -25,6 +28,9 @@ _MEASURES: Mapping[str, Mapping[str, str]] = {
     "de": {
         "sum": "Summe von {column}",
         "mean": "Durchschnitt von {column}",
+        "share": "Anteil an {column}",
+        "per": "Durchschnitt der Gruppen: {measure}",
+        "of_rows": "Zeilen",
         "most": "Größter Wert von {column}",
         "least": "Kleinster Wert von {column}",
         "count": "Zeilen",
@@ -37,6 +43,9 @@ _MEASURES: Mapping[str, Mapping[str, str]] = {
     "es": {
         "sum": "Suma de {column}",
         "mean": "Promedio de {column}",
+        "share": "Porcentaje de {column}",
+        "per": "promedio de los grupos: {measure}",
+        "of_rows": "filas",
         "most": "Máximo de {column}",
         "least": "Mínimo de {column}",
         "count": "Filas",
@@ -85,6 +94,8 @@ def worded(answer: TableAnswer, *, language: str = "", shown_rows: int) -> Worde
     language = language[:2] or plan.language
     says = _MEASURES.get(language, _MEASURES["en"])
     column = plan.columns[plan.column] if plan.column is not None else ""
+    if plan.measure == "share":
+        column = column or says["of_rows"]
     kind = "distinct" if plan.measure == "count" and column else plan.measure
     measure = column if plan.measure == "list" else says[kind].format(column=column)
 
@@ -93,6 +104,9 @@ def worded(answer: TableAnswer, *, language: str = "", shown_rows: int) -> Worde
 
     if result.groups:
         lines = _group_lines(plan, result.groups[:MAX_SHOWN_GROUPS], measure, shown)
+        if plan.is_averaged:
+            average = f"**{shown(result.value)}** ({says['per'].format(measure=measure)})\n"
+            lines.insert(0, average)
         if plan.compared:
             difference = abs(result.value) if isinstance(result.value, float) else None
             lines.append(f"\n{says['difference'].format(value=shown(difference))}")

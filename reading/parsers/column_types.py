@@ -247,6 +247,8 @@ def _number_type(
         mark = "," if "." in marks else "."  # prices have no three decimals: it separates thousands
     elif decimal in (".", ","):
         mark = "," if decimal == "," else "."
+    elif grouping := _grouping_mark([match[5] for match in found]):
+        mark = "," if grouping == "." else "."
     else:
         mark = "." if language in _POINT_LANGUAGES else ","
     type_ = ColumnType("number", unit, mark)
@@ -283,6 +285,17 @@ def _decimal_of(digits: str) -> tuple[str, bool]:
     whole = digits[:at]
     is_grouped = len(digits) - at == 4 and 0 < len(whole) <= 3 and whole != "0"
     return ("", False) if is_grouped else (mark, True)
+
+
+def _grouping_mark(numbers: Iterable[str]) -> str:
+    """The mark that separates thousands where only large numbers have it: 1.250 beside 980."""
+    marks, longest = set[str](), 0
+    for digits in numbers:
+        if found := {mark for mark in ".," if mark in digits}:
+            marks |= found
+        else:
+            longest = max(longest, len(digits))
+    return marks.pop() if len(marks) == 1 and longest == 3 else ""
 
 
 def _kind_of(text: str) -> Kind:

@@ -79,6 +79,13 @@ def test_other_columns_settle_the_decimal_mark() -> None:
     assert column_type(["1.234", "2.500"], decimal=".").number("1.234") == 1.234
 
 
+def test_numbers_of_three_digits_without_a_mark_settle_it() -> None:
+    assert column_type(["1.250", "980", "0"], language="en").number("1.250") == 1250.0
+    assert column_type(["1,250", "980"], language="de").number("1,250") == 1250.0
+    assert column_type(["1.250", "1980"], language="en").number("1.250") == 1.25
+    assert column_type(["1.250", "98"], language="en").number("1.250") == 1.25
+
+
 def test_amounts_of_several_currencies_have_no_sum() -> None:
     assert column_type(["5 EUR", "7 USD", "9 EUR"]).kind == "text"
 

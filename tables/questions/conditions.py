@@ -1,10 +1,12 @@
 """Conditions of a question: comparisons with numbers, times, values that occur. Begin with
 `Conditions.read_conditions`."""
 
+from dataclasses import dataclass
+
 from tables.questions.matching import CURRENCIES, Match
 from tables.questions.plan import Filter, Operator
 from tables.questions.reader import NotOfTables, ShapeReader
-from tables.questions.words import Span, Time, concepts_of
+from tables.questions.words import Time, concepts_of, fold, word_forms
 
 _COMPARISONS: dict[str, Operator] = {
     "above": ">",
@@ -17,16 +19,64 @@ _COMPARISONS: dict[str, Operator] = {
 }
 
 
+#: Words of headers whose numbers are millions.
+_MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
+
+
+@dataclass
 class Conditions(ShapeReader):
-    """Reads the conditions of a question into `filters`."""
+    """Reads the conditions of a question into `filters`. `loose_joints` counts the words “or” that
+    do not join values of one column."""
+
+    loose_joints: int = 0
 
     def read_conditions(self) -> tuple[Filter, Filter] | None:
         """Read them all; returns two that are compared, if two are."""
+        self._columns_compared()
         self._conditions()
         self._times()
         compared = self._values()
         self._booleans()
+        self._empties()
+        self._join_alternatives()
         return compared
+
+    # Two columns of a row: "below their reorder level", "over budget"
+
+    def _columns_compared(self) -> None:
+        for span in self.question.spans:
+            kind = next((kind for kind in _COMPARISONS if kind in span.marks), None)
+            if kind is None:
+                continue
+            at = self._after_small(span.end)
+            behind = self.question.span(at)
+            if behind and "mean" in behind.marks:
+                raise NotOfTables  # “Above average” is compared with a result.
+            right = [m for m in self._named_at(at) if m.strength > 1 and self._typed(m, "number")]
+            if not right or right[0].end in self.question.numbers:
+                continue
+            other = int(self._one_of(self._typed(right[0], "number")))
+            left = [
+                match
+                for match in self.mentions
+                if match.end <= span.start and match.strength > 1 and self._typed(match, "number")
+            ]
+            unit = self.shape.columns[other].unit
+            columns = (
+                self._typed(left[-1], "number")
+                if left
+                else [
+                    index
+                    for index in self.shape.measurable
+                    if index != other and self.shape.columns[index].unit == unit
+                ]
+            )
+            if len(columns) != 1 or columns[0] == other:
+                continue
+            self.filters.append(Filter(column=columns[0], op=_COMPARISONS[kind], other=other))
+            self._use(span.start, right[0].end, right[0].strength)
+            if left:
+                self._use(left[-1].start, left[-1].end, left[-1].strength)
 
     # Conditions on numbers: "more than 4,000", "between 2 and 5 kg", "500 or more"
 
@@ -40,12 +90,6 @@ class Conditions(ShapeReader):
             if at in self.used or in_name or (at in times and not self._is_compared_number(at)):
                 continue
             self._condition(at)
-
-    def _before(self, at: int) -> Span | None:
-        """The span that ends before this word, a currency sign apart."""
-        if at and self.words[at - 1] in "€$£¥":
-            at -= 1
-        return next((span for span in self.question.spans if span.end == at), None)
 
     def _is_compared_number(self, at: int) -> bool:
         """Whether a number that might be a year is compared with a column that is none of dates."""
@@ -90,6 +134,8 @@ class Conditions(ShapeReader):
             return
         index, match = column
         self._check_unit(index, unit)
+        if at in self.question.millions and not _MILLION_NAMES & set(self.shape.names[index]):
+            values = tuple(1e6 * value for value in values)
         self.filters.append(Filter(column=index, op=op or "=", values=values))
         self._use(start, end)
         if match:
@@ -101,13 +147,22 @@ class Conditions(ShapeReader):
         if at and self.words[at - 1] in "€$£¥":
             unit = span.marks["units"] if (span := self.question.span(at - 1)) else ""
             self._use(at - 1, at)
+        for own in {column.unit for column in self.shape.columns if len(column.unit) > 1}:
+            if end < len(self.words) and self.words[end] == fold(own):
+                return end + 1, own
         span = self.question.span(end)
         if span and "numbers" in span.marks and float(span.marks["numbers"]) >= 100:
             end, span = span.end, self.question.span(span.end)  # "4 thousand", counted already
         if span and "units" in span.marks:
             return span.end, span.marks["units"]
-        if end < len(self.words) and self.words[end] == "k":
+        if end < len(self.words) and (self.words[end] == "k" or at in self.question.millions):
             end += 1
+            if (span := self.question.span(end)) and "units" in span.marks:
+                return span.end, span.marks["units"]
+        elif span and span.marks.keys() & {"day", "week", "month", "year"}:
+            own = {word_forms(fold(column.unit)) for column in self.shape.columns if column.unit}
+            if any(forms & word_forms(self.words[end]) for forms in own):
+                return span.end, unit
         return end, unit
 
     def _check_unit(self, index: int, unit: str) -> None:
@@ -125,11 +180,13 @@ class Conditions(ShapeReader):
     ) -> tuple[int, Match | None] | None:
         """The column of numbers that a number belongs to."""
         numeric = [match for match in self.mentions if self._typed(match, "number")]
-        behind = [m for m in numeric if m.start == end and self._is_free(m)]
+        next_word = self._after_small(end)
+        behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
+        behind = [m for m in behind if self._is_free(m)]
         before = [m for m in numeric if m.end <= start and self._is_free(m)]
         if is_equal:
             # A number alone is compared only beside its column: “5 stars”, “rating 5”.
-            before = [m for m in before if m.end == start]
+            before = [m for m in before if self._after_small(m.end) == start]
         if concept and concept != "any":
             columns = [
                 index
@@ -160,10 +217,21 @@ class Conditions(ShapeReader):
 
     def _times(self) -> None:
         times = self.question.times
-        if len(times) == 2 and (span := self._before(times[0].start)) and "between" in span.marks:
+        if len(times) == 2:
             joint = self.question.span(times[0].end)
-            if joint and joint.end == times[1].start and joint.marks.keys() & {"and", "until"}:
-                self._span_of_days(span, *times)
+            is_joined = (
+                joint is not None
+                and self._after_small(joint.end) == times[1].start
+                and joint.marks.keys() & {"and", "until", "or"}
+            )
+            # “Since January until March”, where since is read as a word of the first one.
+            is_from = times[0].op == ">=" and times[1].op == "<="
+            span = self._before(times[0].start)
+            if is_from or (is_joined and span and "between" in span.marks):
+                start = times[0].start if is_from or span is None else span.start
+                self._span_of_days(start, *times)
+            elif is_joined and not self._is_comparison():
+                self._adjacent_times(*times)
         dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
         for time in self.question.times:
             if self.used & set(range(time.start, time.end)):
@@ -177,22 +245,29 @@ class Conditions(ShapeReader):
                 continue  # “March” is a value, or in the name of a table
             if not dates:
                 continue
-            mentioned = [
-                m
-                for m in self.mentions
-                if m.strength > 1 and self._typed(m, "date") and self._is_free(m)
-            ]
-            column = (
-                mentioned[0].columns[0]
-                if len(mentioned) == 1
-                else self._one_of(self._plain_dates(dates))
-            )
+            mentioned = [m for m in self.mentions if self._typed(m, "date") and self._is_free(m)]
+            named_ones = [m for m in mentioned if m.strength > 1]
+            # “Due in May”: a verb that one column is about.
+            mentioned = named_ones or [m for m in mentioned if self._is_of_one_date(m, dates)]
+            columns = {index for m in mentioned for index in self._typed(m, "date")}
+            column = columns.pop() if len(columns) == 1 else self._one_of(self._plain_dates(dates))
             for each in mentioned:
                 if column in each.columns:
                     self._use(each.start, each.end, each.strength)
             self._time_filter(time, column)
 
-    def _span_of_days(self, span: Span, first: Time, last: Time) -> None:
+    def _is_of_one_date(self, match: Match, dates: list[int]) -> bool:
+        return len(dates) > 1 and len(self._typed(match, "date")) == 1
+
+    def _adjacent_times(self, first: Time, last: Time) -> None:
+        """“In March and April”: one span where the second time begins as the first one ends."""
+        year = first.year or last.year or 2000
+        if (first.op, last.op) == ("in", "in") and (
+            first.days(first.year or year)[1] == last.days(last.year or year)[0]
+        ):
+            self._span_of_days(first.start, first, last)
+
+    def _span_of_days(self, start: int, first: Time, last: Time) -> None:
         """“Between January and March”: a condition from the first day to the last one."""
         dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
         if not dates:
@@ -206,7 +281,7 @@ class Conditions(ShapeReader):
             raise NotOfTables
         days = first.days(first.year or year)[0], last.days(last.year or year)[1]
         self.filters.append(Filter(column=index, op="within", values=days))
-        self._use(span.start, last.end)
+        self._use(start, last.end)
 
     def _plain_dates(self, dates: list[int]) -> list[int]:
         """The column that is only called “Date”, if there is one."""
@@ -219,7 +294,9 @@ class Conditions(ShapeReader):
 
     def _time_filter(self, time: Time, index: int) -> None:
         column = self.shape.columns[index]
-        if time.year is not None:
+        if time.span is not None:
+            years = [time.span[0].year]
+        elif time.year is not None:
             years = [time.year]
         elif column.least and column.most:
             years = [
@@ -249,8 +326,8 @@ class Conditions(ShapeReader):
         is_comparison = self._is_comparison()
         found = self._named_values()
         joints = sum("or" in span.marks for span in self.question.spans)
-        if not is_comparison and joints > sum(len(values) - 1 for values in found.values()):
-            raise NotOfTables  # “Or” between conditions of different columns.
+        if not is_comparison:
+            self.loose_joints = max(joints - sum(len(values) - 1 for values in found.values()), 0)
         compared: tuple[Filter, Filter] | None = None
         for column, values in found.items():
             filters = [
@@ -351,12 +428,42 @@ class Conditions(ShapeReader):
         return False
 
     def _booleans(self) -> None:
+        named: dict[int, list[Match]] = {}
         for match in self.mentions:
             columns = self._typed(match, "boolean")
             if columns and self._is_free(match) and not self._precedes_group(match.start):
-                column = self._one_of(columns)
-                if any(each.column == column for each in self.filters):
-                    continue
-                is_not = self._negated(match.start)
-                self.filters.append(Filter(column=column, op="=", values=(not is_not,)))
+                named.setdefault(self._one_of(columns), []).append(match)
+        for column, matches in named.items():
+            if any(each.column == column for each in self.filters):
+                continue
+            is_not = True in [self._negated(match.start) for match in matches]
+            self.filters.append(Filter(column=column, op="=", values=(not is_not,)))
+            for match in matches:
                 self._use(match.start, match.end, match.strength)
+
+        if span := self.question.first("on_time"):
+            late = [i for i in self.shape.concepts["delay"] if self._type(i) == "boolean"]
+            if len(late) == 1 and self._is_free(span):
+                is_not = self._negated(span.start)
+                self.filters.append(Filter(column=late[0], op="=", values=(is_not,)))
+                self._use(span.start, span.end, 1)
+
+    def _empties(self) -> None:
+        """“Without parking spaces”, “not delivered” of a date: cells that are empty."""
+        for match in self.mentions:
+            columns = self._typed(match, "number", "text", "date")
+            if len(columns) != 1 or not self._is_free(match) or match.strength == 1:
+                continue
+            if self._negated(match.start):
+                self.filters.append(Filter(column=columns[0], op="empty"))
+                self._use(match.start, match.end, match.strength)
+
+    def _join_alternatives(self) -> None:
+        """“Overdue or over 1,000”: two conditions of which one is enough."""
+        if self.loose_joints and len(self.filters) == 2 and self.loose_joints == 1:
+            first, second = self.filters
+            if first.column != second.column and "!=" not in (first.op, second.op):
+                self.alternatives, self.filters = (first, second), []
+                return
+        if self.loose_joints:
+            raise NotOfTables

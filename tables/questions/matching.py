@@ -188,6 +188,14 @@ def _places_of(indexes: Sequence[int | None], count: int) -> tuple[int, ...]:
     return tuple(places)
 
 
+def table_names(table: TableSchema) -> list[tuple[str, ...]]:
+    """What a table is called, in words: its name, and title and file of its document, each word
+    once and without the ending of the file."""
+    title = re.sub(r"\.[A-Za-z]\w{1,4}$", "", table.title)
+    names = [tuple(split_words(table.name)), tuple(dict.fromkeys(split_words(title)))]
+    return [name for name in dict.fromkeys(names) if name]
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     kind: Literal["table", "column", "value"]
@@ -214,8 +222,8 @@ class SchemaIndex:
                 for value in filter(lambda value: may_be_named(fold(value)), column.values):
                     self._add(_Entry("value", index, tuple(split_words(value)), value))
         for at, table in enumerate(shape.tables):
-            for name in dict.fromkeys((table.name, table.title)):
-                self._add(_Entry("table", at, tuple(split_words(name))))
+            for words in table_names(table):
+                self._add(_Entry("table", at, words))
 
     def _add(self, entry: _Entry) -> None:
         if entry.words:
@@ -273,6 +281,11 @@ class SchemaIndex:
             wholes = [each for each in targets if len(each.words) == end - at]
             exact = [each for each in wholes if list(each.words) == list(words[at:end])]
             chosen = exact or wholes or targets
+            if kind == "value" and not wholes and end - at == 1 and len(words[at]) < 5:
+                # Of part of a value a short word is no form: “owe” is not of Owen.
+                chosen = [each for each in targets if words[at] in each.words]
+                if not chosen:
+                    continue
             strength = 4 if exact else 3 if wholes else 2
             indexes = tuple(sorted({each.index for each in targets if kind == "table"}))
             found.append(

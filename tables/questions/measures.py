@@ -1,17 +1,33 @@
 """What a question asks to compute, by which groups, of which tables: `PlanBuilder.read` gives the
 plan."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Literal
+from typing import Any, Literal
 
 from tables.questions.conditions import Conditions
-from tables.questions.matching import CURRENCIES, Match
+from tables.questions.matching import CURRENCIES, Match, table_names
 from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
-from tables.questions.words import Span, concepts_of, split_words
+from tables.questions.words import (
+    ADDITIVE,
+    NOT_ADDITIVE,
+    Span,
+    concepts_of,
+    split_words,
+    word_forms,
+)
 
+#: What tables are about that is in their columns, and is no name of their rows.
+_MEASURED = frozenset(("price", "quantity", "weight", "duration", "rating", "distance", "capacity"))
+#: Endings that verbs and nouns of one stem differ by.
+_ENDING = re.compile(r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|en)$")
+#: Words between what is asked for and its superlative: “customer with the most invoices”.
+_WITH = frozenset(("with", "mit", "con"))
+#: First words of questions for a number rather than for rows.
+_WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
 #: Which end is asked for, and of what: a concept, `any`, or `much` of “most”.
 _Extreme = tuple[Literal["most", "least"], str]
 
@@ -28,7 +44,17 @@ class Reading:
 
 
 def _is_derived(word: str, name: str) -> bool:
-    """Whether a verb is of a table's name, such as “delivered” of “Deliveries”."""
+    """Whether a word is of a table's name: a verb, such as “delivered” of “Deliveries”, or a part
+    of a German compound."""
+    if len(word) >= 5 and any(
+        len(form) >= 5 and other.endswith(form)
+        for form in word_forms(word)
+        for other in word_forms(name)
+    ):
+        return True
+    stem = _ENDING.sub("", word)
+    if len(stem) >= 4 and stem != word and stem == _ENDING.sub("", name):
+        return True
     pairs = zip(word, name, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return shared >= 5 and shared >= 0.7 * max(len(word), len(name))
@@ -40,14 +66,15 @@ class PlanBuilder(Conditions):
     def read(self) -> Reading:
         """The reading. Raises NotOfTables where there is none."""
         plan = self._measure(self.read_conditions())
-        self._names()
+        self._names(plan.column)
         plan = self._of_tables(plan)
         unknown = tuple(self._unknown())
         return Reading(plan, unknown, self.strength, self.is_ambiguous)
 
     # The measure
 
-    def _measure(self, compared: tuple[Filter, Filter] | None) -> Plan:
+    def _measure(self, compared: tuple[Filter, Filter] | None) -> Plan:  # noqa: PLR0912 (kinds)
+        has_share = bool(self._use_span("share"))
         group, period = self._group()
         extreme = None if compared else self._extreme()
         often = self._use_span("often", "seldom")
@@ -58,11 +85,23 @@ class PlanBuilder(Conditions):
             for kind in ("difference", "or", "and", "than", "between"):
                 self._use_span(kind)
         subject = self._subject()
-        asked = {kind for kind in ("sum", "mean", "count", "how_much") if self._use_span(kind)}
+        kinds = ("sum", "mean", "count", "how_much", "distinct")
+        asked = {kind for kind in kinds if self._use_span(kind)}
+        ranks = extreme or often
+        if has_share and (compared or ranks or asked & {"mean", "distinct"}):
+            raise NotOfTables
+        if has_share:
+            return self._share(group, period)
+        averages = "mean" in asked and group is not None and not compared and not ranks
+        if averages and (plan := self._averaged(asked, subject, group, period)):
+            return plan
+        if asked == {"distinct"} and group is None:
+            group, subject, asked = self._distinct(subject), None, {"count"}
         ranked = extreme or often or self.question.first("top", "bottom")
         if ranked and group is None and subject is not None and not asked & {"count", "how_much"}:
             is_much = often is not None or extreme is None or extreme[1] == "much"
-            is_much = is_much or bool(asked)
+            is_top = limit is not None and self.question.has("top", "bottom")
+            is_much = is_much or bool(asked) or (is_top and self._ranks_sums())
             group, period = self._subject_group(subject, is_much=is_much) or (None, None)
         label = self._label(subject, group)
         if compared is not None and not asked & {"sum", "mean", "count"}:
@@ -80,20 +119,85 @@ class PlanBuilder(Conditions):
         elif extreme:
             raise NotOfTables  # “How many … the most …”
         self._use_span("top", "bottom")
-        return Plan(
-            tables=(),
-            columns=tuple(each.name for each in self.shape.columns),
-            measure=measure,
-            column=column,
-            filters=tuple(self.filters),
+        return self._plan(
+            measure,
+            column,
             group=group,
             period=period,
             order=order,
             limit=limit,
             compared=compared,
             label=label,
-            language=self.question.language,
         )
+
+    def _plan(self, measure: Measure, column: int | None, **others: Any) -> Plan:
+        return Plan(
+            tables=(),
+            columns=tuple(each.name for each in self.shape.columns),
+            measure=measure,
+            column=column,
+            filters=tuple(self.filters),
+            alternatives=self.alternatives,
+            language=self.question.language,
+            **others,
+        )
+
+    def _share(self, group: int | None, period: Period | None) -> Plan:
+        """What part of the rows, or of their numbers, the only condition has, or each group."""
+        column = None
+        compared = {each.column for each in self.filters}
+        if any(
+            set(self._typed(m, "number")) - compared and self._is_free(m) for m in self.mentions
+        ):
+            column = self._number_column()
+            if self._adds(column) is not True:
+                raise NotOfTables
+        if group is not None:
+            return self._plan("share", column, group=group, period=period)
+        parts = [each for each in self.filters if self._type(each.column) != "date"]
+        if len(parts) != 1 or self.alternatives:
+            raise NotOfTables  # Of what, is not sure.
+        self.filters = [each for each in self.filters if each not in parts]
+        return self._plan("share", column, part=tuple(parts))
+
+    def _averaged(
+        self, asked: set[str], subject: Match | None, group: int | None, period: Period | None
+    ) -> Plan | None:
+        """The mean over groups: of counts, or of sums over time such as “spent per month”."""
+        column: int | None = None
+        if "count" in asked:
+            measure, column = self._counted(subject)
+            if measure == "count":
+                return self._plan("count", column, group=group, period=period, is_averaged=True)
+        elif period is None:
+            return None
+        else:
+            is_money = "how_much" in asked or self.question.has("spent")
+            column = self._number_column(how_much=is_money)
+        assert column is not None
+        adds = True if "sum" in asked else self._adds(column)
+        if adds is None:
+            adds = self._one_of((True, False))
+        if period is None or not adds:
+            return self._plan("mean", column, group=group, period=period)
+        return self._plan("sum", column, group=group, period=period, is_averaged=True)
+
+    def _distinct(self, subject: Match | None) -> int:
+        """The column of which the different values are meant."""
+        columns = self._typed(subject, "text") if subject else []
+        if subject is None or not columns:
+            raise NotOfTables
+        self._use(subject.start, subject.end, subject.strength)
+        return int(self._one_of(columns))
+
+    def _adds(self, column: int) -> bool | None:
+        """Whether the numbers of a column are added up over time; None where it is not known."""
+        names, unit = self.shape.names[column], self.shape.columns[column].unit
+        if any(name in NOT_ADDITIVE for name in names):
+            return False
+        if any(name in ADDITIVE for name in names) or unit in ("h", "kWh", "Wh", "MWh"):
+            return True
+        return True if unit in CURRENCIES and not self._is_price(column) else None
 
     def _computed(  # noqa: PLR0911 (one line for each measure)
         self,
@@ -105,12 +209,17 @@ class PlanBuilder(Conditions):
     ) -> tuple[Measure, int | None]:
         """The measure and its column. Raises NotOfTables where nothing is to be computed."""
         question = self.question
-        if asked >= {"mean", "sum"} or asked >= {"how_much", "count"}:
+        if asked >= {"how_much", "count"} or (asked >= {"mean", "sum"} and not self._names_total()):
             raise NotOfTables  # Two questions in one.
         if "mean" in asked:
+            if "count" in asked:
+                measure, column = self._counted(subject)
+                if measure == "count":
+                    raise NotOfTables  # An average of counts needs groups.
+                return "mean", column
             return "mean", self._number_column()
         if "count" in asked and not extreme:
-            return self._counted(subject)
+            return self._counted(subject, is_distinct="distinct" in asked)
         if "sum" in asked or ("how_much" in asked and not extreme):
             column = self._number_column(how_much="how_much" in asked)
             is_value = "sum" not in asked and group is None and self._is_price(column)
@@ -127,10 +236,65 @@ class PlanBuilder(Conditions):
         if question.has("top", "bottom"):
             column = self._number_column()
             return ("sum" if group is not None else self._end()), column
-        is_limited = any(each.op not in ("=", "!=") for each in self.filters)
-        if self.filters and (self._use_span("list") or (is_limited and question.has("which"))):
+        return self._of_group() if group is not None else self._listed(label)
+
+    def _of_group(self) -> tuple[Measure, int | None]:
+        """What is computed by group where nothing says it: “hours per project”."""
+        if any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
+            column = self._number_column()
+            if self._adds(column) is not True:
+                raise NotOfTables
+            return "sum", column
+        options: list[tuple[Measure, int | None]] = [("count", None)]
+        options += [("sum", column) for column in self._money() if not self._is_price(column)]
+        chosen: tuple[Measure, int | None] = self._one_of(options[:2])
+        return chosen
+
+    def _listed(self, label: int | None) -> tuple[Measure, int | None]:
+        """The rows that the conditions leave, or one of their cells. Raises NotOfTables where
+        nothing says that rows are asked for."""
+        question = self.question
+        if not self.filters and not self.alternatives:
+            raise NotOfTables
+        if question.is_for_existence:
+            return "count", None
+        first = self._after_small(0)
+        is_what = (
+            self.words[0] in _WHAT
+            or (self.words[0] == "wie" and not question.has("count"))
+            or any(self._typed(m, "number") for m in self._named_at(first))
+        )
+        if is_what and any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
+            column = self._number_column(how_much=True)
+            is_single = self._is_price(column) or self._adds(column) is False
+            if is_single or self._adds(column):
+                return ("list" if is_single else "sum"), column
+        conditions = (*self.filters, *self.alternatives)
+        if label is not None and any(e.column == label and e.op == "=" for e in conditions):
+            raise NotOfTables  # The answer would be the value of the question.
+        times = {at for time in question.times for at in range(time.start, time.end)}
+        names_rows = any(
+            match.kind == "table" or match.strength > 1 or self._typed(match, "text", "date")
+            for match in (*self.matches, *self.mentions)
+            if match.kind != "value" and match.start not in times
+        ) or any(self._is_of_table(at) for at in range(len(self.words)) if at not in times)
+        is_limited = len(conditions) > 1 or any(
+            each.op != "=" or self._type(each.column) == "boolean" for each in conditions
+        )
+        is_asked = question.has("which") or is_limited
+        if self._use_span("list") or (names_rows and is_asked):
             return "list", label
         raise NotOfTables
+
+    def _names_total(self) -> bool:
+        """Whether “total” is the name of a column: “the average total”."""
+        return any(
+            (span := self.question.span(m.start)) is not None
+            and "sum" in span.marks
+            and m.strength == 4
+            and self._typed(m, "number")
+            for m in self.mentions
+        )
 
     def _end(self) -> Measure:
         return "least" if self.question.has("bottom") else "most"
@@ -150,14 +314,10 @@ class PlanBuilder(Conditions):
         for span in self.question.spans:
             if "group" not in span.marks or not self._is_free(span):
                 continue
-            at = span.end
-            while (
-                (small := self.question.span(at))
-                and "words" in small.marks
-                and not self._named_at(at)
-            ):
-                at = small.end
+            at = self._after_small(span.end)
             named = self._named_at(at)
+            if self._period(at):
+                named = [match for match in named if match.strength > 1]
             for match in named:
                 columns = self._typed(match, "text", "boolean", "date")
                 columns += [
@@ -174,22 +334,23 @@ class PlanBuilder(Conditions):
             if period := self._period(at):
                 self._use(span.start, at + 1)
                 return period
-        for at, word in enumerate(self.words):
-            if word in ("monthly", "monatlich", "mensual", "yearly") and (
-                found := self._period(at)
-            ):
-                self._use(at, at + 1)
-                return found
+        for span in self.question.spans:
+            in_name = any(
+                match.start <= span.start < match.end and match.end - match.start > 1
+                for match in self.matches
+            )
+            if "each" in span.marks and self._is_free(span) and not in_name:
+                dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
+                if dates:
+                    self._use(span.start, span.end)
+                    each: Period = span.marks["each"]  # type: ignore[assignment]
+                    return self._one_of(self._plain_dates(dates)), each
         return None, None
-
-    def _named_at(self, at: int) -> list[Match]:
-        named = [match for match in self.mentions if match.start == at]
-        return sorted(named, key=lambda match: -match.strength)
 
     def _period(self, at: int) -> tuple[int, Period] | None:
         span = self.question.span(at)
         dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
-        periods: tuple[Period, ...] = ("month", "quarter", "year")
+        periods: tuple[Period, ...] = ("month", "quarter", "year", "week", "day")
         for period in periods:
             if span and period in span.marks and dates:
                 return self._one_of(self._plain_dates(dates)), period
@@ -223,6 +384,11 @@ class PlanBuilder(Conditions):
 
     def _subject(self) -> Match | None:
         """What is asked for: the name after “which”, “how many” or “top 3”."""
+        first = self._after_small(0)
+        for match in self._named_at(first):
+            is_with = match.end < len(self.words) and self.words[match.end] in _WITH
+            if is_with and self._typed(match, "text") and self._is_free(match):
+                return match
         kinds = {"which", "count", "top", "bottom", "most", "least", "list", "how_much"}
         for span in self.question.spans:
             if not span.marks.keys() & kinds:
@@ -232,7 +398,7 @@ class PlanBuilder(Conditions):
                 at in self.question.numbers
                 or (
                     (small := self.question.span(at))
-                    and small.marks.keys() & {"words", "most", "least"}
+                    and small.marks.keys() & {"words", "most", "least", "distinct"}
                     and not self._named_at(at)
                 )
             ):
@@ -270,6 +436,11 @@ class PlanBuilder(Conditions):
             return column, period
         return None
 
+    def _ranks_sums(self) -> bool:
+        """Whether the numbers that a ranking names are added: “top 3 customers by amount”."""
+        columns = {i for match in self.mentions for i in self._typed(match, "number")}
+        return bool(columns) and all(self._adds(column) for column in columns)
+
     def _asks_revenue(self) -> bool:
         """Whether amounts are asked for that are added rather than compared singly."""
         return any(
@@ -286,10 +457,15 @@ class PlanBuilder(Conditions):
                 self._use(subject.start, subject.end, subject.strength)
                 return columns[0]
         texts = [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
-        return texts[0] if texts else None
+        same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
+        return next((i for i in texts if i not in same), texts[0] if texts else None)
 
-    def _counted(self, subject: Match | None) -> tuple[Measure, int | None]:
+    def _counted(
+        self, subject: Match | None, *, is_distinct: bool = False
+    ) -> tuple[Measure, int | None]:
         """Of “how many X”: X are numbers of a column to add, values of one to count, or rows."""
+        if is_distinct:
+            return "count", self._distinct(subject)
         if subject is None:
             return "count", None
         is_table = any(
@@ -299,6 +475,8 @@ class PlanBuilder(Conditions):
         numbers = self._typed(subject, "number")
         if numbers and not is_table:
             self._use(subject.start, subject.end, subject.strength)
+            if subject.strength == 3 and numbers[0] == 0 and not self._adds(0):
+                return "count", None  # “How many responses” of “Response”, the numbers of rows
             return "sum", self._one_of(numbers)
         texts = self._typed(subject, "text")
         if texts and not is_table:
@@ -311,9 +489,13 @@ class PlanBuilder(Conditions):
         """The column of numbers to compute with: one that is named, else the only one."""
         named = [m for m in self.mentions if self._typed(m, "number") and self._is_free_or_sum(m)]
         if named:
-            best = max(match.strength for match in named)
-            chosen = next(match for match in named if match.strength == best)
-            self._use(chosen.start, chosen.end, chosen.strength)
+            # Words such as “total” may be the measure alone.
+            free = [match for match in named if self._is_free(match)] or named
+            best = max(match.strength for match in free)
+            chosen = next(match for match in free if match.strength == best)
+            # “Total” says what to compute before it names a column.
+            is_sum = chosen.end - chosen.start == 1 and not self._is_free(chosen)
+            self._use(chosen.start, chosen.end, 1 if is_sum else chosen.strength)
             columns = self._typed(chosen, "number")
             if len(columns) > 1:
                 # Further words may tell which: “spent in total” of Net, Tax and Total.
@@ -386,13 +568,15 @@ class PlanBuilder(Conditions):
 
     # What is left
 
-    def _names(self) -> None:
-        """Use up what names the table, and words of columns that are used or shown."""
+    def _names(self, computed: int | None) -> None:
+        """Use up what names the table, and words of columns that are used or shown; `computed`
+        is the column that is computed with."""
         for match in self.matches:
             if match.kind == "table" and not self.used >= set(range(match.start, match.end)):
                 is_whole = any(
-                    len(split_words(self.shape.tables[at].name)) == match.end - match.start
+                    len(words) == match.end - match.start
                     for at in match.columns
+                    for words in table_names(self.shape.tables[at])
                 )
                 share = 1.5 if is_whole and match.strength >= 3 else 0.5
                 self._use(match.start, match.end, match.strength * share)
@@ -401,7 +585,7 @@ class PlanBuilder(Conditions):
             for index, column in enumerate(self.shape.columns)
             if column.type in ("text", "date")
         }
-        in_use = {each.column for each in self.filters} | shown
+        in_use = {each.column for each in self.filters} | shown | ({computed} - {None})
         for match in self.mentions:
             if self._is_free(match) and set(match.columns) & in_use:
                 self._use(match.start, match.end, match.strength / 2)
@@ -411,11 +595,22 @@ class PlanBuilder(Conditions):
             for word in split_words(f"{table.name} {table.title}")
         ]
         names = {concept for word in words for concept in concepts_of(word, is_question=False)}
+        names -= _MEASURED
         for at, word in enumerate(self.words):
-            if names & set(concepts_of(word, is_question=True)):
+            span = self.question.span(at)
+            if self._is_of_table(at):
+                self._use(at, at + 1, 2)
+            elif names & set(concepts_of(word, is_question=True)) and not (
+                span and "sum" in span.marks
+            ):
                 self._use(at, at + 1, 1)
-            elif at not in self.used and any(_is_derived(word, name) for name in words):
-                self._use(at, at + 1)
+
+    def _is_of_table(self, at: int) -> bool:
+        """Whether a word is derived from the name of a table."""
+        names = {
+            word for table in self.shape.tables for name in table_names(table) for word in name
+        }
+        return any(_is_derived(self.words[at], name) for name in names)
 
     def _of_tables(self, plan: Plan) -> Plan:
         """The plan for the tables of the shape, or those that the question names: “in the list of

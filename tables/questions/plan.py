@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 ColumnType = Literal["number", "date", "boolean", "text"]
-Measure = Literal["count", "sum", "mean", "most", "least", "list"]
-Operator = Literal["=", "!=", ">", ">=", "<", "<=", "between", "within"]
-Period = Literal["month", "quarter", "year"]
+Measure = Literal["count", "sum", "mean", "most", "least", "list", "share"]
+Operator = Literal["=", "!=", ">", ">=", "<", "<=", "between", "within", "empty", "filled"]
+Period = Literal["day", "week", "month", "quarter", "year"]
 #: Values that a filter compares: texts as they are written in the table.
 Value = bool | float | date | str
 
@@ -56,11 +56,13 @@ class _Value(BaseModel):
 
 class Filter(_Value):
     """A condition on the column at index `column`. `=` holds for any of `values`, `!=` for none.
-    `between` includes both ends, `within` a span of days without its second one."""
+    `between` includes both ends, `within` a span of days without its second one. Of numbers,
+    `empty` is 0, too. With `other` the column is compared with that one in the same row."""
 
     column: int
     op: Operator
-    values: tuple[Value, ...]
+    values: tuple[Value, ...] = ()
+    other: int | None = None
 
 
 class Layout(_Value):
@@ -78,7 +80,10 @@ class Plan(_Value):
     extreme of `column`, `list` the cells of `column` in all rows. With `group` the measure is
     computed for each of its values or, where it is a date, for each `period`, and `order` sorts the
     groups by it and keeps the first `limit`. `compared` are two conditions of which each is
-    computed by itself. `label` is the column that names a row.
+    computed by itself. `label` is the column that names a row. With `is_averaged` the result is the
+    mean over the groups. `share` is the part of the sum of `column`, or of the count of rows, that
+    `part` has, or each group, in percent. One of `alternatives` holds, too, where there are any.
+    `corrected` are words that were taken for other ones: as asked, as meant.
     """
 
     tables: tuple[int, ...]
@@ -92,20 +97,30 @@ class Plan(_Value):
     limit: int | None = None
     compared: tuple[Filter, Filter] | None = None
     label: int | None = None
+    is_averaged: bool = False
+    part: tuple[Filter, ...] = ()
+    alternatives: tuple[Filter, ...] = ()
+    corrected: tuple[tuple[str, str], ...] = ()
     language: str = "en"
     layouts: tuple[Layout, ...] = ()
 
     @property
     def used_columns(self) -> set[int]:
         """The columns that are computed with: rows of tables without one are none of the plan's."""
-        filters = (*self.filters, *(self.compared or ()))
-        used = {self.column, self.group, *(each.column for each in filters)}
+        filters = (*self.filters, *self.part, *self.alternatives, *(self.compared or ()))
+        used = {self.column, self.group}
+        used |= {index for each in filters for index in (each.column, each.other)}
         return {index for index in used if index is not None}
 
     def condition(self, extra: Sequence[Filter] = (), *, language: str = "en") -> str:
         """The filters in words: “Price > 4,000 and Status = open”; "" for none."""
         joint = f" {_words(language)['and']} "
-        return joint.join(self._worded(each, language) for each in (*self.filters, *extra))
+        texts = [self._worded(each, language) for each in (*self.filters, *self.part, *extra)]
+        if self.alternatives:
+            either = f" {_words(language)['or']} "
+            text = either.join(self._worded(each, language) for each in self.alternatives)
+            texts.append(f"({text})" if texts else text)
+        return joint.join(texts)
 
     def describe(self) -> str:
         """What is computed, in words: “sum of Amount where Category = travel, by Month”."""
@@ -117,6 +132,8 @@ class Plan(_Value):
             text += f", {' compared with '.join(map(self._worded, self.compared))}"
         if self.group is not None:
             text += f", by {self.period + ' of ' if self.period else ''}{self.columns[self.group]}"
+        if self.is_averaged:
+            text += ", averaged"
         if self.order:
             text += f", {self.order} first"
         return f"{text}, first {self.limit}" if self.limit else text
@@ -125,6 +142,10 @@ class Plan(_Value):
         says = _words(language)
         values = [worded_value(value, language) for value in each.values]
         name = self.columns[each.column]
+        if each.op in ("empty", "filled"):
+            return says[each.op].format(name=name)
+        if each.other is not None:
+            return f"{name} {each.op} {self.columns[each.other]}"
         if each.op in ("between", "within"):
             return says[each.op].format(name=name, first=values[0], last=values[1])
         joint = f" {says['or']} "
@@ -139,6 +160,8 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "no": "no",
         "between": "{name} from {first} to {last}",
         "within": "{name} from {first} before {last}",
+        "empty": "{name} is empty",
+        "filled": "{name} is not empty",
     },
     "de": {
         "and": "und",
@@ -147,6 +170,8 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "no": "nein",
         "between": "{name} von {first} bis {last}",
         "within": "{name} ab {first} vor {last}",
+        "empty": "{name} ist leer",
+        "filled": "{name} ist nicht leer",
     },
     "es": {
         "and": "y",
@@ -155,6 +180,8 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
         "no": "no",
         "between": "{name} de {first} a {last}",
         "within": "{name} desde {first} antes de {last}",
+        "empty": "{name} está vacío",
+        "filled": "{name} no está vacío",
     },
 }
 

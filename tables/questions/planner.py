@@ -3,7 +3,8 @@
 Without Django.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Literal
 
@@ -14,22 +15,22 @@ from tables.questions.matching import (
     shapes_of,
 )
 from tables.questions.measures import PlanBuilder, Reading
+from tables.questions.parsing import read_question
 from tables.questions.plan import (
     Plan,
     TableSchema,
     Unsure,
 )
 from tables.questions.reader import NotOfTables
-from tables.questions.words import (
-    Question,
-    has_measure,
-    read_question,
-)
+from tables.questions.spelling import corrections, replaced
+from tables.questions.words import Question, has_measure, known_words
 
 #: How near each of some words is to each of some names, both in order: 0 unrelated, 1 the same.
 Similarity = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 #: How near a word must be to a name to mean it, and how much nearer than to the next.
 MIN_SIMILARITY, MIN_LEAD = 0.75, 0.08
+#: Words of a question that may be written wrongly.
+MAX_CORRECTED = 2
 #: Questions with more words are none of a table's.
 MAX_WORDS = 60
 
@@ -49,10 +50,18 @@ def plan_question(
     question = read_question(text, today=today, language=language)
     if len(question.words) > MAX_WORDS or question.has("unsupported"):
         return None
+    shapes = shapes_of(tables)
     readings: list[Reading] = []
-    for shape in shapes_of(tables):
+    named: set[int] = set()
+    for shape in shapes:
         matches = _meaningful(question, SchemaIndex(shape, question).matches(question))
+        named.update(at for match in matches for at in range(match.start, match.end))
         readings += _read_shape(question, shape, matches, similarity)
+    if all(each.unknown for each in readings):
+        strange = {word for at, word in enumerate(question.words) if at not in named}
+        strange -= known_words(1)
+        for shape in shapes if strange else ():
+            readings += _respelled(text, question, strange, shape, today=today)
     if not readings:
         return None
     readings.sort(key=lambda each: (len(each.unknown), -each.strength))
@@ -113,6 +122,21 @@ def _read_shape(
         if not builder.is_ambiguous:
             break
     return found
+
+
+def _respelled(
+    text: str, question: Question, strange: Collection[str], shape: Shape, *, today: date
+) -> list[Reading]:
+    """The readings for one shape with other words in place of strange ones, if that explains them
+    all."""
+    corrected = corrections(sorted(strange), shape)
+    if not 0 < len(corrected) <= MAX_CORRECTED:
+        return []
+    meant = read_question(replaced(text, corrected), today=today, language=question.language)
+    matches = _meaningful(meant, SchemaIndex(shape, meant).matches(meant))
+    found = [each for each in _read_shape(meant, shape, matches, None) if not each.unknown]
+    pairs = tuple(corrected.items())
+    return [replace(each, plan=each.plan.model_copy(update={"corrected": pairs})) for each in found]
 
 
 def _by_meaning(

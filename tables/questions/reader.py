@@ -9,6 +9,9 @@ from tables.questions.matching import Match, Shape, concept_matches
 from tables.questions.plan import Filter
 from tables.questions.words import Question, Span
 
+#: Between a word of comparison and its number or time.
+_ARTICLES = frozenset(("the", "a", "los", "las", "el", "la", "dem", "den", "der", "die", "das"))
+
 
 class NotOfTables(Exception):
     """The tables cannot answer this."""
@@ -25,6 +28,7 @@ class ShapeReader:
     pick: int = 0
     used: set[int] = field(default_factory=set)
     filters: list[Filter] = field(default_factory=list)
+    alternatives: tuple[Filter, ...] = ()
     strength: float = 0.0
     is_ambiguous: bool = False
 
@@ -64,6 +68,36 @@ class ShapeReader:
                 self._use(span.start, span.end)
                 return span
         return None
+
+    # Where words are
+
+    def _named_at(self, at: int) -> list[Match]:
+        """The columns that the words at a place name, the surest first."""
+        named = [match for match in self.mentions if match.start == at]
+        return sorted(named, key=lambda match: -match.strength)
+
+    def _after_small(self, at: int) -> int:
+        """The first word from here on that says something."""
+        while (
+            (small := self.question.span(at)) and "words" in small.marks and not self._named_at(at)
+        ):
+            at = small.end
+        return at
+
+    def _before(self, at: int) -> Span | None:
+        """The span that ends before this word, a currency sign and articles apart."""
+        if at and self.words[at - 1] in "€$£¥":
+            at -= 1
+        nearest = self._span_to(at)
+        while at and self.words[at - 1] in _ARTICLES:
+            at -= 1
+            further = self._span_to(at)
+            if further and "words" not in further.marks:
+                return further
+        return nearest
+
+    def _span_to(self, end: int) -> Span | None:
+        return next((span for span in self.question.spans if span.end == end), None)
 
     def _type(self, index: int) -> str:
         return self.shape.columns[index].type

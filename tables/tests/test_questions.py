@@ -281,8 +281,10 @@ def test_numbers_of_languages(word: str, language: str, value: float | None) -> 
 
 
 def test_questions_without_a_measure_word() -> None:
-    assert not has_measure("Who repairs the brakes?")
+    assert not has_measure("Tell me about the brakes")
     assert has_measure("Wie viele Räder gibt es?")
+    assert has_measure("hours per project")
+    assert has_measure("receipts this week")
 
 
 def test_a_table_that_is_called_as_what_is_asked_for_goes_before_columns_that_are() -> None:

@@ -1,6 +1,7 @@
 """`manage.py tables …`: tables of documents read again, and questions to them measured."""
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from common.text import pluralized
 from documents.services import get_collection
 from tables import services
 from tables.asking import ask_tables
-from tables.evaluation import counts, evaluate, load_questions
+from tables.evaluation import AskedQuestion, by_kind, counts, evaluate, load_questions
 from tables.models import Table
 
 
@@ -68,15 +69,23 @@ def measure(options: Options) -> CommandOutput:
     asked = evaluate(
         load_questions(options["directory"]), lambda question: ask_tables(question, tables)
     )
-    found = counts(asked)
-    lines = [
-        f"{pluralized(len(asked), 'question')}: {found['right']} right, {found['wrong']} wrong,"
-        f" {found['unknown']} not answered."
-    ]
+    lines = [f"{pluralized(len(asked), 'question')}: {_in_words(asked)}."]
+    lines += [f"  {kind}: {_in_words(same)}" for kind, same in by_kind(asked).items()]
+    with_rows = [each for each in asked if each.has_right_rows is not None]
+    if with_rows:
+        right = sum(bool(each.has_right_rows) for each in with_rows)
+        lines.append(f"Rows shown: {right} of {len(with_rows)} right.")
     if options["failures"]:
         lines += [
             f"{each.outcome}: {each.question} – {each.computed or 'nothing'} – {each.found}"
             for each in asked
             if each.outcome != "right"
         ]
-    return CommandOutput(data={**found, "questions": [asdict(each) for each in asked]}, lines=lines)
+    return CommandOutput(
+        data={**counts(asked), "questions": [asdict(each) for each in asked]}, lines=lines
+    )
+
+
+def _in_words(asked: Sequence[AskedQuestion]) -> str:
+    found = counts(asked)
+    return f"{found['right']} right, {found['wrong']} wrong, {found['unknown']} not answered"
