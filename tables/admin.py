@@ -1,11 +1,11 @@
 """Tables of documents: looked at here, and corrected on their pages by editors of the workspace.
 Suggested matches of groups are accepted and refused here, too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Count, QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import number_format
@@ -43,6 +43,20 @@ class TableAdmin(ReadOnlyAdmin):
         return ", ".join(shown) + (" …" if len(row.columns) > 6 else "")
 
 
+#: Columns of one of the tables of a layout.
+_COLUMNS = Subquery(
+    Table.objects.filter(collection=OuterRef("collection"), fingerprint=OuterRef("fingerprint"))
+    .order_by("-is_current", "pk")
+    .values("columns")[:1]
+)
+
+
+def _names(columns: Sequence[Mapping[str, Any]] | None) -> str:
+    """Names of the first columns."""
+    names = [column["name"] for column in columns or ()]
+    return ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
+
+
 @admin.register(TableGroup)
 class TableGroupAdmin(ReadOnlyAdmin):
     """Tables that are asked as one."""
@@ -56,6 +70,12 @@ class TableGroupAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)
         counted: QuerySet[Any] = rows.annotate(
+            fingerprint=Subquery(
+                TableLayout.objects.filter(group=OuterRef("pk"))
+                .order_by("pk")
+                .values("fingerprint")[:1]
+            ),
+            shown_columns=_COLUMNS,
             layout_count=Count("layouts", distinct=True),
             suggested_count=Count("suggestions", distinct=True),
         )
@@ -66,11 +86,8 @@ class TableGroupAdmin(ReadOnlyAdmin):
         return reverse("table_group", args=[table.pk]) if table else ""
 
     @display(description=gettext_lazy("columns"))
-    def column_names(self, row: TableGroup) -> str:
-        """Names of the first columns."""
-        table = curation.tables_of_group(row.pk, Table.objects.all()).first()
-        names = [column["name"] for column in table.columns] if table else []
-        return ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
+    def column_names(self, row: Any) -> str:
+        return _names(row.shown_columns)
 
     @display(description=gettext_lazy("layouts"))
     def layout_link(self, row: Any) -> str:
@@ -107,16 +124,18 @@ class TableLayoutAdmin(ReadOnlyAdmin):
     actions = ["accept_suggestions", "refuse_suggestions"]
     has_curate_permission = requires("tables.change_tablelayout")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        named: QuerySet[Any] = rows.annotate(shown_columns=_COLUMNS)
+        return named
+
     def page_address(self, row: TableLayout) -> str:
         table = _table_of(row)
         return reverse("table_group", args=[table.pk]) if table else ""
 
     @display(description=gettext_lazy("columns"))
-    def column_names(self, row: TableLayout) -> str:
-        """Names of the first columns."""
-        table = _table_of(row)
-        names = [column["name"] for column in table.columns] if table else []
-        return ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
+    def column_names(self, row: Any) -> str:
+        return _names(row.shown_columns)
 
     @admin.action(
         description=gettext_lazy("Ask together with the suggested group"), permissions=["curate"]

@@ -131,6 +131,7 @@ def _schema(table: Table, profile: dict[int, _Profile], layouts: _Layouts) -> Ta
         group,
         places,
         table.is_apart,
+        table.collection_id,
     )
 
 

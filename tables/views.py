@@ -46,7 +46,7 @@ def index(request: HttpRequest, slug: str) -> HttpResponse:
         "page": page,
         "asked": asked,
         "extra": f"{kept.urlencode()}&" if kept else "",
-        "suggested": curation.with_suggestions(tables).order_by("pk")[:MAX_SUGGESTED],
+        "suggested": curation.with_suggestions(tables, tables).order_by("pk")[:MAX_SUGGESTED],
     }
     return render(request, "tables/tables.html", context)
 
@@ -75,6 +75,7 @@ def look_for_matches(request: HttpRequest, slug: str) -> HttpResponse:
 def detail(request: HttpRequest, pk: int) -> HttpResponse:
     """The rows of a table, as `RowOptions` in the address ask for them."""
     table = _find_table(request, pk)
+    visible = Table.objects.visible_to(request.user)
     form = RowForm(request.GET or None, table=table)
     given = {name: value for name, value in request.GET.items() if value}
     problem = ""
@@ -134,8 +135,8 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
         else "",
         "csv_query": _changed(request, sort="", descending="", offset=""),
         "column_form": ColumnForm(table=table),
-        "together": curation.count_together(table, Table.objects.visible_to(request.user)),
-        "has_suggestion": curation.with_suggestions(Table.objects.filter(pk=pk)).exists(),
+        "together": curation.count_together(table, visible),
+        "has_suggestion": curation.with_suggestions(visible.filter(pk=pk), visible).exists(),
     }
     return render(request, "tables/table.html", context, status=400 if problem else 200)
 
@@ -182,13 +183,13 @@ def change_group(request: HttpRequest, pk: int) -> HttpResponse:
     table = _find_table(request, pk)
     require_editor(user=request.user, workspace=table.workspace)
     act = request.POST.get("act", "")
+    tables = Table.objects.visible_to(request.user)
     with errors_as_messages(request):
         if act in ("accept", "refuse"):
-            curation.correct(table=table, suggestion=act)  # type: ignore[arg-type]
+            curation.correct(table=table, tables=tables, suggestion=act)  # type: ignore[arg-type]
         elif act in ("apart", "alike", "together"):
             curation.set_apart(table=table, is_apart=act != "together", with_alike=act == "alike")
         elif act == "columns":
-            tables = Table.objects.visible_to(request.user)
             form = GroupColumnsForm(
                 request.POST, table=table, group=curation.read_group(table, tables)
             )

@@ -78,8 +78,9 @@ class TableViewSet(ResourceViewSet):
 
         It stays so when documents are read again.
         """
-        curation.correct(table=table, **values)
-        return curation.read_group(table, Table.objects.visible_to(self.request.user))
+        tables = Table.objects.visible_to(self.request.user)
+        curation.correct(table=table, tables=tables, **values)
+        return curation.read_group(table, tables)
 
     @action(detail=True, pagination_class=None)
     @operation(gives={(200, "text/csv"): str}, operation_id="tables_csv")

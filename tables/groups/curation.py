@@ -98,12 +98,18 @@ def count_together(table: Table, tables: QuerySet[Table]) -> int:
     return tables_of_group(layout.group_id, tables).exclude(pk=table.pk).count()
 
 
-def with_suggestions(tables: QuerySet[Table]) -> QuerySet[Table]:
-    """Those of `tables`, the reader's, for which a group is suggested."""
+def with_suggestions(tables: QuerySet[Table], visible: QuerySet[Table]) -> QuerySet[Table]:
+    """Those of `tables` for which a group is suggested that has any of `visible`, the reader's."""
+    members = visible.filter(
+        collection=OuterRef("collection"),
+        fingerprint=OuterRef("fingerprint"),
+        is_current=True,
+        is_apart=False,
+    )
     layouts = TableLayout.objects.filter(
         collection=OuterRef("collection"),
         fingerprint=OuterRef("fingerprint"),
-        suggested_group__isnull=False,
+        suggested_group__in=TableLayout.objects.filter(Exists(members)).values("group"),
     )
     return tables.filter(Exists(layouts), is_current=True, is_apart=False)
 
@@ -204,6 +210,10 @@ def _suggestion(table: Table, layout: TableLayout, tables: QuerySet[Table]) -> S
 # What curators do
 
 
+def _none_suggested() -> Conflict:
+    return Conflict(gettext("No group is suggested for this table any more."))
+
+
 def _held_layout(table: Table) -> TableLayout:
     """The layout of a table, which nobody else changes until the end of the transaction."""
     lock_groups(table.collection_id)
@@ -234,7 +244,7 @@ def accept_suggestion(*, table: Table) -> None:
     layout = _held_layout(table)
     positions = layout.suggested_positions
     if layout.suggested_group_id is None or positions is None:
-        raise Conflict(gettext("No group is suggested for this table any more."))
+        raise _none_suggested()
     _check_columns(table, layout.suggested_group_id, positions)
     _move(table, layout, layout.suggested_group_id, positions)
 
@@ -244,7 +254,7 @@ def refuse_suggestion(*, table: Table) -> None:
     """Never suggest the suggested group for these columns again. Raises Conflict where none is."""
     layout = _held_layout(table)
     if layout.suggested_group_id is None:
-        raise Conflict(gettext("No group is suggested for this table any more."))
+        raise _none_suggested()
     layout.refused = [*layout.refused, layout.suggested_group_id]
     layout.suggested_group, layout.suggested_positions, layout.is_corrected = None, None, True
     layout.save()
@@ -288,12 +298,16 @@ def set_columns(*, table: Table, means: Mapping[str, int | None]) -> None:
 def correct(
     *,
     table: Table,
+    tables: QuerySet[Table],
     suggestion: Literal["", "accept", "refuse"] = "",
     apart: bool | None = None,
     with_alike: bool = False,
     columns: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """All that a request says of a table's group, or nothing of it."""
+    """All that a request says of a table's group, or nothing of it. Nobody accepts or refuses a
+    group of which no table is in `tables`, those that he may see."""
+    if suggestion and read_group(table, tables).suggestion is None:
+        raise _none_suggested()
     if suggestion == "accept":
         accept_suggestion(table=table)
     elif suggestion == "refuse":

@@ -28,7 +28,8 @@ class GroupColumns:
     def add(self, position: int, key: str, type_: str, unit: str) -> None:
         known = self.types.get(position, (type_, ""))
         self.types[position] = (type_, known[1] or unit)
-        self.by_key[key].add(position)
+        if key:
+            self.by_key[key].add(position)
 
     def meanings(self) -> dict[int, list[Meaning]]:
         found: defaultdict[int, list[Meaning]] = defaultdict(list)

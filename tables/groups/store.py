@@ -106,12 +106,10 @@ def _decide(table: Table) -> None:
     place_layout(layout, headers, chosen)
 
 
-def matches_of(
-    headers: Sequence[Header], collection_id: int, *, without: Sequence[int] = ()
-) -> list[GroupMatch]:
+def matches_of(headers: Sequence[Header], collection_id: int) -> list[GroupMatch]:
     """The groups that tables with these headers may belong to, the likeliest first."""
     groups = _candidates(headers, collection_id)
-    found = [match_group(headers, group) for group in groups if group.id not in without]
+    found = [match_group(headers, group) for group in groups]
     matches = [match for match in found if match is not None]
     return sorted(matches, key=lambda each: (-each.is_sure, -each.shared, each.group))
 

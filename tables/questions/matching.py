@@ -156,9 +156,14 @@ def shapes_of(tables: Sequence[TableSchema]) -> list[Shape]:
         own = (table.id, "apart") if table.is_apart else _columns_key(table.columns)
         by_group[own if table.group is None else table.group].append(table)
     by_columns: defaultdict[object, list[Shape]] = defaultdict(list)
+    seen = Counter[object]()
     for key, same in by_group.items():
         shape = Shape(same)
-        by_columns[key if same[0].is_apart else _columns_key(shape.columns)].append(shape)
+        columns = key if same[0].is_apart else _columns_key(shape.columns)
+        # Two groups of one collection are different things, whatever their columns are called.
+        own = (columns, same[0].collection)
+        by_columns[columns, seen[own]].append(shape)
+        seen[own] += same[0].group is not None
     return [
         shapes[0] if len(shapes) == 1 else _joined_shape(shapes) for shapes in by_columns.values()
     ]

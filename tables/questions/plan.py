@@ -48,6 +48,7 @@ class TableSchema:
     group: int | None = None
     places: tuple[int, ...] = ()
     is_apart: bool = False
+    collection: int | None = None
 
 
 class _Value(BaseModel):

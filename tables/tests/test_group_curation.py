@@ -99,6 +99,18 @@ def test_tables_alike_are_taken_out_together(first: Table) -> None:
     assert group_of(others[0]) == group_of(first)
     curation.set_apart(table=others[0], is_apart=True, with_alike=True)
     assert group_of(others[0]) == group_of(others[1]) != group_of(first)
+    assert total() != 19.0
+
+
+def test_groups_that_were_parted_are_not_one_by_the_names_of_their_columns(
+    first: Table,
+) -> None:
+    """Though both are called alike: the order of a group is that of its first tables."""
+    other = add(first.collection, "b.md", "Item|Date|Amount (EUR)", [["Ink", "2026-02-01", "7"]])
+    assert total() == 12.0
+    curation.set_apart(table=first, is_apart=True, with_alike=True)
+    assert group_of(first) != group_of(other)
+    assert total() != 12.0
 
 
 def test_columns_are_corrected(collection: Collection) -> None:
@@ -147,7 +159,12 @@ def test_a_suggested_group_without_visible_tables_is_not_shown(
     first: Table, second: Table, editor: User, owner: User
 ) -> None:
     update_document(document=first.document, access=[f"user:{owner.pk}"])
-    assert curation.read_group(second, Table.objects.visible_to(editor)).suggestion is None
+    visible = Table.objects.visible_to(editor)
+    assert curation.read_group(second, visible).suggestion is None
+    assert not curation.with_suggestions(visible, visible).exists()
+    with pytest.raises(Conflict):
+        curation.correct(table=second, tables=visible, suggestion="accept")
+    assert curation.with_suggestions(visible, Table.objects.all()).get() == second
 
 
 def test_pages_show_and_correct(client: Client, first: Table, second: Table, editor: User) -> None:

@@ -192,6 +192,13 @@ def test_near_misses_are_not_joined(collection: Collection, first: str, second: 
     assert not TableLayout.objects.filter(is_corrected=True).exists()
 
 
+def test_columns_without_names_are_not_matched(collection: Collection) -> None:
+    first = add(collection, "a.md", "Column 1|Column 2", [["Ink", "5"], ["Pen", "6"]])
+    second = add(collection, "b.md", "Column 1|Column 2", [["5", "Ink"], ["6", "Pen"]])
+    assert group_of(first) != group_of(second)
+    assert layout_of(second).suggested_group is None
+
+
 def test_customers_and_suppliers_are_not_joined_by_a_list_without_either(
     collection: Collection,
 ) -> None:
