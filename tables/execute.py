@@ -21,6 +21,8 @@ _AGGREGATES = {
     "sum": "sum({column})::float8",
     "mean": "avg({column})::float8",
 }
+#: The same of parts that have a `total`, `times` rows and `filled` cells.
+_OF_PARTS = {"count": "sum(times)", "sum": "sum(total)", "mean": "sum(total) / sum(filled)"}
 _SIGNS = frozenset(("=", ">", ">=", "<", "<="))
 
 
@@ -92,19 +94,19 @@ class _Computation:
             values = [each.value for each in groups]
             if all(isinstance(each, float) for each in values):
                 value = float(values[0] or 0) - float(values[1] or 0)
-            rows, count = [row for each in plan.compared for row in self._rows((each,))[0]], 0
+            rows = [row for each in plan.compared for row in self._rows((each,))]
             count = sum(each.count for each in groups)
         elif plan.group is not None:
             groups = self._groups()
             value = groups[0].value if plan.order and groups else None
             extra = self._top_group(groups)
-            rows, count = self._rows(extra)
+            rows, count = self._rows(extra), self._count(extra)
         elif plan.measure in ("most", "least", "list"):
-            rows, count = self._rows(())
+            rows, count = self._rows(()), self._count(())
             value = self._cell(rows)
         else:
             value, count = self._aggregate(())
-            rows, _ = self._rows(())
+            rows = self._rows(())
         return Result(
             value,
             self._unit(),
@@ -114,6 +116,11 @@ class _Computation:
             tuple(self._evidence(rows)),
             self._explanation(rows, count, extra),
         )
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether the plan asks for the rows with the extremes of its column."""
+        return self.plan.measure in ("most", "least") and self.plan.group is None
 
     # Parts of statements: names are made of numbers, values are parameters
 
@@ -125,7 +132,7 @@ class _Computation:
         letter = {"number": "n", "boolean": "n", "date": "d"}.get(self._type(index), "c")
         return f"{letter}{index + 1}"
 
-    def _source(self, *indexes: int | None, starts: bool = False) -> str:
+    def _source(self, *indexes: int | None, ordinals: bool = True) -> str:
         used = {each for each in (*indexes, self.plan.group) if each is not None}
         used |= {each.column for each in self.plan.filters}
         used |= {each.column for each in self.plan.compared or ()}
@@ -133,11 +140,16 @@ class _Computation:
         for index in used:
             by_letter[self._name(index)[0]].append(index + 1)
         return row_source(
-            cells=by_letter["c"], numbers=by_letter["n"], dates=by_letter["d"], starts=starts
+            cells=by_letter["c"],
+            numbers=by_letter["n"],
+            dates=by_letter["d"],
+            ordinals=ordinals,
         )
 
     def _where(self, extra: Sequence[Filter]) -> str:
         conditions = [self._condition(each) for each in (*self.plan.filters, *extra)]
+        if self.is_extreme and self.plan.column is not None:
+            conditions.append(f"row.{self._name(self.plan.column)} IS NOT NULL")
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def _condition(self, each: Filter) -> str:
@@ -150,7 +162,7 @@ class _Computation:
             values = self._parameter([str(value) for value in each.values])
             words = f"SELECT lower(btrim(value)) FROM unnest({values}::text[]) AS value"  # noqa: S608
             negation = "NOT " if each.op == "!=" else ""
-            return f"lower(btrim({column})) {negation}IN ({words})"
+            return f"lower({column}) {negation}IN ({words})"
         value = each.values[0]
         if isinstance(value, bool):
             value = float(value)
@@ -177,18 +189,26 @@ class _Computation:
     def _aggregate(self, extra: Sequence[Filter]) -> tuple[float | None, int]:
         statement = (
             f"SELECT {self._computed()}, count(*)"  # noqa: S608
-            f" FROM {self._source(self.plan.column)} AS row{self._where(extra)}"
+            f" FROM {self._source(self.plan.column, ordinals=False)} AS row{self._where(extra)}"
         )
         ((value, count),) = fetch_rows(connection, statement, self.parameters)
         return value, count
+
+    def _count(self, extra: Sequence[Filter]) -> int:
+        if not (where := self._where(extra)):
+            return sum(table.row_count for table in self.tables.values())
+        column = self.plan.column if self.is_extreme else None
+        source = self._source(column, ordinals=False)
+        statement = f"SELECT count(*) FROM {source} AS row{where}"  # noqa: S608
+        ((count,),) = fetch_rows(connection, statement, self.parameters)
+        return int(count)
 
     def _compared(self, each: Filter) -> Group:
         name = " / ".join(worded_value(value, self.plan.language) for value in each.values)
         if each.op == "within":
             name = f"{each.values[0]} …"
         if self.plan.measure == "list":
-            rows, count = self._rows((each,))
-            return Group(name, self._cell(rows), count)
+            return Group(name, self._cell(self._rows((each,))), self._count((each,)))
         value, count = self._aggregate((each,))
         return Group(name, value, count)
 
@@ -205,10 +225,22 @@ class _Computation:
         direction = "ASC" if plan.order == "least" else "DESC"
         order = f"2 {direction} NULLS LAST" if plan.order else "4"
         ties = "FIRST %(most)s ROWS WITH TIES" if plan.order else "FIRST %(most)s ROWS ONLY"
+        source = f"{self._source(plan.column, ordinals=False)} AS row{self._where(())}"
+        computed, count = self._computed(), "count(*)"
+        if "DISTINCT" not in computed:
+            # Equal cells first: what is written in different ways is few groups, not many rows.
+            column = f"row.{self._name(plan.column)}" if plan.column is not None else "NULL::float8"
+            source = (
+                f"(SELECT {name}, sum({column}) AS total, count({column}) AS filled,"  # noqa: S608
+                f" count(*) AS times FROM {source} GROUP BY {name}) AS row"
+            )
+            computed, count = (
+                f"({_OF_PARTS.get(plan.measure, _OF_PARTS['sum'])})::float8",
+                "sum(times)::bigint",
+            )
         statement = (
-            f"SELECT {shown}, {self._computed()}, count(*), {key} AS key"  # noqa: S608
-            f" FROM {self._source(plan.column)} AS row{self._where(())}"
-            f" GROUP BY {key} HAVING {key} IS NOT NULL ORDER BY {order} FETCH {ties}"
+            f"SELECT {shown}, {computed}, {count}, {key} AS key FROM {source}"  # noqa: S608
+            f" GROUP BY {key} HAVING count({name}) > 0 ORDER BY {order} FETCH {ties}"
         )
         self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
         rows = fetch_rows(connection, statement, self.parameters)
@@ -221,26 +253,37 @@ class _Computation:
             return ()
         return (Filter(column=plan.group, op="=", values=tuple(each.name for each in groups)),)
 
-    def _rows(self, extra: Sequence[Filter]) -> tuple[list[tuple[int, int]], int]:
-        """The first rows, as (table, ordinal), and how many there are. Of the extreme ones those
-        that the plan asks for, with all that are equal to the last of them."""
+    def _rows(self, extra: Sequence[Filter]) -> list[tuple[int, int]]:
+        """The first rows, as (table, ordinal). Of the extreme ones those that the plan asks for,
+        with those that are equal to the last of them, up to `MAX_GROUPS`."""
         plan = self.plan
-        order, fetch = "1, 2", "FIRST %(most)s ROWS ONLY"
-        where = self._where(extra)
-        most = MAX_ROWS
-        if plan.measure in ("most", "least") and plan.column is not None:
-            name = f"row.{self._name(plan.column)}"
-            direction = "DESC" if plan.measure == "most" else "ASC"
-            order, fetch = f"{name} {direction}", "FIRST %(most)s ROWS WITH TIES"
-            where += f"{' AND' if where else ' WHERE'} {name} IS NOT NULL"
-            most = min(plan.limit or 1, MAX_GROUPS)
+        where, parameters = self._where(extra), self.parameters
+        order, most = "", MAX_ROWS
+        if self.is_extreme and plan.column is not None:
+            name, most = f"row.{self._name(plan.column)}", MAX_GROUPS
+            direction, sign = ("DESC", ">=") if plan.measure == "most" else ("ASC", "<=")
+            order = f" ORDER BY {name} {direction}, 1, 2"
+            # The values first, then where they are: ordinals of all rows cost more. WITH TIES would
+            # sort them all.
+            source = self._source(plan.column, ordinals=False)
+            statement = (
+                f"SELECT {name}, row.table_id FROM {source} AS row{where}"  # noqa: S608
+                f"{order} LIMIT {most}"
+            )
+            best = fetch_rows(connection, statement, parameters)
+            if not best:
+                return []
+            least = min(plan.limit or 1, len(best))
+            last = best[least - 1][0]
+            where += f" AND {name} {sign} {self._parameter(last)}"
+            kept = {table for at, (value, table) in enumerate(best) if at < least or value == last}
+            parameters = self.parameters | {"tables": list(kept)}
         statement = (
-            f"SELECT row.table_id, row.ordinal, count(*) OVER ()"  # noqa: S608
-            f" FROM {self._source(plan.column)} AS row{where} ORDER BY {order} FETCH {fetch}"
+            f"SELECT row.table_id, row.ordinal"  # noqa: S608
+            f" FROM {self._source(plan.column if order else None)} AS row{where}"
+            f"{order} LIMIT {most}"
         )
-        self.parameters["most"] = most
-        rows = fetch_rows(connection, statement, self.parameters)
-        return [(table, ordinal) for table, ordinal, _ in rows], rows[0][2] if rows else 0
+        return fetch_rows(connection, statement, parameters)
 
     def _cell(self, rows: Sequence[tuple[int, int]]) -> float | str | None:
         """What the first row has in the column; a text where the rows differ."""

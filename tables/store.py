@@ -69,7 +69,11 @@ def store_tables(document_ids: Sequence[int]) -> int:
 
 def _store(document: Document) -> None:
     passages = Chunk.objects.filter(document=document).only("start", "end", "text")
-    text = join_passages(passages.order_by("ordinal").iterator(2_000))
+    write_tables(document, join_passages(passages.order_by("ordinal").iterator(2_000)))
+
+
+def write_tables(document: Document, text: str) -> None:
+    """Make the tables of a document those of its `text`, in the caller's transaction."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     known = list(Table.objects.filter(document=document))
     if known and all(table.text_sha256 == digest for table in known):
