@@ -27,6 +27,7 @@ import numpy as np
 from django.db import connection, transaction
 from rich.console import Console
 
+from accounts.models import Workspace
 from accounts.services import get_or_create_workspace
 from common.rls import workspace_context
 from documents.models import Collection, Document
@@ -56,6 +57,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     workspace = get_or_create_workspace(slug=NAME)
+    remove(workspace)
     collection = get_or_create_collection(workspace=workspace, slug=NAME)
     console = Console()
     try:
@@ -63,10 +65,18 @@ def main() -> None:
             reached = store(collection, options.files, options.rows, console)
             reached &= ask(collection, options.rounds, console)
     finally:
-        delete_collection(collection=collection)
+        remove(workspace)
         workspace.delete()
     if not reached:
         sys.exit(1)
+
+
+def remove(workspace: Workspace) -> None:
+    """Remove what this run, or one that was cut off, has made."""
+    for collection in Collection.objects.filter(workspace=workspace):
+        delete_collection(collection=collection)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE tables_columnblock")  # its size is measured
 
 
 def texts(files: int, rows: int) -> Iterator[str]:

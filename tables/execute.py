@@ -102,7 +102,10 @@ class _Computation:
             extra = self._top_group(groups)
             rows, count = self._rows(extra), self._count(extra)
         elif plan.measure in ("most", "least", "list"):
-            rows, count = self._rows(()), self._count(())
+            if plan.measure != "list" and plan.column is not None:
+                rows, count = self._extremes(plan.column)
+            else:
+                rows, count = self._rows(()), self._count(())
             value = self._cell(rows)
         else:
             value, count = self._aggregate(())
@@ -116,11 +119,6 @@ class _Computation:
             tuple(self._evidence(rows)),
             self._explanation(rows, count, extra),
         )
-
-    @property
-    def is_extreme(self) -> bool:
-        """Whether the plan asks for the rows with the extremes of its column."""
-        return self.plan.measure in ("most", "least") and self.plan.group is None
 
     # Parts of statements: names are made of numbers, values are parameters
 
@@ -148,8 +146,6 @@ class _Computation:
 
     def _where(self, extra: Sequence[Filter]) -> str:
         conditions = [self._condition(each) for each in (*self.plan.filters, *extra)]
-        if self.is_extreme and self.plan.column is not None:
-            conditions.append(f"row.{self._name(self.plan.column)} IS NOT NULL")
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def _condition(self, each: Filter) -> str:
@@ -162,6 +158,7 @@ class _Computation:
             values = self._parameter([str(value) for value in each.values])
             words = f"SELECT lower(btrim(value)) FROM unnest({values}::text[]) AS value"  # noqa: S608
             negation = "NOT " if each.op == "!=" else ""
+            # Cells have no space around them.
             return f"lower({column}) {negation}IN ({words})"
         value = each.values[0]
         if isinstance(value, bool):
@@ -197,8 +194,7 @@ class _Computation:
     def _count(self, extra: Sequence[Filter]) -> int:
         if not (where := self._where(extra)):
             return sum(table.row_count for table in self.tables.values())
-        column = self.plan.column if self.is_extreme else None
-        source = self._source(column, ordinals=False)
+        source = self._source(None, ordinals=False)
         statement = f"SELECT count(*) FROM {source} AS row{where}"  # noqa: S608
         ((count,),) = fetch_rows(connection, statement, self.parameters)
         return int(count)
@@ -254,36 +250,41 @@ class _Computation:
         return (Filter(column=plan.group, op="=", values=tuple(each.name for each in groups)),)
 
     def _rows(self, extra: Sequence[Filter]) -> list[tuple[int, int]]:
-        """The first rows, as (table, ordinal). Of the extreme ones those that the plan asks for,
-        with those that are equal to the last of them, up to `MAX_GROUPS`."""
-        plan = self.plan
-        where, parameters = self._where(extra), self.parameters
-        order, most = "", MAX_ROWS
-        if self.is_extreme and plan.column is not None:
-            name, most = f"row.{self._name(plan.column)}", MAX_GROUPS
-            direction, sign = ("DESC", ">=") if plan.measure == "most" else ("ASC", "<=")
-            order = f" ORDER BY {name} {direction}, 1, 2"
-            # The values first, then where they are: ordinals of all rows cost more. WITH TIES would
-            # sort them all.
-            source = self._source(plan.column, ordinals=False)
-            statement = (
-                f"SELECT {name}, row.table_id FROM {source} AS row{where}"  # noqa: S608
-                f"{order} LIMIT {most}"
-            )
-            best = fetch_rows(connection, statement, parameters)
-            if not best:
-                return []
-            least = min(plan.limit or 1, len(best))
-            last = best[least - 1][0]
-            where += f" AND {name} {sign} {self._parameter(last)}"
-            kept = {table for at, (value, table) in enumerate(best) if at < least or value == last}
-            parameters = self.parameters | {"tables": list(kept)}
+        """The first rows, as (table, ordinal)."""
         statement = (
-            f"SELECT row.table_id, row.ordinal"  # noqa: S608
-            f" FROM {self._source(plan.column if order else None)} AS row{where}"
-            f"{order} LIMIT {most}"
+            f"SELECT row.table_id, row.ordinal FROM {self._source(None)} AS row"  # noqa: S608
+            f"{self._where(extra)} LIMIT {MAX_ROWS}"
         )
-        return fetch_rows(connection, statement, parameters)
+        return fetch_rows(connection, statement, self.parameters)
+
+    def _extremes(self, column: int) -> tuple[list[tuple[int, int]], int]:
+        """The rows with the extremes of a column, with those that equal the last of them, up to
+        `MAX_GROUPS`; and how many have a value."""
+        plan, name = self.plan, f"row.{self._name(column)}"
+        best, direction = ("max", "DESC") if plan.measure == "most" else ("min", "ASC")
+        where = self._where(())
+        where += f"{' AND' if where else ' WHERE'} {name} IS NOT NULL"
+        # Which tables have them first: ordinals of all rows cost more.
+        statement = (
+            f"SELECT {best}({name}), row.table_id, count(*)"  # noqa: S608
+            f" FROM {self._source(column, ordinals=False)} AS row{where}"
+            f" GROUP BY 2 ORDER BY 1 {direction}"
+        )
+        tables = fetch_rows(connection, statement, self.parameters)
+        if not tables:
+            return [], 0
+        wanted = plan.limit or 1
+        last = tables[min(wanted, len(tables)) - 1][0]
+        kept = [pk for at, (value, pk, _) in enumerate(tables) if at < wanted or value == last]
+        statement = (
+            f"SELECT row.table_id, row.ordinal, {name} FROM {self._source(column)} AS row{where}"  # noqa: S608
+            f" ORDER BY {name} {direction}, 1, 2 LIMIT {MAX_GROUPS}"
+        )
+        # WITH TIES would sort all rows.
+        rows = fetch_rows(connection, statement, self.parameters | {"tables": kept})
+        last = rows[min(wanted, len(rows)) - 1][2]
+        shown = [row[:2] for at, row in enumerate(rows) if at < wanted or row[2] == last]
+        return shown, sum(count for _, _, count in tables)
 
     def _cell(self, rows: Sequence[tuple[int, int]]) -> float | str | None:
         """What the first row has in the column; a text where the rows differ."""

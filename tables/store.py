@@ -238,10 +238,13 @@ def write_blocks(
     copy_rows(ColumnBlock._meta.db_table, BLOCK_COLUMNS, blocks())
 
 
-def values_of(cells: Iterable[str], type_: ColumnType) -> tuple[list[Any] | None, list[Any] | None]:
+def values_of(cells: Sequence[str], type_: ColumnType) -> tuple[list[Any] | None, list[Any] | None]:
     """The `numbers` and `dates` of a block with these cells."""
+    # Each spelling is read once: dates, quantities, yes and no repeat.
     if type_.kind in ("number", "boolean"):
-        return [type_.number(cell) for cell in cells], None
+        numbers = {cell: type_.number(cell) for cell in set(cells)}
+        return [numbers[cell] for cell in cells], None
     if type_.kind == "date":
-        return None, [type_.date(cell) for cell in cells]
+        dates = {cell: type_.date(cell) for cell in set(cells)}
+        return None, [dates[cell] for cell in cells]
     return None, None
