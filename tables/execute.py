@@ -22,6 +22,8 @@ _AGGREGATES = {
     "mean": "avg({column})::float8",
     "share": "sum({column})::float8",
 }
+#: The same of parts that have a `total`, `times` rows and `filled` cells.
+_OF_PARTS = {"count": "sum(times)", "sum": "sum(total)", "mean": "sum(total) / sum(filled)"}
 _SIGNS = frozenset(("=", ">", ">=", "<", "<="))
 
 
@@ -121,7 +123,7 @@ class _Computation:
             values = [each.value for each in groups]
             if all(isinstance(each, float) for each in values):
                 value = float(values[0] or 0) - float(values[1] or 0)
-            rows, count = [row for each in plan.compared for row in self._rows((each,))[0]], 0
+            rows = [row for each in plan.compared for row in self._rows((each,))]
             count = sum(each.count for each in groups)
         elif plan.group is not None:
             groups = self._groups()
@@ -130,18 +132,21 @@ class _Computation:
                 means = [each.value for each in groups if isinstance(each.value, float)]
                 value = sum(means) / len(means) if means else None
             extra = self._top_group(groups)
-            rows, count = self._rows(extra)
+            rows, count = self._rows(extra), self._count(extra)
         elif plan.measure == "share":
             part, count = self._aggregate(plan.part)
             whole, self.whole_count = self._aggregate(())
             value = 100 * (part or 0) / whole if whole else None
-            rows, _ = self._rows(plan.part)
+            rows = self._rows(plan.part)
         elif plan.measure in ("most", "least", "list"):
-            rows, count = self._rows(())
+            if plan.measure != "list" and plan.column is not None:
+                rows, count = self._extremes(plan.column)
+            else:
+                rows, count = self._rows(()), self._count(())
             value = self._cell(rows)
         else:
             value, count = self._aggregate(())
-            rows, _ = self._rows(())
+            rows = self._rows(())
         return Result(
             value,
             self._unit(),
@@ -162,7 +167,7 @@ class _Computation:
         letter = {"number": "n", "boolean": "n", "date": "d"}.get(self._type(index), "c")
         return f"{letter}{index + 1}"
 
-    def _source(self) -> str:
+    def _source(self, *, ordinals: bool = True) -> str:
         by_letter: dict[str, list[int]] = {"c": [], "n": [], "d": []}
         for index in self.plan.used_columns:
             by_letter[self._name(index)[0]].append(index + 1)
@@ -171,6 +176,7 @@ class _Computation:
             numbers=by_letter["n"],
             dates=by_letter["d"],
             is_mapped=self.is_mapped,
+            ordinals=ordinals,
         )
 
     def _where(self, extra: Sequence[Filter]) -> str:
@@ -197,7 +203,8 @@ class _Computation:
             values = self._parameter([str(value) for value in each.values])
             words = f"SELECT lower(btrim(value)) FROM unnest({values}::text[]) AS value"  # noqa: S608
             negation = "NOT " if each.op == "!=" else ""
-            return f"lower(btrim({column})) {negation}IN ({words})"
+            # Cells have no space around them.
+            return f"lower({column}) {negation}IN ({words})"
         value = each.values[0]
         if isinstance(value, bool):
             value = float(value)
@@ -226,18 +233,25 @@ class _Computation:
     def _aggregate(self, extra: Sequence[Filter]) -> tuple[float | None, int]:
         statement = (
             f"SELECT {self._computed()}, count(*)"  # noqa: S608
-            f" FROM {self._source()} AS row{self._where(extra)}"
+            f" FROM {self._source(ordinals=False)} AS row{self._where(extra)}"
         )
         ((value, count),) = fetch_rows(connection, statement, self.parameters)
         return value, count
+
+    def _count(self, extra: Sequence[Filter]) -> int:
+        if not (where := self._where(extra)):
+            return sum(table.row_count for table in self.tables.values())
+        source = self._source(ordinals=False)
+        statement = f"SELECT count(*) FROM {source} AS row{where}"  # noqa: S608
+        ((count,),) = fetch_rows(connection, statement, self.parameters)
+        return int(count)
 
     def _compared(self, each: Filter) -> Group:
         name = " / ".join(worded_value(value, self.plan.language) for value in each.values)
         if each.op == "within":
             name = f"{each.values[0]} …"
         if self.plan.measure == "list":
-            rows, count = self._rows((each,))
-            return Group(name, self._cell(rows), count)
+            return Group(name, self._cell(self._rows((each,))), self._count((each,)))
         value, count = self._aggregate((each,))
         return Group(name, value, count)
 
@@ -254,10 +268,21 @@ class _Computation:
         direction = "ASC" if plan.order == "least" else "DESC"
         order = f"2 {direction} NULLS LAST" if plan.order else "4"
         ties = "FIRST %(most)s ROWS WITH TIES" if plan.order else "FIRST %(most)s ROWS ONLY"
+        source = f"{self._source(ordinals=False)} AS row{self._where(())}"
+        computed, count = self._computed(), "count(*)"
+        if "DISTINCT" not in computed:
+            # Equal cells first: what is written in different ways is few groups, not many rows.
+            column = f"row.{self._name(plan.column)}" if plan.column is not None else "NULL::float8"
+            source = (
+                f"(SELECT {name}, sum({column}) AS total, count({column}) AS filled,"  # noqa: S608
+                f" count(*) AS times FROM {source} GROUP BY {name}) AS row"
+            )
+            is_count = plan.measure == "share" and plan.column is None
+            parts = _OF_PARTS.get("count" if is_count else plan.measure, _OF_PARTS["sum"])
+            computed, count = f"({parts})::float8", "sum(times)::bigint"
         statement = (
-            f"SELECT {shown}, {self._computed()}, count(*), {key} AS key"  # noqa: S608
-            f" FROM {self._source()} AS row{self._where(())}"
-            f" GROUP BY {key} HAVING {key} IS NOT NULL ORDER BY {order} FETCH {ties}"
+            f"SELECT {shown}, {computed}, {count}, {key} AS key FROM {source}"  # noqa: S608
+            f" GROUP BY {key} HAVING count({name}) > 0 ORDER BY {order} FETCH {ties}"
         )
         self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
         rows = fetch_rows(connection, statement, self.parameters)
@@ -282,26 +307,42 @@ class _Computation:
             return (Filter(column=plan.group, op="=", values=(float(groups[0].name),)),)
         return (Filter(column=plan.group, op="=", values=tuple(each.name for each in groups)),)
 
-    def _rows(self, extra: Sequence[Filter]) -> tuple[list[tuple[int, int]], int]:
-        """The first rows, as (table, ordinal), and how many there are. Of the extreme ones those
-        that the plan asks for, with all that are equal to the last of them."""
-        plan = self.plan
-        order, fetch = "1, 2", "FIRST %(most)s ROWS ONLY"
-        where = self._where(extra)
-        most = MAX_ROWS
-        if plan.measure in ("most", "least") and plan.column is not None:
-            name = f"row.{self._name(plan.column)}"
-            direction = "DESC" if plan.measure == "most" else "ASC"
-            order, fetch = f"{name} {direction}", "FIRST %(most)s ROWS WITH TIES"
-            where += f"{' AND' if where else ' WHERE'} {name} IS NOT NULL"
-            most = min(plan.limit or 1, MAX_GROUPS)
+    def _rows(self, extra: Sequence[Filter]) -> list[tuple[int, int]]:
+        """The first rows, as (table, ordinal)."""
         statement = (
-            f"SELECT row.table_id, row.ordinal, count(*) OVER ()"  # noqa: S608
-            f" FROM {self._source()} AS row{where} ORDER BY {order} FETCH {fetch}"
+            f"SELECT row.table_id, row.ordinal FROM {self._source()} AS row"  # noqa: S608
+            f"{self._where(extra)} LIMIT {MAX_ROWS}"
         )
-        self.parameters["most"] = most
-        rows = fetch_rows(connection, statement, self.parameters)
-        return [(table, ordinal) for table, ordinal, _ in rows], rows[0][2] if rows else 0
+        return fetch_rows(connection, statement, self.parameters)
+
+    def _extremes(self, column: int) -> tuple[list[tuple[int, int]], int]:
+        """The rows with the extremes of a column, with those that equal the last of them, up to
+        `MAX_GROUPS`; and how many have a value."""
+        plan, name = self.plan, f"row.{self._name(column)}"
+        best, direction = ("max", "DESC") if plan.measure == "most" else ("min", "ASC")
+        where = self._where(())
+        where += f"{' AND' if where else ' WHERE'} {name} IS NOT NULL"
+        # Which tables have them first: ordinals of all rows cost more.
+        statement = (
+            f"SELECT {best}({name}), row.table_id, count(*)"  # noqa: S608
+            f" FROM {self._source(ordinals=False)} AS row{where}"
+            f" GROUP BY 2 ORDER BY 1 {direction}"
+        )
+        tables = fetch_rows(connection, statement, self.parameters)
+        if not tables:
+            return [], 0
+        wanted = plan.limit or 1
+        last = tables[min(wanted, len(tables)) - 1][0]
+        kept = [pk for at, (value, pk, _) in enumerate(tables) if at < wanted or value == last]
+        statement = (
+            f"SELECT row.table_id, row.ordinal, {name} FROM {self._source()} AS row{where}"  # noqa: S608
+            f" ORDER BY {name} {direction}, 1, 2 LIMIT {MAX_GROUPS}"
+        )
+        # WITH TIES would sort all rows.
+        rows = fetch_rows(connection, statement, self.parameters | self._scope(kept))
+        last = rows[min(wanted, len(rows)) - 1][2]
+        shown = [row[:2] for at, row in enumerate(rows) if at < wanted or row[2] == last]
+        return shown, sum(count for _, _, count in tables)
 
     def _cell(self, rows: Sequence[tuple[int, int]]) -> float | str | None:
         """What the first row has in the column; a text where the rows differ."""

@@ -73,7 +73,11 @@ def store_tables(document_ids: Sequence[int]) -> int:
 def _store(document: Document) -> list[Table]:
     """The tables that were written; none where the text has not changed."""
     passages = Chunk.objects.filter(document=document).only("start", "end", "text")
-    text = join_passages(passages.order_by("ordinal").iterator(2_000))
+    write_tables(document, join_passages(passages.order_by("ordinal").iterator(2_000)))
+
+
+def write_tables(document: Document, text: str) -> None:
+    """Make the tables of a document those of its `text`, in the caller's transaction."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     known = list(Table.objects.filter(document=document))
     if known and all(table.text_sha256 == digest for table in known):
@@ -264,10 +268,13 @@ def write_blocks(
     copy_rows(ColumnBlock._meta.db_table, BLOCK_COLUMNS, blocks())
 
 
-def values_of(cells: Iterable[str], type_: ColumnType) -> tuple[list[Any] | None, list[Any] | None]:
+def values_of(cells: Sequence[str], type_: ColumnType) -> tuple[list[Any] | None, list[Any] | None]:
     """The `numbers` and `dates` of a block with these cells."""
+    # Each spelling is read once: dates, quantities, yes and no repeat.
     if type_.kind in ("number", "boolean"):
-        return [type_.number(cell) for cell in cells], None
+        numbers = {cell: type_.number(cell) for cell in set(cells)}
+        return [numbers[cell] for cell in cells], None
     if type_.kind == "date":
-        return None, [type_.date(cell) for cell in cells]
+        dates = {cell: type_.date(cell) for cell in set(cells)}
+        return None, [dates[cell] for cell in cells]
     return None, None

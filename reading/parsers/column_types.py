@@ -189,7 +189,9 @@ def column_type(
     if not texts:
         return ColumnType("empty")
     enough = len(texts) * 19 / 20
-    kinds = Counter(map(_kind_of, texts))
+    kinds = Counter[Kind]()
+    for text, times in Counter(texts).items():
+        kinds[_kind_of(text)] += times
     kind, times = kinds.most_common(1)[0]
     if times < enough or kind == "text":
         return ColumnType()

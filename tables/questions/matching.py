@@ -4,13 +4,21 @@ the word, by what both are about. Begin with `SchemaIndex`. Without Django.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 from tables.questions.plan import Column, Layout, TableSchema
-from tables.questions.words import MAX_PHRASE, Question, concepts_of, fold, split_words, word_forms
+from tables.questions.words import (
+    MAX_PHRASE,
+    Question,
+    concepts_of,
+    fold_text,
+    split_words,
+    word_forms,
+)
 
 #: A column of money is about these where no header is.
 MONEY = ("amount", "price")
@@ -139,7 +147,7 @@ def _joined_column(same: Sequence[Column], *, is_one: bool) -> Column:
         name,
         same[0].type,
         next((each.unit for each in same if each.unit), ""),
-        tuple(dict.fromkeys(value for each in same for value in each.values)),
+        tuple(dict.fromkeys(chain.from_iterable(each.values for each in same))),
         all(each.is_whole for each in same),
         is_one and same[0].is_unique,
         min(days, default=None),
@@ -216,7 +224,7 @@ class SchemaIndex:
     def __init__(self, shape: Shape, question: Question) -> None:
         # Forms of a word begin alike.
         beginnings = {re.escape(word[:3]) for word in question.content_words}
-        may_be_named = re.compile("|".join(sorted(beginnings)) or "(?!)").search
+        may_be_named = re.compile("|".join(sorted(beginnings)) or "(?!)")
         self.shape = shape
         self._entries: list[_Entry] = []
         self._places: defaultdict[str, set[int]] = defaultdict(set)
@@ -224,7 +232,7 @@ class SchemaIndex:
             for name in (column.name, *column.other_names):
                 self._add(_Entry("column", index, tuple(split_words(name))))
             if column.type == "text":
-                for value in filter(lambda value: may_be_named(fold(value)), column.values):
+                for value in found_values(may_be_named, column.values):
                     self._add(_Entry("value", index, tuple(split_words(value)), value))
         for at, table in enumerate(shape.tables):
             for words in table_names(table):
@@ -304,6 +312,20 @@ class SchemaIndex:
                 )
             )
         return found
+
+
+def found_values(pattern: re.Pattern[str], values: Sequence[str]) -> Iterator[str]:
+    """The values that it is found in once they are folded, by one search: there may be 100,000."""
+    lines = [value.replace("\n", " ") for value in values]
+    text = fold_text("\n".join(lines))
+    at = line = 0
+    while (match := pattern.search(text, at)) is not None:
+        line += text.count("\n", at, match.start())
+        yield values[line]
+        end = text.find("\n", match.end())
+        if end < 0:
+            return
+        at, line = end + 1, line + 1
 
 
 def concept_matches(question: Question, shape: Shape) -> list[Match]:

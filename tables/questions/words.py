@@ -31,6 +31,11 @@ Marks = dict[str, str]
 
 @lru_cache(maxsize=50_000)
 def fold(text: str) -> str:
+    """In small letters, without accents; of a word, which is remembered."""
+    return fold_text(text)
+
+
+def fold_text(text: str) -> str:
     """In small letters, without accents."""
     if text.isascii():
         return text.lower()

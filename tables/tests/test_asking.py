@@ -9,14 +9,14 @@ from django.core.management import call_command
 
 from accounts.models import Role
 from common.errors import InvalidInput
-from documents.ingestion.sources import discover
+from documents.ingestion.sources import Source, discover
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline, update_document
 from documents.tests.factories import MembershipFactory
 from tables.asking import TableAnswer, ask_tables
 from tables.evaluation import AskedQuestion, counts, evaluate, load_questions
 from tables.execute import Result
-from tables.models import Table
+from tables.models import BLOCK_ROWS, Table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -76,6 +76,55 @@ def test_files_of_one_shape_are_summed(corpus: Collection) -> None:
 def test_the_first_of_equals_are_all_named(corpus: Collection) -> None:
     result = computed("Which supplier has the most units?")
     assert {group.name for group in result.groups} == {"Norwerk", "Castillo"}
+
+
+@pytest.fixture
+def sales(collection: Collection) -> Collection:
+    """Two files of one shape, one longer than a block."""
+    rows = {
+        "north.csv": [("Oslo", n % 900, "tools") for n in range(BLOCK_ROWS + 10)],
+        "south.csv": [("Rome", 899, "Tools"), ("Rome", "n/a", "tools"), ("Bari", 5, "BOOKS")],
+    }
+    for name, lines in rows.items():
+        text = "".join(f"{place},{amount},{kind}\n" for place, amount, kind in lines)
+        data = f"City,Amount (EUR),Category\n{text}".encode()
+        source = Source(name, name, len(data), lambda data=data: data)  # type: ignore[misc]
+        ingest_inline(collection=collection, sources=[source])
+    return collection
+
+
+def test_cells_that_are_written_differently_are_one_group(sales: Collection) -> None:
+    tools = [n % 900 for n in range(BLOCK_ROWS + 10)] + [899]
+    for question, values in {
+        "Total amount by category": [5, sum(tools)],
+        "Average amount by category": [5, sum(tools) / len(tools)],
+        "How many rows by category?": [1, len(tools) + 1],
+    }.items():
+        result = computed(question)
+        assert [group.value for group in result.groups] == pytest.approx(values), question
+        assert [group.count for group in result.groups] == [1, len(tools) + 1]
+        assert result.count == len(tools) + 2
+    assert computed("Total amount where category is tools").value == sum(tools)
+
+
+def test_the_highest_are_named_with_those_that_equal_the_last_of_them(sales: Collection) -> None:
+    north, south = Table.objects.order_by("document__key")
+    result = computed("What are the top 2 rows by amount?")
+    assert [(row.table_id, row.ordinal) for row in result.rows] == [(north.pk, 899), (south.pk, 0)]
+    assert result.count == BLOCK_ROWS + 12  # all with an amount
+    result = computed("What are the top 3 rows by amount?")
+    assert [row.cells[1] for row in result.rows] == ["899", "899", "898"]
+    result = computed("Which row has the lowest amount?")
+    assert [(row.table_id, row.ordinal) for row in result.rows] == [(north.pk, 0), (north.pk, 900)]
+
+
+def test_the_first_rows_that_count_are_shown_in_their_order(sales: Collection) -> None:
+    result = computed("How many rows have an amount above 895?")
+    assert result.count == 5
+    assert [(row.cells[0], row.ordinal) for row in result.rows] == [
+        *(("Oslo", 896 + n) for n in range(4)),
+        ("Rome", 0),
+    ]
 
 
 def test_months_are_groups(corpus: Collection) -> None:

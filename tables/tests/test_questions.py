@@ -1,12 +1,16 @@
 """Questions become plans: what is computed, what is not sure, what is none of a table's."""
 
+import re
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tables.questions.matching import found_values
 from tables.questions.plan import Column, Plan, TableSchema, Unsure
 from tables.questions.planner import plan_question
-from tables.questions.words import has_measure, parse_number
+from tables.questions.words import fold_text, has_measure, parse_number
 
 TODAY = date(2026, 4, 10)
 BIKES = TableSchema(
@@ -298,3 +302,13 @@ def test_a_table_that_is_called_as_what_is_asked_for_goes_before_columns_that_ar
         plan = plan_question(question, [fleet, damage, BIKES], today=TODAY)
         assert isinstance(plan, Plan)
         assert (plan.tables, plan.columns[2]) == ((BIKES.id,), "Price")
+
+
+@given(
+    st.lists(st.text("aAéÉe\u0301\n\r\x85 .x", max_size=6)),
+    st.text("aeé .", min_size=1, max_size=2),
+)
+def test_values_are_found_as_each_would_be(values: list[str], word: str) -> None:
+    pattern = re.compile(re.escape(fold_text(word)))
+    each = [value for value in values if pattern.search(fold_text(value.replace("\n", " ")))]
+    assert list(found_values(pattern, values)) == each
