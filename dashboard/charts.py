@@ -283,7 +283,8 @@ def part_name(start: datetime, range: Range) -> str:
     if range.step >= DAY:
         return date_format(start, gettext("D j M"))
     end = start + range.step
-    return f"{date_format(start, gettext('D j M, H'))}–{date_format(end, 'H')} h"
+    first = date_format(start, gettext("D j M, H"))
+    return f"{first}–{date_format(end, 'H')} h"
 
 
 #: Field, label and colour of each metric drawn.

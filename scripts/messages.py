@@ -51,7 +51,7 @@ _STORED_TEXT = re.compile(
 def find_texts(domain: str) -> Catalog:
     """The catalog of all texts: `django` of pages and code, `djangojs` of scripts."""
     found = Catalog(charset="utf-8", creation_date=NO_DATE)
-    for path in sorted(_sources(domain)):
+    for path in sorted(sources(domain)):
         text = path.read_text()
         kind = "javascript" if path.suffix == ".js" else "python"
         if path.suffix == ".html":
@@ -101,7 +101,8 @@ def stored_texts(code: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, text
 
 
-def _sources(domain: str) -> Iterator[Path]:
+def sources(domain: str) -> Iterator[Path]:
+    """The files whose texts are looked for."""
     if domain == "djangojs":
         yield from (ROOT / "static" / "js").rglob("*.js")
         return

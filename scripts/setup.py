@@ -94,7 +94,8 @@ def compile_packages() -> None:
     say("compiling the packages, once")
     # Templates and examples among them are no Python, so that it never succeeds with all.
     unused = r"/(?:tests?|pip|setuptools)/"
-    run([str(PYTHON), "-m", "compileall", "-qq", "-j", "0", "-x", unused, str(VENV / "lib")])
+    quiet = ["-W", "ignore::SyntaxWarning"]  # of packages, from Python 3.12 on
+    run([str(PYTHON), *quiet, "-m", "compileall", "-qq", "-j0", "-x", unused, str(VENV / "lib")])
     done.write_text(state)
 
 

@@ -20,7 +20,7 @@ from accounts.models import Membership
 from accounts.tests.keys import make_key
 from common.stored_messages import translated_message
 from documents.tests.factories import ChunkFactory, CollectionFactory, MembershipFactory
-from scripts.messages import catalog_path, faults_of, stored_texts
+from scripts.messages import KEYWORDS, catalog_path, faults_of, sources, stored_texts
 from scripts.template_texts import unmarked_texts
 
 #: Main pages, with what is empty, found, refused and missing.
@@ -192,6 +192,35 @@ def test_faults_of_translations_are_found(string: str, fault: str) -> None:
     found = "".join(faults_of(Message("Run {pk}: <b>ready</b>", string)))
 
     assert found.startswith(fault) if fault else not found
+
+
+def _in_f_strings(code: str) -> list[str]:
+    """Texts that gettext is given inside of f-strings."""
+    calls = (
+        call
+        for string in ast.walk(ast.parse(code))
+        if isinstance(string, ast.JoinedStr)
+        for call in ast.walk(string)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in KEYWORDS
+    )
+    return [
+        argument.value
+        for call in calls
+        for argument in call.args
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
+
+
+def test_no_text_is_inside_an_f_string() -> None:
+    """Babel finds it there with Python 3.12 and later only."""
+    assert _in_f_strings("f\"{a}, {gettext('some more')}\"") == ["some more"]
+    assert _in_f_strings('f"{gettext(LABELS[a])}"') == []
+    found = {
+        str(path.relative_to(settings.BASE_DIR)): texts
+        for path in sources("django")
+        if path.suffix == ".py" and (texts := _in_f_strings(path.read_text()))
+    }
+    assert found == {}
 
 
 def test_texts_of_templates_that_are_not_marked_are_found() -> None:

@@ -269,7 +269,8 @@ class ReembeddingAdmin(ReadOnlyAdmin):
         if not row.refused:
             return progress
         refused = number_format(len(row.refused), force_grouping=True)
-        return f"{progress}, {gettext('{number} refused').format(number=refused)}"
+        refusals = gettext("{number} refused").format(number=refused)
+        return f"{progress}, {refusals}"
 
     @display(description=gettext_lazy("what"))
     def what(self, row: Reembedding) -> str:

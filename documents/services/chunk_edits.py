@@ -283,9 +283,8 @@ def collection_token_counter(collection: Collection) -> TokenCounter:
 
 
 def _unavailable(error: InferenceError) -> EmbedderUnavailable:
-    return EmbedderUnavailable(
-        f"{translated_message(str(error))} {gettext('Nothing was changed.')}"
-    )
+    outcome = gettext("Nothing was changed.")
+    return EmbedderUnavailable(f"{translated_message(str(error))} {outcome}")
 
 
 def embed_chunk_texts(collection: Collection, texts: Mapping[int, str]) -> Vectors:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
+from common.onnx import onnxruntime
 from inference.interfaces import BackendUnavailable
 from inference.local.batches import Columns, pad_windows, run_in_batches
 from inference.local.bert_graph import BertWeights, Precision, bert_graph

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
+from common.onnx import onnxruntime
 from reading.ocr.lines import Corners, Line, Picture, Word
 from reading.parsers.boxes import Box, enclosing_box
 

