@@ -301,4 +301,4 @@ def test_names_are_readable_and_distinct(collection: Collection) -> None:
     names = [line for line in lines[2:] if line and not line.startswith(("  ", "Today", "Quest"))]
     assert sorted(names) == ["order_tsv", "select", "t_2026", "ubersicht_2026"]
     columns = [line.split('"')[1] for line in lines if line.startswith('  "')]
-    assert columns[:5] == ["Delay", "row", "File (2)", "file", "Amount"]
+    assert columns[:4] == ["Delay", "row", "File (2)", "file"]
