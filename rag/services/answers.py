@@ -150,7 +150,8 @@ def _read(
     the quoted answer is the computed one. Of a question about one whole document its most central
     passages."""
     asked = request.asked
-    if has_measure(asked.message):
+    leans = bool(asked.history) and coreference.needs_history(asked.message, asked.history)
+    if has_measure(asked.message) and not leans:
         from rag.services.table_answers import answer_from_tables  # noqa: PLC0415 (loads all tools)
 
         computed = answer_from_tables(
