@@ -131,7 +131,7 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         verdict = Verdict(confidence="none", searched=searched)
         yield request.done(finish="refused", verdict=verdict)
         return
-    if request.chat is None:
+    if request.chat is None or request.is_computed:
         release_connection()
         for piece in quote():
             request.context.check()
@@ -146,17 +146,22 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
 def _read(
     request: AnswerRequest,
 ) -> Generator[Event, None, tuple[Retrieval, str, Quote]]:
-    """The passages to answer from, with the language and what quotes them. Where no chat model is
-    to answer a question to tables, the quoted answer is the computed one. Of a question about one
-    whole document its most central passages."""
+    """The passages to answer from, with the language and what quotes them. Of a question to tables
+    the quoted answer is the computed one. Of a question about one whole document its most central
+    passages."""
     asked = request.asked
-    if request.chat is None and has_measure(asked.message):
+    leans = bool(asked.history) and coreference.needs_history(asked.message, asked.history)
+    if has_measure(asked.message) and not leans:
         from rag.services.table_answers import answer_from_tables  # noqa: PLC0415 (loads all tools)
 
         computed = answer_from_tables(
-            asked.message, context=request.context, language=asked.language
+            asked.message,
+            context=request.context,
+            language=asked.language,
+            with_model=request.chat is not None,
         )
         if computed is not None:
+            request.is_computed = True
             yield computed.retrieval
             return computed.retrieval, computed.language, lambda: computed.pieces
     if not asked.whole and whole_document_question(asked.message):

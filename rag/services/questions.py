@@ -71,6 +71,7 @@ class AnswerRequest:
     citations: int = 0
     first_token_ms: float | None = None
     search_log_id: int | None = None
+    is_computed: bool = False
     budget_tokens: int = field(default_factory=lambda: settings.RAG_CONTEXT_TOKENS)
 
     @property

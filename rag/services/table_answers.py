@@ -20,13 +20,13 @@ class ComputedAnswer:
 
 
 def answer_from_tables(
-    question: str, *, context: RagContext, language: str = ""
+    question: str, *, context: RagContext, language: str = "", with_model: bool = False
 ) -> ComputedAnswer | None:
     """The computed answer to a question that the tables surely answer, else None. `language` is
-    that of the answer, by default the question's. What a model's SQL gave may have no rows to
-    cite."""
+    that of the answer, by default the question's. `with_model` lets a chat model write SQL, whose
+    result may have no rows to cite."""
     began = perf_counter()
-    answer = ask_visible_tables(question, context=context)
+    answer = ask_visible_tables(question, context=context, with_model=with_model)
     if answer.result is None:
         return None
     cited = cite_rows(answer, context=context)

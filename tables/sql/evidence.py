@@ -41,7 +41,7 @@ def find_evidence(query: CheckedQuery) -> tuple[str, View] | None:
         if value := tree.args.get(part):
             rows.set(part, value.copy())
     _with_rows(rows)
-    if groups and (tree.args.get("having") or tree.args.get("limit")):
+    if groups and any(tree.args.get(part) for part in ("having", "limit", "offset")):
         listed = tree.copy()
         keys = [f"_group{at}" for at, _ in enumerate(groups)]
         for key, group in zip(keys, groups, strict=True):
@@ -83,7 +83,7 @@ def _group_keys(tree: exp.Select, query: CheckedQuery) -> Sequence[exp.Expr] | N
     outputs = {each.alias: each.this for each in tree.expressions if isinstance(each, exp.Alias)}
     keys = []
     for each in group.expressions:
-        if isinstance(each, exp.Literal):
+        if each.is_int and 0 < int(each.name) <= len(tree.expressions):
             keys.append(tree.expressions[int(each.name) - 1].unalias())
         elif isinstance(each, exp.Column) and not each.table and each.name not in columns:
             keys.append(outputs.get(each.name, each))

@@ -84,7 +84,7 @@ def run_query(query: CheckedQuery, *, workspace_ids: Collection[int]) -> QueryRu
         workspace_ids=workspace_ids,
     )
     rows = [_pairs(row) for row in results[0]]
-    found = [_pairs(row) for row in results[1]] if evidence else []
+    found = [_pairs(row) for row in results[1]] if len(results) > 1 else []
     places = [str(row[0][1]).partition(":") for row in found]
     columns = tuple(query.tree.named_selects)
     if rows:
@@ -118,7 +118,8 @@ def run_fenced(
     workspace_ids: Collection[int],
 ) -> list[list[str]]:
     """Texts that each of the statements selects, which may read `views`, SELECTs by name, and
-    nothing else. Raises QueryFailed and NoReaderRole."""
+    nothing else; only those of the first ones where a further one fails. Raises QueryFailed where
+    the first does, and NoReaderRole."""
     with workspace_context(*workspace_ids):
         role, owner = reader_role(connection), request_role(connection)
         if not (role and owner):
@@ -141,7 +142,7 @@ def run_fenced(
         seconds = MAX_SECONDS
         if settings.DATABASE_STATEMENT_SECONDS > 0:
             seconds = min(seconds, settings.DATABASE_STATEMENT_SECONDS)
-        found = []
+        found: list[list[str]] = []
         try:
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute(" ".join(setup))
@@ -154,7 +155,10 @@ def run_fenced(
                     found.append([text for (text,) in cursor.fetchall()])
                 transaction.set_rollback(True)
         except DatabaseError as error:
-            raise _failure(error, seconds) from error
+            failure = _failure(error, seconds)
+            if not (found and isinstance(failure, QueryFailed)):
+                raise failure from error
+            logger.info("the rows of a query of a language model were not found: %s", failure)
     return found
 
 

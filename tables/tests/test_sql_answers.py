@@ -137,6 +137,24 @@ def test_a_join_names_no_rows(corpus: Collection) -> None:
     assert (result.rows, result.count) == ((), 0)
 
 
+def test_a_result_stands_where_its_rows_cannot_be_found(
+    corpus: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_rows(query: Any) -> Any:
+        return "SELECT 1 / 0", query.views[0]
+
+    monkeypatch.setattr(execute, "find_evidence", no_rows)
+    _, result = answered("How many?", """SELECT count(*) FROM bikes WHERE "Price (EUR)" > 4000""")
+    assert (result.value, result.rows, result.explanation) == (3.0, (), "bikes.xlsx")
+
+
+@pytest.mark.parametrize("key", ["9", "0", "'x'", "-1", "1.5"])
+def test_groups_by_no_column_are_the_models_error(corpus: Collection, key: str) -> None:
+    model = ScriptedModel(f'SELECT "Category", count(*) FROM bikes GROUP BY {key}', "NO ANSWER")
+    assert ask("How many?", model) is None
+    assert "This cannot be run." in model.asked[1][-1].content
+
+
 def test_nothing_found_is_no_value(corpus: Collection) -> None:
     _, result = answered("Sum?", """SELECT sum("Amount") FROM expenses WHERE "Amount" < 0""")
     assert (result.value, result.rows) == (None, ())
@@ -301,4 +319,4 @@ def test_names_are_readable_and_distinct(collection: Collection) -> None:
     names = [line for line in lines[2:] if line and not line.startswith(("  ", "Today", "Quest"))]
     assert sorted(names) == ["order_tsv", "select", "t_2026", "ubersicht_2026"]
     columns = [line.split('"')[1] for line in lines if line.startswith('  "')]
-    assert columns[:5] == ["Delay", "row", "File (2)", "file", "Amount"]
+    assert columns[:4] == ["Delay", "row", "File (2)", "file"]

@@ -3,6 +3,7 @@ PostgreSQL. And whatever the check passes is a SELECT over the offered views."""
 
 import re
 import tomllib
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -252,10 +253,14 @@ def test_it_runs_as_a_role_that_sees_its_views_alone(bikes: Table) -> None:
     assert run_unchecked(readable, bikes) == ["bikes"]
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("media_root")
-def test_nothing_of_it_stays(bikes: Table) -> None:
-    run_unchecked('SELECT "Model" FROM pg_temp.bikes', bikes)
+@pytest.mark.parametrize("sql", ['SELECT "Model" FROM pg_temp.bikes', "SELECT (1 / 0)::text"])
+def test_nothing_of_it_stays_in_the_connection(bikes: Table, sql: str) -> None:
+    """Whether it succeeds or fails, and without a transaction around it."""
+    assert not connection.in_atomic_block
+    with suppress(QueryFailed):
+        run_unchecked(sql, bikes)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT to_regclass('pg_temp.bikes') IS NULL, current_setting('transaction_read_only'),"
