@@ -21,6 +21,8 @@ _AGGREGATES = {
     "sum": "sum({column})::float8",
     "mean": "avg({column})::float8",
     "share": "sum({column})::float8",
+    "most": "max({column})::float8",
+    "least": "min({column})::float8",
 }
 _SIGNS = frozenset(("=", ">", ">=", "<", "<="))
 
@@ -172,6 +174,9 @@ class _Computation:
             words = f"SELECT lower(btrim(value)) FROM unnest({values}::text[]) AS value"  # noqa: S608
             negation = "NOT " if each.op == "!=" else ""
             return f"lower(btrim({column})) {negation}IN ({words})"
+        if len(each.values) > 1:
+            values = ", ".join(self._parameter(value) for value in each.values)
+            return f"{column} {'NOT ' if each.op == '!=' else ''}IN ({values})"
         value = each.values[0]
         if isinstance(value, bool):
             value = float(value)
@@ -263,7 +268,8 @@ class _Computation:
         order, fetch = "1, 2", "FIRST %(most)s ROWS ONLY"
         where = self._where(extra)
         most = MAX_ROWS
-        if plan.measure in ("most", "least") and plan.column is not None:
+        is_extreme = plan.measure in ("most", "least") and plan.group is None
+        if is_extreme and plan.column is not None:
             name = f"row.{self._name(plan.column)}"
             direction = "DESC" if plan.measure == "most" else "ASC"
             order, fetch = f"{name} {direction}", "FIRST %(most)s ROWS WITH TIES"

@@ -19,6 +19,7 @@ _COMPARISONS: dict[str, Operator] = {
 }
 
 
+_OPPOSITES: dict[Operator | None, Operator] = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
 
@@ -98,7 +99,7 @@ class Conditions(ShapeReader):
             return False
         return not span.marks.keys() & {"since", "until"}
 
-    def _condition(self, at: int) -> None:
+    def _condition(self, at: int) -> None:  # noqa: PLR0912 (one for each form)
         """Add the condition of the number at this place, if it is one of a column."""
         span = self._before(at)
         start, end = at, at + 1
@@ -121,14 +122,22 @@ class Conditions(ShapeReader):
                 return
             values = (values[0], self.question.numbers[second])
             op, start, end = "between", span.start, second + 1
-        elif span:
-            for kind, sign in _COMPARISONS.items():
-                if kind in span.marks:
-                    op, start = sign, span.start
+        elif span or any(match.end == at for match in self.mentions):
+            # “Above 20”, “above age 20”
+            named = [m for m in self.mentions if m.end == at and self._typed(m, "number")]
+            further = self._before(named[0].start) if named else None
+            for each in (span, further):
+                for kind, sign in _COMPARISONS.items():
+                    if each and kind in each.marks and op is None:
+                        op, start = sign, each.start
+            if op in _OPPOSITES and self._negated(start):
+                op = _OPPOSITES[op]
         end, unit = self._unit(at, end)
         after = self.question.span(end)
         if op is None and after and after.marks.keys() & {"or_more", "or_less"}:
             op, end = (">=" if "or_more" in after.marks else "<="), after.end
+        if op is None and after and "or" in after.marks and after.end in self.question.numbers:
+            values, end = (values[0], self.question.numbers[after.end]), after.end + 1  # “4 or 5”
         column = self._compared_column(start, end, unit, concept, is_equal=op is None)
         if column is None:
             return
@@ -160,8 +169,8 @@ class Conditions(ShapeReader):
             if (span := self.question.span(end)) and "units" in span.marks:
                 return span.end, span.marks["units"]
         elif span and span.marks.keys() & {"day", "week", "month", "year"}:
-            own = {word_forms(fold(column.unit)) for column in self.shape.columns if column.unit}
-            if any(forms & word_forms(self.words[end]) for forms in own):
+            units = [fold(column.unit) for column in self.shape.columns if column.unit]
+            if any(word_forms(each) & word_forms(self.words[end]) for each in units):
                 return span.end, unit
         return end, unit
 
@@ -183,6 +192,7 @@ class Conditions(ShapeReader):
         next_word = self._after_small(end)
         behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
         behind = [m for m in behind if self._is_free(m)]
+        inside = [m for m in numeric if start < m.start and m.end < end and self._is_free(m)]
         before = [m for m in numeric if m.end <= start and self._is_free(m)]
         if is_equal:
             # A number alone is compared only beside its column: “5 stars”, “rating 5”.
@@ -194,7 +204,7 @@ class Conditions(ShapeReader):
                 if self._type(index) == "number"
             ]
             return (self._one_of(columns), None) if columns else None
-        for matches in (behind, before[::-1]):
+        for matches in (inside, behind, before[::-1]):
             if matches:
                 nearest = max(
                     (m for m in matches if m.start == matches[0].start), key=lambda m: m.strength
@@ -325,7 +335,7 @@ class Conditions(ShapeReader):
         """Add the conditions of values; returns those of two values or times to compare."""
         is_comparison = self._is_comparison()
         found = self._named_values()
-        joints = sum("or" in span.marks for span in self.question.spans)
+        joints = sum("or" in s.marks and self._is_free(s) for s in self.question.spans)
         if not is_comparison:
             self.loose_joints = max(joints - sum(len(values) - 1 for values in found.values()), 0)
         compared: tuple[Filter, Filter] | None = None

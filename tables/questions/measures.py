@@ -73,9 +73,12 @@ class PlanBuilder(Conditions):
 
     # The measure
 
-    def _measure(self, compared: tuple[Filter, Filter] | None) -> Plan:  # noqa: PLR0912 (kinds)
+    def _measure(  # noqa: PLR0912, PLR0915 (one step for each kind of words)
+        self, compared: tuple[Filter, Filter] | None
+    ) -> Plan:
         has_share = bool(self._use_span("share"))
         group, period = self._group()
+        is_by_group = group is not None
         extreme = None if compared else self._extreme()
         often = self._use_span("often", "seldom")
         limit = self._limit()
@@ -87,6 +90,9 @@ class PlanBuilder(Conditions):
         subject = self._subject()
         kinds = ("sum", "mean", "count", "how_much", "distinct")
         asked = {kind for kind in kinds if self._use_span(kind)}
+        for kind in asked - {"how_much"}:
+            while self._use_span(kind):
+                pass
         ranks = extreme or often
         if has_share and (compared or ranks or asked & {"mean", "distinct"}):
             raise NotOfTables
@@ -107,12 +113,20 @@ class PlanBuilder(Conditions):
         if compared is not None and not asked & {"sum", "mean", "count"}:
             measure, column = self._compared_measure(comparative, compared)
         elif often and not asked:
+            if group is None:
+                raise NotOfTables
             measure, column = "count", None
+        elif extreme and extreme[1] != "much" and is_by_group and not asked - {"distinct"}:
+            measure, column = extreme[0], self._extreme_column(extreme[1])
+            if self._type(column) != "number" or limit:
+                raise NotOfTables
         else:
             measure, column = self._computed(asked, subject, extreme, group, label)
+        if measure == "count" and column == group:
+            column = None  # “The countries and the number of singers in each country”
         order: Literal["", "most", "least"] = ""
         if measure in ("most", "least"):
-            limit = limit or 1
+            limit = None if is_by_group else limit or 1
         elif ranked and group is not None:
             is_least = (extreme and extreme[0] == "least") or self.question.has("seldom", "bottom")
             order, limit = "least" if is_least else "most", limit or 1
@@ -366,10 +380,22 @@ class PlanBuilder(Conditions):
                         for concept in span.marks[kind].split()
                         if concept in ("any", "much") or self.shape.concepts.get(concept)
                     ]
+                    if not concepts and any(
+                        match.strength > 1 and self._typed(match, "number")
+                        for match in self._named_at(span.end)
+                    ):
+                        concepts = ["any"]  # “the shortest life expectancy”
                     if concepts:
                         self._use(span.start, span.end)
+                        self._use_more(kind)
                         return ("most" if kind == "most" else "least"), concepts[0]
         return None
+
+    def _use_more(self, kind: str) -> None:
+        """Further words that say the same: “the top 3 largest”."""
+        for span in self.question.spans:
+            if kind in span.marks and "any" in span.marks[kind].split() and self._is_free(span):
+                self._use(span.start, span.end)
 
     def _limit(self) -> int | None:
         """“Top 3”, “the five highest”: a number that no condition uses."""
@@ -390,6 +416,7 @@ class PlanBuilder(Conditions):
             if is_with and self._typed(match, "text") and self._is_free(match):
                 return match
         kinds = {"which", "count", "top", "bottom", "most", "least", "list", "how_much"}
+        kinds |= {"often", "seldom"}
         for span in self.question.spans:
             if not span.marks.keys() & kinds:
                 continue
@@ -456,7 +483,9 @@ class PlanBuilder(Conditions):
             if columns and columns[0] != group:
                 self._use(subject.start, subject.end, subject.strength)
                 return columns[0]
-        texts = [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
+        named = [m for m in self.mentions if m.strength >= 3 and self._is_free(m)]
+        texts = [i for m in named for i in self._typed(m, "text") if i != group]
+        texts += [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
         same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
         return next((i for i in texts if i not in same), texts[0] if texts else None)
 
