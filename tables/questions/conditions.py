@@ -204,6 +204,9 @@ class Conditions(ShapeReader):
                 if self._type(index) == "number"
             ]
             return (self._one_of(columns), None) if columns else None
+        is_named = inside or any(match.strength > 1 for match in behind)
+        if not (is_equal or unit or is_named) and self._names_rows(next_word):
+            raise NotOfTables  # “More than two invoices” compares a count of rows.
         for matches in (inside, behind, before[::-1]):
             if matches:
                 nearest = max(
@@ -223,6 +226,19 @@ class Conditions(ShapeReader):
             ]
         return (self._one_of(columns), None) if columns else None
 
+    def _names_rows(self, at: int) -> bool:
+        """Whether a word is what rows are called, or are named by."""
+        span = self.question.span(at)
+        if at >= len(self.words) or (span and "group" in span.marks):
+            return False
+        return (
+            (span is not None and "rows" in span.marks)
+            or self._is_of_table(at)
+            or self._is_about_table(at)
+            or any(match.kind == "table" and match.start == at for match in self.matches)
+            or any(self._typed(match, "text") for match in self._named_at(at))
+        )
+
     # Times: "in March", "since 2024", "last month"
 
     def _times(self) -> None:
@@ -234,11 +250,14 @@ class Conditions(ShapeReader):
                 and self._after_small(joint.end) == times[1].start
                 and joint.marks.keys() & {"and", "until", "or"}
             )
-            # “Since January until March”, where since is read as a word of the first one.
-            is_from = times[0].op == ">=" and times[1].op == "<="
             span = self._before(times[0].start)
+            # “From January until March”, where the words may be those of one time.
+            is_since = times[0].op == ">=" or (span is not None and "between" in span.marks)
+            is_from = is_since and times[1].op == "<="
             if is_from or (is_joined and span and "between" in span.marks):
-                start = times[0].start if is_from or span is None else span.start
+                start = times[0].start
+                if span and "between" in span.marks:
+                    start = span.start
                 self._span_of_days(start, *times)
             elif is_joined and not self._is_comparison():
                 self._adjacent_times(*times)
