@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from tables.questions.matching import Match, Shape, concept_matches, table_names
+from tables.questions.matching import Match, Shape, concept_matches
 from tables.questions.plan import Filter
 from tables.questions.words import Question, Span, concepts_of, word_forms
 
@@ -54,6 +54,7 @@ class ShapeReader:
     alternatives: tuple[Filter, ...] = ()
     strength: float = 0.0
     is_ambiguous: bool = False
+    _of_table: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.words = self.question.words
@@ -109,24 +110,20 @@ class ShapeReader:
 
     def _is_of_table(self, at: int) -> bool:
         """Whether a word is derived from the name of a table."""
-        names = {
-            word for table in self.shape.tables for name in table_names(table) for word in name
-        }
-        return any(_is_derived(self.words[at], name) for name in names)
+        word = self.words[at]
+        if word not in self._of_table:
+            self._of_table[word] = any(_is_derived(word, name) for name in self.shape.table_words)
+        return self._of_table[word]
 
     def _is_about_table(self, at: int) -> bool:
         """Whether a word is about what a table is called, such as “invoices” of “Rechnungen”."""
         span = self.question.span(at)
         if span and "sum" in span.marks:
             return False
-        names = {
-            concept
-            for table in self.shape.tables
-            for name in table_names(table)
-            for word in name
-            for concept in concepts_of(word, is_question=False)
-        }
-        return bool((names - _MEASURED) & set(concepts_of(self.words[at], is_question=True)))
+        return bool(
+            (self.shape.table_concepts - _MEASURED)
+            & set(concepts_of(self.words[at], is_question=True))
+        )
 
     def _before(self, at: int) -> Span | None:
         """The span that ends before this word, a currency sign and articles apart."""
