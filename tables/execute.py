@@ -83,6 +83,7 @@ class _Computation:
         self.columns = tables[0].columns if tables else []
         self.parameters: dict[str, Any] = {"tables": list(self.tables)}
         self.whole_count: int | None = None
+        self.group_mean: float | None = None
 
     def result(self) -> Result:
         plan = self.plan
@@ -102,8 +103,7 @@ class _Computation:
             groups = self._groups()
             value = groups[0].value if plan.order and groups else None
             if plan.is_averaged:
-                means = [each.value for each in groups if isinstance(each.value, float)]
-                value = sum(means) / len(means) if means else None
+                value = self.group_mean
             extra = self._top_group(groups)
             rows, count = self._rows(extra)
         elif plan.measure == "share":
@@ -234,18 +234,20 @@ class _Computation:
         order = f"2 {direction} NULLS LAST" if plan.order else "4"
         ties = "FIRST %(most)s ROWS WITH TIES" if plan.order else "FIRST %(most)s ROWS ONLY"
         statement = (
-            f"SELECT {shown}, {self._computed()}, count(*), {key} AS key"  # noqa: S608
+            f"SELECT {shown}, {self._computed()}, count(*), {key} AS key,"  # noqa: S608
+            f" avg({self._computed()}) OVER ()"  # of all groups, however many are read
             f" FROM {self._source(plan.column)} AS row{self._where(())}"
             f" GROUP BY {key} HAVING {key} IS NOT NULL ORDER BY {order} FETCH {ties}"
         )
         self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
         rows = fetch_rows(connection, statement, self.parameters)
+        self.group_mean = rows[0][4] if rows else None
         if plan.measure == "share":
             whole, _ = self._aggregate(())
             rows = [
                 (name, 100 * (value or 0) / whole, *rest) for name, value, *rest in rows if whole
             ]
-        return tuple(Group(name or "–", value, count) for name, value, count, _ in rows)
+        return tuple(Group(name or "–", value, count) for name, value, count, *_ in rows)
 
     def _top_group(self, groups: Sequence[Group]) -> Sequence[Filter]:
         """The condition of the groups that are named, so that their rows are the evidence."""

@@ -2,6 +2,7 @@
 `Conditions.read_conditions`."""
 
 from dataclasses import dataclass
+from datetime import date
 
 from tables.questions.matching import CURRENCIES, Match
 from tables.questions.plan import Filter, Operator
@@ -22,6 +23,14 @@ _COMPARISONS: dict[str, Operator] = {
 _OPPOSITES: dict[Operator | None, Operator] = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
+
+
+def _days(time: Time, year: int) -> tuple[date, date]:
+    """The first day of a time, in this year if it names none, and the first one after it."""
+    try:
+        return time.days(time.year or year)
+    except ValueError:  # February 30
+        raise NotOfTables from None
 
 
 @dataclass
@@ -291,9 +300,7 @@ class Conditions(ShapeReader):
     def _adjacent_times(self, first: Time, last: Time) -> None:
         """“In March and April”: one span where the second time begins as the first one ends."""
         year = first.year or last.year or 2000
-        if (first.op, last.op) == ("in", "in") and (
-            first.days(first.year or year)[1] == last.days(last.year or year)[0]
-        ):
+        if (first.op, last.op) == ("in", "in") and (_days(first, year)[1] == _days(last, year)[0]):
             self._span_of_days(first.start, first, last)
 
     def _span_of_days(self, start: int, first: Time, last: Time) -> None:
@@ -308,7 +315,7 @@ class Conditions(ShapeReader):
             year = column.least.year
         if year is None:
             raise NotOfTables
-        days = first.days(first.year or year)[0], last.days(last.year or year)[1]
+        days = _days(first, year)[0], _days(last, year)[1]
         self.filters.append(Filter(column=index, op="within", values=days))
         self._use(start, last.end)
 
@@ -331,13 +338,13 @@ class Conditions(ShapeReader):
             years = [
                 year
                 for year in range(column.least.year, column.most.year + 1)
-                if time.days(year)[1] > column.least and time.days(year)[0] <= column.most
+                if _days(time, year)[1] > column.least and _days(time, year)[0] <= column.most
             ][-2:][::-1]
         else:
             years = []
         if not years:
             raise NotOfTables
-        first, after = time.days(self._one_of(years))
+        first, after = _days(time, self._one_of(years))
         filters: dict[str, Filter] = {
             "in": Filter(column=index, op="within", values=(first, after)),
             "<": Filter(column=index, op="<", values=(first,)),

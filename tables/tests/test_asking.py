@@ -151,6 +151,15 @@ def test_a_mean_over_months_has_the_months(corpus: Collection) -> None:
     assert [group.value for group in result.groups] == [29.25, 33.5, 16.25]
 
 
+def test_a_mean_is_of_all_groups_however_many_are_shown(
+    corpus: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tables.execute.MAX_GROUPS", 2)
+    result = computed("average number of bookings per channel")
+    assert len(result.groups) == 2
+    assert result.value == pytest.approx(10 / 4)
+
+
 def test_the_extremes_of_groups(corpus: Collection) -> None:
     result = computed("highest rating per branch")
     assert {group.name: group.value for group in result.groups} == {
