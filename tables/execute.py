@@ -21,9 +21,20 @@ _AGGREGATES = {
     "sum": "sum({column})::float8",
     "mean": "avg({column})::float8",
     "share": "sum({column})::float8",
+    "most": "max({column})::float8",
+    "least": "min({column})::float8",
 }
 #: The same of parts that have a `total`, `times` rows and `filled` cells.
-_OF_PARTS = {"count": "sum(times)", "sum": "sum(total)", "mean": "sum(total) / sum(filled)"}
+_OF_PARTS = {
+    "count": ("", "sum(times)"),
+    "sum": ("sum({column}) AS total, ", "sum(total)"),
+    "mean": (
+        "sum({column}) AS total, count({column}) AS filled, ",
+        "sum(total) / nullif(sum(filled), 0)",
+    ),
+    "most": ("max({column}) AS extreme, ", "max(extreme)"),
+    "least": ("min({column}) AS extreme, ", "min(extreme)"),
+}
 _SIGNS = frozenset(("=", ">", ">=", "<", "<="))
 
 
@@ -92,6 +103,7 @@ class _Computation:
         )
         self.parameters: dict[str, Any] = self._scope(list(self.tables))
         self.whole_count: int | None = None
+        self.group_mean: float | None = None
 
     def _column(self, index: int) -> Mapping[str, Any]:
         """Type and unit of a column, as the tables say that have it."""
@@ -129,8 +141,7 @@ class _Computation:
             groups = self._groups()
             value = groups[0].value if plan.order and groups else None
             if plan.is_averaged:
-                means = [each.value for each in groups if isinstance(each.value, float)]
-                value = sum(means) / len(means) if means else None
+                value = self.group_mean
             extra = self._top_group(groups)
             rows, count = self._rows(extra), self._count(extra)
         elif plan.measure == "share":
@@ -205,6 +216,9 @@ class _Computation:
             negation = "NOT " if each.op == "!=" else ""
             # Cells have no space around them.
             return f"lower({column}) {negation}IN ({words})"
+        if len(each.values) > 1:
+            values = ", ".join(self._parameter(value) for value in each.values)
+            return f"{column} {'NOT ' if each.op == '!=' else ''}IN ({values})"
         value = each.values[0]
         if isinstance(value, bool):
             value = float(value)
@@ -272,26 +286,29 @@ class _Computation:
         computed, count = self._computed(), "count(*)"
         if "DISTINCT" not in computed:
             # Equal cells first: what is written in different ways is few groups, not many rows.
-            column = f"row.{self._name(plan.column)}" if plan.column is not None else "NULL::float8"
+            parts, whole = _OF_PARTS.get(plan.measure, _OF_PARTS["sum"])
+            if plan.column is None:
+                parts, whole = _OF_PARTS["count"]
+            else:
+                parts = parts.format(column=f"row.{self._name(plan.column)}")
             source = (
-                f"(SELECT {name}, sum({column}) AS total, count({column}) AS filled,"  # noqa: S608
-                f" count(*) AS times FROM {source} GROUP BY {name}) AS row"
+                f"(SELECT {name}, {parts}count(*) AS times FROM {source} GROUP BY {name}) AS row"  # noqa: S608
             )
-            is_count = plan.measure == "share" and plan.column is None
-            parts = _OF_PARTS.get("count" if is_count else plan.measure, _OF_PARTS["sum"])
-            computed, count = f"({parts})::float8", "sum(times)::bigint"
+            computed, count = f"({whole})::float8", "sum(times)::bigint"
         statement = (
-            f"SELECT {shown}, {computed}, {count}, {key} AS key FROM {source}"  # noqa: S608
+            f"SELECT {shown}, {computed}, {count}, {key} AS key,"  # noqa: S608
+            f" avg({computed}) OVER () FROM {source}"  # of all groups, however many are read
             f" GROUP BY {key} HAVING count({name}) > 0 ORDER BY {order} FETCH {ties}"
         )
         self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
         rows = fetch_rows(connection, statement, self.parameters)
+        self.group_mean = rows[0][4] if rows else None
         if plan.measure == "share":
             whole, _ = self._aggregate(())
             rows = [
                 (name, 100 * (value or 0) / whole, *rest) for name, value, *rest in rows if whole
             ]
-        return tuple(Group(name or "–", value, count) for name, value, count, _ in rows)
+        return tuple(Group(name or "–", value, count) for name, value, count, *_ in rows)
 
     def _top_group(self, groups: Sequence[Group]) -> Sequence[Filter]:
         """The condition of the groups that are named, so that their rows are the evidence."""

@@ -2,6 +2,7 @@
 `Conditions.read_conditions`."""
 
 from dataclasses import dataclass
+from datetime import date
 
 from tables.questions.matching import CURRENCIES, Match
 from tables.questions.plan import Filter, Operator
@@ -19,8 +20,17 @@ _COMPARISONS: dict[str, Operator] = {
 }
 
 
+_OPPOSITES: dict[Operator | None, Operator] = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
+
+
+def _days(time: Time, year: int) -> tuple[date, date]:
+    """The first day of a time, in this year if it names none, and the first one after it."""
+    try:
+        return time.days(time.year or year)
+    except ValueError:  # February 30
+        raise NotOfTables from None
 
 
 @dataclass
@@ -98,7 +108,7 @@ class Conditions(ShapeReader):
             return False
         return not span.marks.keys() & {"since", "until"}
 
-    def _condition(self, at: int) -> None:
+    def _condition(self, at: int) -> None:  # noqa: PLR0912 (one for each form)
         """Add the condition of the number at this place, if it is one of a column."""
         span = self._before(at)
         start, end = at, at + 1
@@ -121,14 +131,22 @@ class Conditions(ShapeReader):
                 return
             values = (values[0], self.question.numbers[second])
             op, start, end = "between", span.start, second + 1
-        elif span:
-            for kind, sign in _COMPARISONS.items():
-                if kind in span.marks:
-                    op, start = sign, span.start
+        elif span or any(match.end == at for match in self.mentions):
+            # “Above 20”, “above age 20”
+            named = [m for m in self.mentions if m.end == at and self._typed(m, "number")]
+            further = self._before(named[0].start) if named else None
+            for each in (span, further):
+                for kind, sign in _COMPARISONS.items():
+                    if each and kind in each.marks and op is None:
+                        op, start = sign, each.start
+            if op in _OPPOSITES and self._negated(start):
+                op = _OPPOSITES[op]
         end, unit = self._unit(at, end)
         after = self.question.span(end)
         if op is None and after and after.marks.keys() & {"or_more", "or_less"}:
             op, end = (">=" if "or_more" in after.marks else "<="), after.end
+        if op is None and after and "or" in after.marks and after.end in self.question.numbers:
+            values, end = (values[0], self.question.numbers[after.end]), after.end + 1  # “4 or 5”
         column = self._compared_column(start, end, unit, concept, is_equal=op is None)
         if column is None:
             return
@@ -160,8 +178,8 @@ class Conditions(ShapeReader):
             if (span := self.question.span(end)) and "units" in span.marks:
                 return span.end, span.marks["units"]
         elif span and span.marks.keys() & {"day", "week", "month", "year"}:
-            own = {word_forms(fold(column.unit)) for column in self.shape.columns if column.unit}
-            if any(forms & word_forms(self.words[end]) for forms in own):
+            units = [fold(column.unit) for column in self.shape.columns if column.unit]
+            if any(word_forms(each) & word_forms(self.words[end]) for each in units):
                 return span.end, unit
         return end, unit
 
@@ -183,6 +201,7 @@ class Conditions(ShapeReader):
         next_word = self._after_small(end)
         behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
         behind = [m for m in behind if self._is_free(m)]
+        inside = [m for m in numeric if start < m.start and m.end < end and self._is_free(m)]
         before = [m for m in numeric if m.end <= start and self._is_free(m)]
         if is_equal:
             # A number alone is compared only beside its column: “5 stars”, “rating 5”.
@@ -194,7 +213,10 @@ class Conditions(ShapeReader):
                 if self._type(index) == "number"
             ]
             return (self._one_of(columns), None) if columns else None
-        for matches in (behind, before[::-1]):
+        is_named = inside or any(match.strength > 1 for match in behind)
+        if not (is_equal or unit or is_named) and self._names_rows(next_word):
+            raise NotOfTables  # “More than two invoices” compares a count of rows.
+        for matches in (inside, behind, before[::-1]):
             if matches:
                 nearest = max(
                     (m for m in matches if m.start == matches[0].start), key=lambda m: m.strength
@@ -213,6 +235,19 @@ class Conditions(ShapeReader):
             ]
         return (self._one_of(columns), None) if columns else None
 
+    def _names_rows(self, at: int) -> bool:
+        """Whether a word is what rows are called, or are named by."""
+        span = self.question.span(at)
+        if at >= len(self.words) or (span and "group" in span.marks):
+            return False
+        return (
+            (span is not None and "rows" in span.marks)
+            or self._is_of_table(at)
+            or self._is_about_table(at)
+            or any(match.kind == "table" and match.start == at for match in self.matches)
+            or any(self._typed(match, "text") for match in self._named_at(at))
+        )
+
     # Times: "in March", "since 2024", "last month"
 
     def _times(self) -> None:
@@ -224,11 +259,14 @@ class Conditions(ShapeReader):
                 and self._after_small(joint.end) == times[1].start
                 and joint.marks.keys() & {"and", "until", "or"}
             )
-            # “Since January until March”, where since is read as a word of the first one.
-            is_from = times[0].op == ">=" and times[1].op == "<="
             span = self._before(times[0].start)
+            # “From January until March”, where the words may be those of one time.
+            is_since = times[0].op == ">=" or (span is not None and "between" in span.marks)
+            is_from = is_since and times[1].op == "<="
             if is_from or (is_joined and span and "between" in span.marks):
-                start = times[0].start if is_from or span is None else span.start
+                start = times[0].start
+                if span and "between" in span.marks:
+                    start = span.start
                 self._span_of_days(start, *times)
             elif is_joined and not self._is_comparison():
                 self._adjacent_times(*times)
@@ -262,9 +300,7 @@ class Conditions(ShapeReader):
     def _adjacent_times(self, first: Time, last: Time) -> None:
         """“In March and April”: one span where the second time begins as the first one ends."""
         year = first.year or last.year or 2000
-        if (first.op, last.op) == ("in", "in") and (
-            first.days(first.year or year)[1] == last.days(last.year or year)[0]
-        ):
+        if (first.op, last.op) == ("in", "in") and (_days(first, year)[1] == _days(last, year)[0]):
             self._span_of_days(first.start, first, last)
 
     def _span_of_days(self, start: int, first: Time, last: Time) -> None:
@@ -279,7 +315,7 @@ class Conditions(ShapeReader):
             year = column.least.year
         if year is None:
             raise NotOfTables
-        days = first.days(first.year or year)[0], last.days(last.year or year)[1]
+        days = _days(first, year)[0], _days(last, year)[1]
         self.filters.append(Filter(column=index, op="within", values=days))
         self._use(start, last.end)
 
@@ -302,13 +338,13 @@ class Conditions(ShapeReader):
             years = [
                 year
                 for year in range(column.least.year, column.most.year + 1)
-                if time.days(year)[1] > column.least and time.days(year)[0] <= column.most
+                if _days(time, year)[1] > column.least and _days(time, year)[0] <= column.most
             ][-2:][::-1]
         else:
             years = []
         if not years:
             raise NotOfTables
-        first, after = time.days(self._one_of(years))
+        first, after = _days(time, self._one_of(years))
         filters: dict[str, Filter] = {
             "in": Filter(column=index, op="within", values=(first, after)),
             "<": Filter(column=index, op="<", values=(first,)),
@@ -325,7 +361,7 @@ class Conditions(ShapeReader):
         """Add the conditions of values; returns those of two values or times to compare."""
         is_comparison = self._is_comparison()
         found = self._named_values()
-        joints = sum("or" in span.marks for span in self.question.spans)
+        joints = sum("or" in s.marks and self._is_free(s) for s in self.question.spans)
         if not is_comparison:
             self.loose_joints = max(joints - sum(len(values) - 1 for values in found.values()), 0)
         compared: tuple[Filter, Filter] | None = None

@@ -130,6 +130,19 @@ class Shape:
         return found
 
     @cached_property
+    def table_words(self) -> frozenset[str]:
+        """The words that its tables are called by."""
+        names = (name for table in self.tables for name in table_names(table))
+        return frozenset(word for name in names for word in name)
+
+    @cached_property
+    def table_concepts(self) -> frozenset[str]:
+        """What these words are about."""
+        return frozenset(
+            concept for word in self.table_words for concept in concepts_of(word, is_question=False)
+        )
+
+    @cached_property
     def measurable(self) -> list[int]:
         """The columns of numbers to compute with."""
         return [

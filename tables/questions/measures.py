@@ -1,29 +1,21 @@
 """What a question asks to compute, by which groups, of which tables: `PlanBuilder.read` gives the
 plan."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, Literal
 
-from tables.questions.conditions import Conditions
-from tables.questions.matching import CURRENCIES, Match, table_names
+from tables.questions.columns import Columns
+from tables.questions.matching import Match, table_names
 from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
 from tables.questions.words import (
-    ADDITIVE,
-    NOT_ADDITIVE,
     Span,
     concepts_of,
-    split_words,
-    word_forms,
 )
 
-#: What tables are about that is in their columns, and is no name of their rows.
-_MEASURED = frozenset(("price", "quantity", "weight", "duration", "rating", "distance", "capacity"))
-#: Endings that verbs and nouns of one stem differ by.
-_ENDING = re.compile(r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|en)$")
+#: Words for the amount of one thing.
+_SINGLE = ("amount", "value", "betrag", "wert", "importe", "monto", "valor")
 #: Words between what is asked for and its superlative: “customer with the most invoices”.
 _WITH = frozenset(("with", "mit", "con"))
 #: First words of questions for a number rather than for rows.
@@ -43,24 +35,11 @@ class Reading:
     is_ambiguous: bool
 
 
-def _is_derived(word: str, name: str) -> bool:
-    """Whether a word is of a table's name: a verb, such as “delivered” of “Deliveries”, or a part
-    of a German compound."""
-    if len(word) >= 5 and any(
-        len(form) >= 5 and other.endswith(form)
-        for form in word_forms(word)
-        for other in word_forms(name)
-    ):
-        return True
-    stem = _ENDING.sub("", word)
-    if len(stem) >= 4 and stem != word and stem == _ENDING.sub("", name):
-        return True
-    pairs = zip(word, name, strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return shared >= 5 and shared >= 0.7 * max(len(word), len(name))
+def _extremes_of(span: Span) -> list[str]:
+    return f"{span.marks.get('most', '')} {span.marks.get('least', '')}".split()
 
 
-class PlanBuilder(Conditions):
+class PlanBuilder(Columns):
     """Builds the plan of one shape."""
 
     def read(self) -> Reading:
@@ -73,9 +52,12 @@ class PlanBuilder(Conditions):
 
     # The measure
 
-    def _measure(self, compared: tuple[Filter, Filter] | None) -> Plan:  # noqa: PLR0912 (kinds)
+    def _measure(  # noqa: PLR0912, PLR0915 (one step for each kind of words)
+        self, compared: tuple[Filter, Filter] | None
+    ) -> Plan:
         has_share = bool(self._use_span("share"))
         group, period = self._group()
+        is_by_group = group is not None
         extreme = None if compared else self._extreme()
         often = self._use_span("often", "seldom")
         limit = self._limit()
@@ -87,6 +69,9 @@ class PlanBuilder(Conditions):
         subject = self._subject()
         kinds = ("sum", "mean", "count", "how_much", "distinct")
         asked = {kind for kind in kinds if self._use_span(kind)}
+        for kind in asked - {"how_much"}:
+            while self._use_span(kind):
+                pass
         ranks = extreme or often
         if has_share and (compared or ranks or asked & {"mean", "distinct"}):
             raise NotOfTables
@@ -95,6 +80,9 @@ class PlanBuilder(Conditions):
         averages = "mean" in asked and group is not None and not compared and not ranks
         if averages and (plan := self._averaged(asked, subject, group, period)):
             return plan
+        is_plain = not (asked or ranks or self.filters or self.alternatives or compared)
+        if is_plain and group is None and self._asks_for_values(subject):
+            asked = {"distinct"}  # “Which categories are there?”
         if asked == {"distinct"} and group is None:
             group, subject, asked = self._distinct(subject), None, {"count"}
         ranked = extreme or often or self.question.first("top", "bottom")
@@ -102,17 +90,26 @@ class PlanBuilder(Conditions):
             is_much = often is not None or extreme is None or extreme[1] == "much"
             is_top = limit is not None and self.question.has("top", "bottom")
             is_much = is_much or bool(asked) or (is_top and self._ranks_sums())
+            is_much = is_much or (extreme is not None and extreme[1] == "rating")
             group, period = self._subject_group(subject, is_much=is_much) or (None, None)
         label = self._label(subject, group)
         if compared is not None and not asked & {"sum", "mean", "count"}:
             measure, column = self._compared_measure(comparative, compared)
         elif often and not asked:
+            if group is None:
+                raise NotOfTables
             measure, column = "count", None
+        elif extreme and extreme[1] != "much" and is_by_group and not asked - {"distinct"}:
+            measure, column = extreme[0], self._extreme_column(extreme[1])
+            if self._type(column) != "number" or limit:
+                raise NotOfTables
         else:
             measure, column = self._computed(asked, subject, extreme, group, label)
+        if measure == "count" and column == group:
+            column = None  # “The countries and the number of singers in each country”
         order: Literal["", "most", "least"] = ""
         if measure in ("most", "least"):
-            limit = limit or 1
+            limit = None if is_by_group else limit or 1
         elif ranked and group is not None:
             is_least = (extreme and extreme[0] == "least") or self.question.has("seldom", "bottom")
             order, limit = "least" if is_least else "most", limit or 1
@@ -176,6 +173,9 @@ class PlanBuilder(Conditions):
             column = self._number_column(how_much=is_money)
         assert column is not None
         adds = True if "sum" in asked else self._adds(column)
+        is_single = any(word.endswith(_SINGLE) for word in self.words)
+        if adds and is_single and not asked & {"sum", "how_much"}:
+            adds = None  # “The average invoice amount per month”: of invoices or of months.
         if adds is None:
             adds = self._one_of((True, False))
         if period is None or not adds:
@@ -190,16 +190,7 @@ class PlanBuilder(Conditions):
         self._use(subject.start, subject.end, subject.strength)
         return int(self._one_of(columns))
 
-    def _adds(self, column: int) -> bool | None:
-        """Whether the numbers of a column are added up over time; None where it is not known."""
-        names, unit = self.shape.names[column], self.shape.columns[column].unit
-        if any(name in NOT_ADDITIVE for name in names):
-            return False
-        if any(name in ADDITIVE for name in names) or unit in ("h", "kWh", "Wh", "MWh"):
-            return True
-        return True if unit in CURRENCIES and not self._is_price(column) else None
-
-    def _computed(  # noqa: PLR0911 (one line for each measure)
+    def _computed(  # noqa: PLR0911, PLR0912 (one line for each measure)
         self,
         asked: set[str],
         subject: Match | None,
@@ -217,6 +208,8 @@ class PlanBuilder(Conditions):
                 if measure == "count":
                     raise NotOfTables  # An average of counts needs groups.
                 return "mean", column
+            if group is not None and not any(self._typed(m, "number") for m in self.mentions):
+                raise NotOfTables  # “The average of invoices by customer”: of what, is not said.
             return "mean", self._number_column()
         if "count" in asked and not extreme:
             return self._counted(subject, is_distinct="distinct" in asked)
@@ -226,17 +219,32 @@ class PlanBuilder(Conditions):
             return "list" if is_value else "sum", column
         if extreme and group is not None:
             named = any(self._typed(m, "number") and self._is_free(m) for m in self.mentions)
+            if extreme[1] == "rating":
+                return "mean", self._extreme_column("rating")
             if extreme[1] == "much" and not named and not question.has("spent"):
-                return "count", None
+                return self._most_of()
             return "sum", self._number_column()
         if extreme:
             return extreme[0], self._extreme_column(extreme[1])
         if question.has("spent"):
-            return "sum", self._number_column(how_much=True)
+            column = self._number_column(how_much=True)
+            if any(each.column == column for each in self.filters):
+                raise NotOfTables  # “Shops where we spent more than 100” compares sums.
+            return "sum", column
         if question.has("top", "bottom"):
             column = self._number_column()
             return ("sum" if group is not None else self._end()), column
         return self._of_group() if group is not None else self._listed(label)
+
+    def _most_of(self) -> tuple[Measure, int | None]:
+        """What “most” of groups means: rows, if these are named behind it, else rows or money."""
+        spans = [s for s in self.question.spans if "much" in _extremes_of(s)]
+        named = any(self._names_rows(self._after_small(span.end)) for span in spans)
+        options: list[tuple[Measure, int | None]] = [("count", None)]
+        if not named:
+            options += [("sum", column) for column in self._money() if not self._is_price(column)]
+        chosen: tuple[Measure, int | None] = self._one_of(options[:2])
+        return chosen
 
     def _of_group(self) -> tuple[Measure, int | None]:
         """What is computed by group where nothing says it: “hours per project”."""
@@ -262,7 +270,10 @@ class PlanBuilder(Conditions):
         is_what = (
             self.words[0] in _WHAT
             or (self.words[0] == "wie" and not question.has("count"))
-            or any(self._typed(m, "number") for m in self._named_at(first))
+            or (
+                any(self._typed(m, "number") for m in self._named_at(first))
+                and not any(m.kind == "table" and m.start == first for m in self.matches)
+            )
         )
         if is_what and any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
             column = self._number_column(how_much=True)
@@ -285,16 +296,6 @@ class PlanBuilder(Conditions):
         if self._use_span("list") or (names_rows and is_asked):
             return "list", label
         raise NotOfTables
-
-    def _names_total(self) -> bool:
-        """Whether “total” is the name of a column: “the average total”."""
-        return any(
-            (span := self.question.span(m.start)) is not None
-            and "sum" in span.marks
-            and m.strength == 4
-            and self._typed(m, "number")
-            for m in self.mentions
-        )
 
     def _end(self) -> Measure:
         return "least" if self.question.has("bottom") else "most"
@@ -366,10 +367,22 @@ class PlanBuilder(Conditions):
                         for concept in span.marks[kind].split()
                         if concept in ("any", "much") or self.shape.concepts.get(concept)
                     ]
+                    if not concepts and any(
+                        match.strength > 1 and self._typed(match, "number")
+                        for match in self._named_at(span.end)
+                    ):
+                        concepts = ["any"]  # “the shortest life expectancy”
                     if concepts:
                         self._use(span.start, span.end)
+                        self._use_more(kind)
                         return ("most" if kind == "most" else "least"), concepts[0]
         return None
+
+    def _use_more(self, kind: str) -> None:
+        """Further words that say the same: “the top 3 largest”."""
+        for span in self.question.spans:
+            if kind in span.marks and "any" in span.marks[kind].split() and self._is_free(span):
+                self._use(span.start, span.end)
 
     def _limit(self) -> int | None:
         """“Top 3”, “the five highest”: a number that no condition uses."""
@@ -389,7 +402,11 @@ class PlanBuilder(Conditions):
             is_with = match.end < len(self.words) and self.words[match.end] in _WITH
             if is_with and self._typed(match, "text") and self._is_free(match):
                 return match
+        if first + 1 < len(self.words) and self.words[first + 1] in _WITH and self._period(first):
+            self._use(first, first + 1)
+            return Match(first, first + 1, "column", (self._period(first)[0],), (), 3)  # type: ignore[index]
         kinds = {"which", "count", "top", "bottom", "most", "least", "list", "how_much"}
+        kinds |= {"often", "seldom"}
         for span in self.question.spans:
             if not span.marks.keys() & kinds:
                 continue
@@ -436,6 +453,19 @@ class PlanBuilder(Conditions):
             return column, period
         return None
 
+    def _asks_for_values(self, subject: Match | None) -> bool:
+        """Whether the values of a column are asked for, of which some occur in several rows."""
+        if subject is None or not self.question.has("which", "list") or subject.strength < 3:
+            return False
+        columns = self._typed(subject, "text")
+        is_table = any(m.kind == "table" and m.start == subject.start for m in self.matches)
+        has_number = any(self._typed(match, "number") for match in self.mentions)
+        return (
+            bool(columns)
+            and not any(self.shape.columns[i].is_unique for i in columns)
+            and not (is_table or has_number)
+        )
+
     def _ranks_sums(self) -> bool:
         """Whether the numbers that a ranking names are added: “top 3 customers by amount”."""
         columns = {i for match in self.mentions for i in self._typed(match, "number")}
@@ -456,7 +486,9 @@ class PlanBuilder(Conditions):
             if columns and columns[0] != group:
                 self._use(subject.start, subject.end, subject.strength)
                 return columns[0]
-        texts = [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
+        named = [m for m in self.mentions if m.strength >= 3 and self._is_free(m)]
+        texts = [i for m in named for i in self._typed(m, "text") if i != group]
+        texts += [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
         same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
         return next((i for i in texts if i not in same), texts[0] if texts else None)
 
@@ -485,87 +517,6 @@ class PlanBuilder(Conditions):
             return "count", None if self.shape.columns[column].is_unique else column
         return "count", None
 
-    def _number_column(self, *, how_much: bool = False) -> int:
-        """The column of numbers to compute with: one that is named, else the only one."""
-        named = [m for m in self.mentions if self._typed(m, "number") and self._is_free_or_sum(m)]
-        if named:
-            # Words such as “total” may be the measure alone.
-            free = [match for match in named if self._is_free(match)] or named
-            best = max(match.strength for match in free)
-            chosen = next(match for match in free if match.strength == best)
-            # “Total” says what to compute before it names a column.
-            is_sum = chosen.end - chosen.start == 1 and not self._is_free(chosen)
-            self._use(chosen.start, chosen.end, 1 if is_sum else chosen.strength)
-            columns = self._typed(chosen, "number")
-            if len(columns) > 1:
-                # Further words may tell which: “spent in total” of Net, Tax and Total.
-                others = [set(self._typed(m, "number")) for m in named if m is not chosen]
-                shared = [i for i in columns if any(i in other for other in others)]
-                columns = shared if len(shared) == 1 else columns
-            for match in named:
-                if set(match.columns) & set(columns):
-                    self._use(match.start, match.end)
-            if how_much and best == 1:
-                # “How much did we sell?” may ask for money, whatever “sell” is nearest to.
-                columns += [i for i in self._money() if i not in columns]
-            return int(self._one_of(columns))
-        columns = self.shape.measurable
-        if how_much or len(columns) > 1:
-            columns = self._money() or columns
-        if not columns:
-            raise NotOfTables
-        return int(self._one_of(columns))
-
-    def _money(self) -> list[int]:
-        return [i for i in self.shape.measurable if self.shape.columns[i].unit in CURRENCIES]
-
-    def _is_free_or_sum(self, match: Match) -> bool:
-        """Whether a name is free, or is a word of the measure itself, such as “total”."""
-        if self._is_free(match):
-            return True
-        span = self.question.span(match.start)
-        return span is not None and "sum" in span.marks and match.end == span.end
-
-    def _is_price(self, column: int, compared: Sequence[Filter] = ()) -> bool:
-        """Whether a column holds prices of single things, which nobody adds up."""
-        names = set(self.shape.names[column])
-        is_amount = any("amount" in concepts_of(name, is_question=False) for name in names)
-        is_money = any("price" in concepts_of(name, is_question=False) for name in names)
-        unique = any(
-            self.shape.columns[each.column].is_unique
-            for each in (*self.filters, *compared)
-            if each.op == "=" and len(each.values) == 1
-        )
-        return unique or (is_money and not is_amount)
-
-    def _extreme_column(self, concept: str) -> int:
-        """The column whose extreme is asked for."""
-        if concept not in ("any", "much"):
-            columns = [
-                i
-                for i in self.shape.concepts[concept]
-                if self._type(i) == ("date" if concept == "date" else "number")
-            ]
-            if not columns and concept == "rating":
-                raise NotOfTables
-            for match in self.mentions:
-                if self._is_free(match) and set(match.columns) & set(columns):
-                    self._use(match.start, match.end, match.strength)
-                    if match.strength > 1:
-                        columns = [i for i in columns if i in match.columns]
-            if not columns:
-                raise NotOfTables
-            return int(self._one_of(self._plain_dates(columns) if concept == "date" else columns))
-        dates = [
-            m
-            for m in self.mentions
-            if self._typed(m, "date") and self._is_free(m) and m.strength > 1
-        ]
-        if dates and not any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
-            self._use(dates[0].start, dates[0].end, dates[0].strength)
-            return int(self._typed(dates[0], "date")[0])
-        return self._number_column()
-
     # What is left
 
     def _names(self, computed: int | None) -> None:
@@ -589,28 +540,11 @@ class PlanBuilder(Conditions):
         for match in self.mentions:
             if self._is_free(match) and set(match.columns) & in_use:
                 self._use(match.start, match.end, match.strength / 2)
-        words = [
-            word
-            for table in self.shape.tables
-            for word in split_words(f"{table.name} {table.title}")
-        ]
-        names = {concept for word in words for concept in concepts_of(word, is_question=False)}
-        names -= _MEASURED
-        for at, word in enumerate(self.words):
-            span = self.question.span(at)
+        for at in range(len(self.words)):
             if self._is_of_table(at):
                 self._use(at, at + 1, 2)
-            elif names & set(concepts_of(word, is_question=True)) and not (
-                span and "sum" in span.marks
-            ):
+            elif self._is_about_table(at):
                 self._use(at, at + 1, 1)
-
-    def _is_of_table(self, at: int) -> bool:
-        """Whether a word is derived from the name of a table."""
-        names = {
-            word for table in self.shape.tables for name in table_names(table) for word in name
-        }
-        return any(_is_derived(self.words[at], name) for name in names)
 
     def _of_tables(self, plan: Plan) -> Plan:
         """The plan for the tables of the shape, or those that the question names: “in the list of

@@ -79,12 +79,13 @@ class Plan(_Value):
 
     `count` counts rows, or what differs in `column`; `most` and `least` are the rows with the
     extreme of `column`, `list` the cells of `column` in all rows. With `group` the measure is
-    computed for each of its values or, where it is a date, for each `period`, and `order` sorts the
-    groups by it and keeps the first `limit`. `compared` are two conditions of which each is
-    computed by itself. `label` is the column that names a row. With `is_averaged` the result is the
-    mean over the groups. `share` is the part of the sum of `column`, or of the count of rows, that
-    `part` has, or each group, in percent. One of `alternatives` holds, too, where there are any.
-    `corrected` are words that were taken for other ones: as asked, as meant.
+    computed for each of its values (`most` and `least` are numbers then) or, where it is a date,
+    for each `period`, and `order` sorts the groups by it and keeps the first `limit`; with
+    `is_averaged` the result is the mean over the groups. `share` is the part of the sum of
+    `column`, or of the count of rows, that `part` has, or each group, in percent. `compared` are
+    two conditions of which each is computed by itself. One of `alternatives` holds, too, where
+    there are any. `label` is the column that names a row. `corrected` are words that were taken
+    for other ones: as asked, as meant.
     """
 
     tables: tuple[int, ...]

@@ -31,6 +31,8 @@ Similarity = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 MIN_SIMILARITY, MIN_LEAD = 0.75, 0.08
 #: Words of a question that may be written wrongly.
 MAX_CORRECTED = 2
+#: With more values none is compared by its letters.
+MAX_SPELLED_VALUES = 20_000
 #: Questions with more words are none of a table's.
 MAX_WORDS = 60
 
@@ -60,7 +62,8 @@ def plan_question(
     if all(each.unknown for each in readings):
         strange = {word for at, word in enumerate(question.words) if at not in named}
         strange -= known_words(1)
-        for shape in shapes if strange else ():
+        values = sum(len(column.values) for shape in shapes for column in shape.columns)
+        for shape in shapes if strange and values <= MAX_SPELLED_VALUES else ():
             readings += _respelled(text, question, strange, shape, today=today)
     if not readings:
         return None

@@ -1,20 +1,43 @@
 """Reads a question against one shape of tables: which names its words mention, and which words are
 used up. `ShapeReader` is what conditions and measures are read with."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from tables.questions.matching import Match, Shape, concept_matches
 from tables.questions.plan import Filter
-from tables.questions.words import Question, Span
+from tables.questions.words import Question, Span, concepts_of, word_forms
 
+#: What tables are about that is in their columns, and is no name of their rows.
+_MEASURED = frozenset(("price", "quantity", "weight", "duration", "rating", "distance", "capacity"))
+#: Endings that verbs and nouns of one stem differ by.
+_ENDING = re.compile(r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|en)$")
 #: Between a word of comparison and its number or time.
 _ARTICLES = frozenset(("the", "a", "los", "las", "el", "la", "dem", "den", "der", "die", "das"))
 
 
 class NotOfTables(Exception):
     """The tables cannot answer this."""
+
+
+def _is_derived(word: str, name: str) -> bool:
+    """Whether a word is of a table's name: a verb, such as “delivered” of “Deliveries”, or a part
+    of a German compound."""
+    if len(word) >= 5 and any(
+        len(form) >= 5 and other.endswith(form)
+        for form in word_forms(word)
+        for other in word_forms(name)
+    ):
+        return True
+    stem = _ENDING.sub("", word)
+    if len(stem) >= 4 and stem != word and stem == _ENDING.sub("", name):
+        return True
+    pairs = zip(word, name, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return shared >= 5 and shared >= 0.7 * max(len(word), len(name))
 
 
 @dataclass
@@ -31,6 +54,7 @@ class ShapeReader:
     alternatives: tuple[Filter, ...] = ()
     strength: float = 0.0
     is_ambiguous: bool = False
+    _of_table: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.words = self.question.words
@@ -83,6 +107,23 @@ class ShapeReader:
         ):
             at = small.end
         return at
+
+    def _is_of_table(self, at: int) -> bool:
+        """Whether a word is derived from the name of a table."""
+        word = self.words[at]
+        if word not in self._of_table:
+            self._of_table[word] = any(_is_derived(word, name) for name in self.shape.table_words)
+        return self._of_table[word]
+
+    def _is_about_table(self, at: int) -> bool:
+        """Whether a word is about what a table is called, such as “invoices” of “Rechnungen”."""
+        span = self.question.span(at)
+        if span and "sum" in span.marks:
+            return False
+        return bool(
+            (self.shape.table_concepts - _MEASURED)
+            & set(concepts_of(self.words[at], is_question=True))
+        )
 
     def _before(self, at: int) -> Span | None:
         """The span that ends before this word, a currency sign and articles apart."""

@@ -40,7 +40,7 @@ def show(asked: list[AskedQuestion]) -> str:
     return "\n".join(f"{e.outcome} {e.question} => {e.computed} => {e.found}" for e in asked)
 
 
-@pytest.mark.parametrize("name", ["development", "held_out", "development_2"])
+@pytest.mark.parametrize("name", ["development", "held_out", "development_2", "held_out_2"])
 def test_questions_with_known_answers(corpus: Collection, name: str) -> None:
     asked = evaluate(load_questions(CORPUS / f"{name}.toml"), ask)
     found = counts(asked)
@@ -162,6 +162,84 @@ def test_questions_of_an_evaluation_are_checked(tmp_path: Path) -> None:
     (tmp_path / "questions.toml").write_text('[[questions]]\nquestion = "How many?"\n')
     with pytest.raises(InvalidInput, match="value, values, groups"):
         load_questions(tmp_path)
+
+
+def test_the_command_counts_by_kind(
+    corpus: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = [
+        'question = "How many bikes cost over 4,000?"\nkind = "above"\nvalue = 3\nrows = [1, 2, 3]',
+        'question = "Which bike is the cheapest?"\nkind = "least"\nvalue = "Ferry 500"',
+        'question = "How do I repair a brake?"\nkind = "other"\nnothing = true',
+    ]
+    (tmp_path / "questions.toml").write_text("".join(f"[[questions]]\n{each}\n" for each in blocks))
+    call_command(
+        *("tables", "evaluate", str(tmp_path), "--collection", corpus.slug),
+        *("--workspace", corpus.workspace.slug),
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "3 questions: 2 right, 1 wrong, 0 not answered.",
+        "  above: 1 right, 0 wrong, 0 not answered",
+        "  least: 0 right, 1 wrong, 0 not answered",
+        "  other: 1 right, 0 wrong, 0 not answered",
+        "Rows shown: 0 of 1 right.",
+    ]
+
+
+def test_a_share_says_of_how_many_rows(corpus: Collection) -> None:
+    result = computed("what share of bookings came from booking.com")
+    assert (result.value, result.unit, result.count) == (40.0, "%", 4)
+    assert result.explanation == (
+        "4 rows of guesthouse-bookings.ods where Channel = Booking.com, of 10"
+    )
+
+
+def test_a_mean_over_months_has_the_months(corpus: Collection) -> None:
+    result = computed("durchschnittliche stunden pro monat in der zeiterfassung")
+    assert result.value == pytest.approx(79 / 3)
+    assert [group.value for group in result.groups] == [29.25, 33.5, 16.25]
+
+
+def test_a_mean_is_of_all_groups_however_many_are_shown(
+    corpus: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tables.execute.MAX_GROUPS", 2)
+    result = computed("average number of bookings per channel")
+    assert len(result.groups) == 2
+    assert result.value == pytest.approx(10 / 4)
+
+
+def test_the_extremes_of_groups(corpus: Collection) -> None:
+    result = computed("highest rating per branch")
+    assert {group.name: group.value for group in result.groups} == {
+        "Hull": 4.0,
+        "Leeds": 5.0,
+        "York": 5.0,
+    }
+    assert result.count == 12
+
+
+def test_the_rows_of_the_first_month_are_its_evidence(corpus: Collection) -> None:
+    result = computed("qué mes gastamos más agua")
+    assert result.groups[0].name == "2026-03"
+    assert {row.cells[0] for row in result.rows} == {"31/03/2026"}
+
+
+def test_a_misspelt_value_is_named_in_the_explanation(corpus: Collection) -> None:
+    result = computed("wie viele filialen gibt es in hambrug")
+    assert result.value == 3.0
+    assert "„hambrug“ gelesen als „Hamburg“" in result.explanation
+
+
+def test_nothing_and_zero_are_empty(corpus: Collection) -> None:
+    result = computed("welche filialen haben keine parkplätze")
+    assert {row.cells[0] for row in result.rows} == {"Eppendorf", "Findorff"}
+
+
+def test_one_of_two_conditions_is_enough(corpus: Collection) -> None:
+    result = computed("facturas vencidas o de más de 2000 euros")
+    assert {row.cells[0] for row in result.rows} == {"F26-03", "F26-04", "F26-06"}
+    assert result.explanation.endswith("con Importe > 2.000 o Estado = vencida")
 
 
 def test_the_command_counts(corpus: Collection, capsys: pytest.CaptureFixture[str]) -> None:

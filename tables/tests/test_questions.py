@@ -186,6 +186,64 @@ MARCH = "Date from 2026-03-01 before 2026-04-01"
         ("¿Quién gana más?", 5, "most of Salario, first 1"),
         ("¿Cuántos empleados trabajan en Ventas?", 5, "count of rows where Departamento = Ventas"),
         ("Average salary of employees older than 40", 5, "mean of Salario where Edad > 40"),
+        ("how many bikes cost over 4k", 1, "count of rows where Price > 4,000"),
+        (
+            "how much did we spend per month on average",
+            2,
+            "sum of Amount, by month of Date, averaged",
+        ),
+        ("share of spending on travel", 2, "share of Amount where Category = Travel"),
+        (
+            "how many expenses in february and march",
+            2,
+            "count of rows where Date from 2026-02-01 before 2026-04-01",
+        ),
+        (
+            "expenses in the last 30 days",
+            2,
+            "Category where Date from 2026-03-12 before 2026-04-11",
+        ),
+        (
+            "how many expenses last week",
+            2,
+            "count of rows where Date from 2026-03-30 before 2026-04-06",
+        ),
+        (
+            "total spent in the first half of 2026",
+            2,
+            "sum of Amount where Date from 2026-01-01 before 2026-07-01",
+        ),
+        (
+            "expenses from january until february",
+            2,
+            "Category where Date from 2026-01-01 before 2026-03-01",
+        ),
+        (
+            "Ausgaben von Januar bis Februar nach Category",
+            2,
+            "sum of Amount where Date from 2026-01-01 before 2026-03-01, by Category",
+        ),
+        ("highest amount per employee", 2, "most of Amount, by Employee"),
+        ("top 2 employees by amount", 2, "sum of Amount, by Employee, most first, first 2"),
+        ("average number of expenses per employee", 2, "count of rows, by Employee, averaged"),
+        ("which employees are there", 2, "count of rows, by Employee"),
+        (
+            "Wie viele Rechnungen sind noch nicht bezahlt?",
+            3,
+            "count of rows where Status != bezahlt",
+        ),
+        ("unbezahlte Rechnungen", 3, "Nummer where Status != bezahlt"),
+        ("Wie viele verschiedene Kunden haben wir?", 3, "count of Kunde"),
+        ("Anteil der offenen Rechnungen", 3, "share of rows where Status = offen"),
+        (
+            "Rechnungen über 1.000 Euro oder bezahlt",
+            3,
+            "Nummer where Betrag > 1,000 or Status = bezahlt",
+        ),
+        ("Kunde mit den meisten Rechnungen", 3, "count of rows, by Kunde, most first, first 1"),
+        ("how many deliveries were on time", 4, "count of rows where Late = no"),
+        ("how many deliveries per suplier", 4, "count of rows, by Supplier"),
+        ("Porcentaje de empleados de Madrid", 5, "share of rows where Ciudad = Madrid"),
     ],
 )
 def test_sure_questions_are_planned(question: str, table: int, computed: str) -> None:
@@ -209,7 +267,12 @@ def test_sure_questions_are_planned(question: str, table: int, computed: str) ->
         "How do I claim travel expenses?",
         "Who is the most popular singer?",
         "How much does it weigh to be careful about nothing at all?",
-        "What share of the invoices is open?",
+        "What share of the open invoices of Adler is above 1000?",  # of what, is not sure
+        "which customers have more than 2 invoices",  # compares a count of rows
+        "how many bikes are above the average price",  # compared with a result
+        "average invoices by customer",
+        "How many expenses on February 30?",
+        "employees where we spent more than 500",  # compares a sum
     ],
 )
 def test_other_questions_are_none_of_a_tables(question: str) -> None:
@@ -262,6 +325,59 @@ def test_a_table_is_chosen_by_its_name() -> None:
     plan = plan_question("How much did we spend on travel in March?", files, today=TODAY)
     assert isinstance(plan, Plan)
     assert plan.tables == (22,)
+
+
+def test_a_mean_of_single_amounts_or_of_months_has_two_readings() -> None:
+    found = plan_question("average amount per month", [EXPENSES], today=TODAY)
+    assert isinstance(found, Unsure)
+    assert [reading.describe() for reading in found.readings] == [
+        "sum of Amount, by month of Date, averaged",
+        "mean of Amount, by month of Date",
+    ]
+
+
+def test_two_columns_of_a_row_are_compared() -> None:
+    stock = TableSchema(
+        8,
+        "Stock",
+        (
+            Column("Part", values=("Chain", "Tyre"), is_unique=True),
+            Column("On hand", "number"),
+            Column("Reorder level", "number"),
+        ),
+    )
+    plan = plan_question("which parts are below the reorder level?", [stock], today=TODAY)
+    assert isinstance(plan, Plan)
+    assert plan.describe() == "Part where On hand < Reorder level"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("travle", "Travel"),  # two letters swapped
+        ("travl", "Travel"),
+        ("trevor", None),  # two mistakes
+        ("bob", None),  # too short
+        ("gravel", None),  # mistakes are rare in the first letter
+    ],
+)
+def test_a_misspelt_word_is_the_only_one_near(word: str, meant: str | None) -> None:
+    found = plan_question(f"how many expenses for {word}", [EXPENSES], today=TODAY)
+    if meant is None:
+        assert not isinstance(found, Plan) or found.corrected == ()
+    else:
+        assert isinstance(found, Plan)
+        assert found.corrected == ((word, meant),)
+        assert found.describe() == f"count of rows where Category = {meant}"
+
+
+def test_a_word_that_two_names_are_near_to_is_not_corrected() -> None:
+    cities = TableSchema(
+        9, "Trips", (Column("City", values=("Marston", "Marlton")), Column("Fare", "number", "EUR"))
+    )
+    found = plan_question("how many trips to marxton", [cities], today=TODAY)
+    assert isinstance(found, Unsure)
+    assert found.unknown == ("marxton",)
 
 
 def test_another_currency_is_not_compared() -> None:

@@ -1,0 +1,113 @@
+"""Which column a question computes with. Begin with `Columns._number_column`."""
+
+from collections.abc import Sequence
+
+from tables.questions.conditions import Conditions
+from tables.questions.matching import CURRENCIES, Match
+from tables.questions.plan import Filter
+from tables.questions.reader import NotOfTables
+from tables.questions.words import ADDITIVE, NOT_ADDITIVE, concepts_of
+
+
+class Columns(Conditions):
+    """Chooses the column of a measure."""
+
+    def _number_column(self, *, how_much: bool = False) -> int:
+        """The column of numbers to compute with: one that is named, else the only one."""
+        named = [m for m in self.mentions if self._typed(m, "number") and self._is_free_or_sum(m)]
+        if named:
+            # Words such as “total” may be the measure alone.
+            free = [match for match in named if self._is_free(match)] or named
+            best = max(match.strength for match in free)
+            chosen = next(match for match in free if match.strength == best)
+            # “Total” says what to compute before it names a column.
+            is_sum = chosen.end - chosen.start == 1 and not self._is_free(chosen)
+            self._use(chosen.start, chosen.end, 1 if is_sum else chosen.strength)
+            columns = self._typed(chosen, "number")
+            if len(columns) > 1:
+                # Further words may tell which: “spent in total” of Net, Tax and Total.
+                others = [set(self._typed(m, "number")) for m in named if m is not chosen]
+                shared = [i for i in columns if any(i in other for other in others)]
+                columns = shared if len(shared) == 1 else columns
+            for match in named:
+                if set(match.columns) & set(columns):
+                    self._use(match.start, match.end)
+            if how_much and best == 1:
+                # “How much did we sell?” may ask for money, whatever “sell” is nearest to.
+                columns += [i for i in self._money() if i not in columns]
+            return int(self._one_of(columns))
+        columns = self.shape.measurable
+        if how_much or len(columns) > 1:
+            columns = self._money() or columns
+        if not columns:
+            raise NotOfTables
+        return int(self._one_of(columns))
+
+    def _money(self) -> list[int]:
+        return [i for i in self.shape.measurable if self.shape.columns[i].unit in CURRENCIES]
+
+    def _is_free_or_sum(self, match: Match) -> bool:
+        """Whether a name is free, or is a word of the measure itself, such as “total”."""
+        if self._is_free(match):
+            return True
+        span = self.question.span(match.start)
+        return span is not None and "sum" in span.marks and match.end == span.end
+
+    def _is_price(self, column: int, compared: Sequence[Filter] = ()) -> bool:
+        """Whether a column holds prices of single things, which nobody adds up."""
+        names = set(self.shape.names[column])
+        is_amount = any("amount" in concepts_of(name, is_question=False) for name in names)
+        is_money = any("price" in concepts_of(name, is_question=False) for name in names)
+        unique = any(
+            self.shape.columns[each.column].is_unique
+            for each in (*self.filters, *compared)
+            if each.op == "=" and len(each.values) == 1
+        )
+        return unique or (is_money and not is_amount)
+
+    def _adds(self, column: int) -> bool | None:
+        """Whether the numbers of a column are added up over time; None where it is not known."""
+        names, unit = self.shape.names[column], self.shape.columns[column].unit
+        if any(name in NOT_ADDITIVE for name in names):
+            return False
+        if any(name in ADDITIVE for name in names) or unit in ("h", "kWh", "Wh", "MWh"):
+            return True
+        return True if unit in CURRENCIES and not self._is_price(column) else None
+
+    def _names_total(self) -> bool:
+        """Whether “total” is the name of a column: “the average total”."""
+        return any(
+            (span := self.question.span(m.start)) is not None
+            and "sum" in span.marks
+            and m.strength == 4
+            and self._typed(m, "number")
+            for m in self.mentions
+        )
+
+    def _extreme_column(self, concept: str) -> int:
+        """The column whose extreme is asked for."""
+        if concept not in ("any", "much"):
+            columns = [
+                i
+                for i in self.shape.concepts[concept]
+                if self._type(i) == ("date" if concept == "date" else "number")
+            ]
+            if not columns and concept == "rating":
+                raise NotOfTables
+            for match in self.mentions:
+                if self._is_free(match) and set(match.columns) & set(columns):
+                    self._use(match.start, match.end, match.strength)
+                    if match.strength > 1:
+                        columns = [i for i in columns if i in match.columns]
+            if not columns:
+                raise NotOfTables
+            return int(self._one_of(self._plain_dates(columns) if concept == "date" else columns))
+        dates = [
+            m
+            for m in self.mentions
+            if self._typed(m, "date") and self._is_free(m) and m.strength > 1
+        ]
+        if dates and not any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
+            self._use(dates[0].start, dates[0].end, dates[0].strength)
+            return int(self._typed(dates[0], "date")[0])
+        return self._number_column()
