@@ -141,7 +141,7 @@ DECLARE
 BEGIN
     UPDATE rag_message
     SET state = 'removed', content = '', passages = '[]', citations = '[]', verdict = '{}',
-        memory = NULL, error = '', documents = '{}', reasoning = '', reasoning_ms = NULL
+        memory = NULL, error = '', documents = '{}', reasoning = '', reasoning_ms = NULL, tables = NULL
     WHERE documents && ids;
     WITH emptied AS (
         UPDATE rag_trace
@@ -1373,6 +1373,7 @@ CREATE TABLE rag_message (
     trace_id bigint,
     reasoning text DEFAULT ''::text NOT NULL,
     reasoning_ms double precision,
+    tables jsonb,
     CONSTRAINT message_role_check CHECK (((role)::text = ANY ((ARRAY['user'::character varying, 'assistant'::character varying])::text[]))),
     CONSTRAINT rag_message_input_tokens_check CHECK ((input_tokens >= 0)),
     CONSTRAINT rag_message_output_tokens_check CHECK ((output_tokens >= 0))
@@ -1623,6 +1624,7 @@ CREATE TABLE search_searchlog (
     refused boolean NOT NULL,
     similarity double precision,
     confidence character varying(4),
+    tables bigint[],
     CONSTRAINT search_searchlog_lexical_total_check CHECK ((lexical_total >= 0)),
     CONSTRAINT search_searchlog_total_check CHECK ((total >= 0))
 );
@@ -1878,17 +1880,19 @@ INSERT INTO django_migrations (id, app, name, applied) VALUES (64, 'rag', '0003_
 INSERT INTO django_migrations (id, app, name, applied) VALUES (65, 'rag', '0004_summary', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (66, 'rag', '0005_message_reasoning', now());
 INSERT INTO django_migrations (id, app, name, applied) VALUES (67, 'rag', '0006_summary_user', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (68, 'search', '0001_search_log_and_judgements', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (69, 'search', '0002_saved_search', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (70, 'search', '0003_evaluation_and_refusals', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (71, 'search', '0004_forget_as_the_owner', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (72, 'search', '0005_answer_confidence', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (73, 'sources', '0001_sources', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (74, 'sources', '0002_readers', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (75, 'sources', '0003_webhooks_and_notices', now());
-INSERT INTO django_migrations (id, app, name, applied) VALUES (76, 'tables', '0001_tables_and_blocks', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (68, 'rag', '0007_message_tables', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (69, 'search', '0001_search_log_and_judgements', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (70, 'search', '0002_saved_search', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (71, 'search', '0003_evaluation_and_refusals', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (72, 'search', '0004_forget_as_the_owner', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (73, 'search', '0005_answer_confidence', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (74, 'search', '0006_searchlog_tables', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (75, 'sources', '0001_sources', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (76, 'sources', '0002_readers', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (77, 'sources', '0003_webhooks_and_notices', now());
+INSERT INTO django_migrations (id, app, name, applied) VALUES (78, 'tables', '0001_tables_and_blocks', now());
 INSERT INTO documents_embeddingspace (id, created_at, updated_at, name, embedder, model_name, dimensions, metric, query_instruction, index_type, index_options, "precision", state, is_default) VALUES (1, now(), now(), 'minilm-384', 'default', 'all-MiniLM-L6-v2', 384, 'cosine', '', 'hnsw', '{"m": 16, "ef_construction": 64}', 'full', 'live', true);
-SELECT pg_catalog.setval('django_migrations_id_seq', 76, true);
+SELECT pg_catalog.setval('django_migrations_id_seq', 78, true);
 SELECT pg_catalog.setval('documents_embeddingspace_id_seq', 1, true);
 ALTER TABLE ONLY accounts_apikey
     ADD CONSTRAINT accounts_apikey_pkey PRIMARY KEY (id);

@@ -1,17 +1,18 @@
 """Questions to tables: planned, computed and put into words. Begin with `ask_tables`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from common.errors import NotFound
 from documents.embedders import embed_titles, scale_of
 from documents.models import EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import InferenceError
-from tables.execute import Result, compute
+from tables.execute import Result, compute, tables_gone
 from tables.models import Table
 from tables.questions.plan import Plan, Unsure
 from tables.questions.planner import Similarity, plan_question
@@ -33,11 +34,18 @@ class TableAnswer:
     unknown: tuple[str, ...] = ()
 
 
-def ask_tables(question: str, tables: QuerySet[Table], *, today: date | None = None) -> TableAnswer:
-    """Answer from `tables`, those that the reader may see. Without a word that asks for something
-    computed, no statement is run."""
+def ask_tables(
+    question: str,
+    tables: QuerySet[Table] | Callable[[], QuerySet[Table]],
+    *,
+    today: date | None = None,
+) -> TableAnswer:
+    """Answer from `tables`, those that the reader may see, or what finds them. Without a word that
+    asks for something computed, no statement is run."""
     if not has_measure(question):
         return TableAnswer()
+    if callable(tables):
+        tables = tables()
     schemas = load_schemas(tables)
     found = plan_question(
         question,
@@ -51,6 +59,15 @@ def ask_tables(question: str, tables: QuerySet[Table], *, today: date | None = N
     if found is None:
         return TableAnswer()
     return TableAnswer(found, compute(found, tables))
+
+
+def compute_plan(plan: Plan, tables: QuerySet[Table]) -> TableAnswer:
+    """The answer by a plan that was chosen among readings, of those of its tables that are in
+    `tables`. Raises NotFound where they are not, or have other columns."""
+    result = compute(plan, tables)
+    if not result.explanation:
+        raise NotFound(tables_gone())
+    return TableAnswer(plan, result)
 
 
 def _similarity(tables: QuerySet[Table]) -> Similarity:

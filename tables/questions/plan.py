@@ -1,11 +1,13 @@
 """Tables as questions see them, and what is computed of them. Begin with `Plan`. Without Django."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from tables.phrases import phrases_of, worded_value
 
 ColumnType = Literal["number", "date", "boolean", "text"]
 Measure = Literal["count", "sum", "mean", "most", "least", "list"]
@@ -79,8 +81,8 @@ class Plan(_Value):
 
     def condition(self, extra: Sequence[Filter] = (), *, language: str = "en") -> str:
         """The filters in words: “Price > 4,000 and Status = open”; "" for none."""
-        joint = f" {_words(language)['and']} "
-        return joint.join(self._worded(each, language) for each in (*self.filters, *extra))
+        joint = f" {phrases_of(language).and_} "
+        return joint.join(self.worded_filter(each, language) for each in (*self.filters, *extra))
 
     def describe(self) -> str:
         """What is computed, in words: “sum of Amount where Category = travel, by Month”."""
@@ -89,68 +91,23 @@ class Plan(_Value):
         if condition := self.condition():
             text += f" where {condition}"
         if self.compared:
-            text += f", {' compared with '.join(map(self._worded, self.compared))}"
+            text += f", {' compared with '.join(map(self.worded_filter, self.compared))}"
         if self.group is not None:
             text += f", by {self.period + ' of ' if self.period else ''}{self.columns[self.group]}"
         if self.order:
             text += f", {self.order} first"
         return f"{text}, first {self.limit}" if self.limit else text
 
-    def _worded(self, each: Filter, language: str = "en") -> str:
-        says = _words(language)
+    def worded_filter(self, each: Filter, language: str = "en") -> str:
+        """A condition in words: “Price > 4,000”."""
+        phrases = phrases_of(language)
         values = [worded_value(value, language) for value in each.values]
         name = self.columns[each.column]
         if each.op in ("between", "within"):
-            return says[each.op].format(name=name, first=values[0], last=values[1])
-        joint = f" {says['or']} "
+            worded = phrases.between if each.op == "between" else phrases.within
+            return worded.format(name=name, first=values[0], last=values[1])
+        joint = f" {phrases.or_} "
         return f"{name} {each.op} {joint.join(values)}"
-
-
-_WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "and": "and",
-        "or": "or",
-        "yes": "yes",
-        "no": "no",
-        "between": "{name} from {first} to {last}",
-        "within": "{name} from {first} before {last}",
-    },
-    "de": {
-        "and": "und",
-        "or": "oder",
-        "yes": "ja",
-        "no": "nein",
-        "between": "{name} von {first} bis {last}",
-        "within": "{name} ab {first} vor {last}",
-    },
-    "es": {
-        "and": "y",
-        "or": "o",
-        "yes": "sí",
-        "no": "no",
-        "between": "{name} de {first} a {last}",
-        "within": "{name} desde {first} antes de {last}",
-    },
-}
-
-
-def _words(language: str) -> Mapping[str, str]:
-    return _WORDS.get(language, _WORDS["en"])
-
-
-def worded_number(text: str, language: str) -> str:
-    """A number that is written as in English, as the language writes it."""
-    return text.translate(str.maketrans(",.", ".,")) if language in ("de", "es") else text
-
-
-def worded_value(value: Value, language: str = "en") -> str:
-    """A value in an explanation: `4,000`, `2026-03-01`, `yes`."""
-    if isinstance(value, bool):
-        return _words(language)["yes" if value else "no"]
-    if isinstance(value, float):
-        number = f"{value:,.10g}" if abs(value) < 1e10 else f"{value:,.0f}"
-        return worded_number(number, language)
-    return str(value)
 
 
 class Unsure(_Value):

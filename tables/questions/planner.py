@@ -22,7 +22,6 @@ from tables.questions.plan import (
 from tables.questions.reader import NotOfTables
 from tables.questions.words import (
     Question,
-    has_measure,
     read_question,
 )
 
@@ -44,7 +43,7 @@ def plan_question(
 ) -> Plan | Unsure | None:
     """The plan that answers the question; two readings where it is not sure, or None where the
     question is none of a table's. Times such as “last month” are seen from `today`."""
-    if not tables or not has_measure(text):
+    if not tables:
         return None
     question = read_question(text, today=today, language=language)
     if len(question.words) > MAX_WORDS or question.has("unsupported"):

@@ -107,7 +107,7 @@ DOCUMENTS = [
 ]
 TABLES = [
     *_doors(MEMBER, ("GET", "/documents/{collection}/tables/")),
-    *_doors(READER, ("GET", "/tables/{table}/")),
+    *_doors(READER, ("GET", "/tables/{table}/"), ("GET", "/tables/rows/?reading={reading}")),
     *_doors(CORRECTOR, ("POST", "/tables/{table}/column/", {"column": "Key", "name": "Other"})),
 ]
 GRAPH = [
