@@ -86,20 +86,20 @@ class PlanRows:
 
 def compute(plan: Plan, tables: QuerySet[Table]) -> Result:
     """The result of a plan over those of its tables that are in `tables`: the reader's."""
-    return _Computation(plan, _tables_of(plan, tables)).result()
+    return _Computation(plan, tables_of_plan(plan, tables)).result()
 
 
 def select_rows_of_plan(plan: Plan, tables: QuerySet[Table], options: PageOptions) -> PlanRows:
     """A page of the rows that the plan is computed from, as `compute`: of the extreme ones the most
     extreme first. Raises InvalidInput where `options` sort by no column, and NotFound where no
     table is left."""
-    return _Computation(plan, _tables_of(plan, tables)).page(options)
+    return _Computation(plan, tables_of_plan(plan, tables)).page(options)
 
 
 def all_rows_of_plan(plan: Plan, tables: QuerySet[Table], *, most: int) -> Iterator[EvidenceRow]:
     """All of these rows. Raises InvalidInput where there are more than `most`, and NotFound where
     no table is left, when the first is taken."""
-    return _Computation(plan, _tables_of(plan, tables)).all_rows(most)
+    return _Computation(plan, tables_of_plan(plan, tables)).all_rows(most)
 
 
 def tables_gone() -> str:
@@ -110,8 +110,8 @@ def tables_gone() -> str:
     )
 
 
-def _tables_of(plan: Plan, tables: QuerySet[Table]) -> list[Table]:
-    """Without those that have other columns since the plan was made."""
+def tables_of_plan(plan: Plan, tables: QuerySet[Table]) -> list[Table]:
+    """The tables of a plan that are in `tables`, without those that have other columns since."""
     found = tables.filter(pk__in=plan.tables).select_related("document__collection").order_by("pk")
     return [
         table for table in found if [each["name"] for each in table.columns] == list(plan.columns)

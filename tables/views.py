@@ -17,6 +17,7 @@ from common.pagination import newest_first
 from common.web import errors_as_messages, login_required_page
 from documents.services import get_collection
 from tables import services
+from tables.execute import tables_of_plan
 from tables.forms import TYPE_LABELS, ColumnForm, RowForm
 from tables.models import Table
 from tables.options import PAGE_ROWS, PageOptions, RowOptions
@@ -102,10 +103,10 @@ def result_rows(request: HttpRequest) -> HttpResponse:
     known = {name: given[name] for name in PageOptions.model_fields if name in given}
     options = PageOptions.from_text(known | {"limit": PAGE_ROWS})
     page = services.read_result(plan, tables, options)
-    table = tables.select_related("collection").filter(pk__in=plan.tables).order_by("pk")[0]
+    table = tables_of_plan(plan, tables)[0]
     context = {
         "page": page,
-        "collection": table.collection,
+        "collection": table.document.collection,
         "table": table if len(plan.tables) == 1 else None,
         "columns": _columns(request, table.columns, options, page.sums),
         "rows": [

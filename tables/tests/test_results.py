@@ -114,6 +114,18 @@ def test_a_table_that_has_changed_is_not_computed(expenses: Collection) -> None:
         compute_plan(plan, Table.objects.current())
 
 
+def test_of_several_tables_those_that_have_not_changed_are_left(
+    expenses: Collection, alice: Membership
+) -> None:
+    reading = token("How much did we spend on travel?")
+    table = Table.objects.get(document__key="march.csv")
+    table.columns = table.columns[:2]
+    table.save()
+    page = logged_in(alice).get("/tables/rows/", {"reading": reading}).text
+    assert "April" in page
+    assert "March" not in page
+
+
 def test_rows_are_downloaded_typed_and_run_no_formulas(
     expenses: Collection, api: APIClient
 ) -> None:
