@@ -13,9 +13,10 @@ from django.utils.translation import gettext
 
 from accounts.members import require_owner
 from accounts.models import User, Workspace
+from common.charts import Series, format_short
 from common.rls import bypass_rls
 from common.translation import format_number
-from dashboard.charts import Chart, Series, format_short
+from dashboard.charts import Chart
 from dashboard.figures import Figures, range_of
 from model_servers.models import ModelUsage
 from model_servers.services import require_manager

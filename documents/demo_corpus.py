@@ -2,7 +2,7 @@
 lie in them (`firm_questions`), and the project's own documentation."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ DOCS_COLLECTION = "ragsite-docs"
 LANGUAGES = ("en", "de", "es")
 FIRM: Path = settings.BASE_DIR / "demo" / "firm"
 QUESTIONS: Path = settings.BASE_DIR / "demo" / "questions.toml"
+TABLE_QUESTIONS: Path = settings.BASE_DIR / "demo" / "table-questions" / "questions.toml"
 #: Pages that people want to see: the site keeps these files. Some are read by OCR, which takes
 #: longest.
 _PAGED = frozenset({".pdf", ".jpg"})
@@ -44,7 +45,17 @@ def docs_sources() -> Iterable[Entry]:
 @lru_cache(maxsize=1)
 def firm_questions() -> Mapping[str, str]:
     """Questions by the key of the document that answers each."""
-    if not QUESTIONS.exists():
-        return {}
-    entries = tomllib.loads(QUESTIONS.read_text())["questions"]
-    return {storable_key(str(FIRM / each["document"])): each["question"] for each in entries}
+    return {key: question for question, key in _questions(QUESTIONS)}
+
+
+@lru_cache(maxsize=1)
+def firm_table_questions() -> Sequence[tuple[str, str]]:
+    """Questions that are computed from tables, each with the key of the document that has it."""
+    return _questions(TABLE_QUESTIONS)
+
+
+def _questions(file: Path) -> list[tuple[str, str]]:
+    if not file.exists():
+        return []
+    entries = tomllib.loads(file.read_text())["questions"]
+    return [(each["question"], storable_key(str(FIRM / each["document"]))) for each in entries]

@@ -178,9 +178,15 @@ _parser = MarkdownIt("commonmark", renderer_cls=SafeRenderer).enable(["table", "
 
 
 def render_markdown(
-    text: str, *, passage: tuple[int, int] | None, title: str = ""
+    text: str,
+    *,
+    passage: tuple[int, int] | None,
+    quotation: tuple[int, int] | None = None,
+    title: str = "",
 ) -> RenderedDocument:
-    """Render `text`; every block that the passage touches has the class `passage`.
+    """Render `text`; every block that the passage touches has the class `passage`, and every row of
+    a table in it that the quotation touches the class `quoted`. The first of these, else of those,
+    has the id `passage`.
 
     A first heading that only repeats `title` is left out, because the page shows the title.
     """
@@ -188,7 +194,10 @@ def render_markdown(
     if passage is not None:
         # The lines that hold the passage; blocks that share one of them get the class `passage`.
         lines = range(text.count("\n", 0, passage[0]), text.count("\n", 0, passage[1]) + 1)
-        first = True
+        start, end = quotation or (0, 0)
+        quoted = range(text.count("\n", 0, start), text.count("\n", 0, end) + 1)
+        first: Token | None = None
+        first_quoted: Token | None = None
         for index, token in enumerate(tokens):
             if token.type not in _MARKABLE_TOKENS or token.map is None:
                 continue
@@ -198,10 +207,14 @@ def render_markdown(
                     for half in (token, tokens[index + 2]):
                         half.hidden, half.block, half.tag = False, False, "span"
                 token.attrJoin("class", "passage")
-                if first:
-                    token.attrSet("id", "passage")
-                    token.attrSet("tabindex", "-1")
-                    first = False
+                first = first or token
+                is_quoted = token.map[0] < quoted.stop and quoted.start < token.map[1]
+                if quotation and token.type == "tr_open" and is_quoted:
+                    token.attrJoin("class", "quoted")
+                    first_quoted = first_quoted or token
+        if anchor := first_quoted or first:
+            anchor.attrSet("id", "passage")
+            anchor.attrSet("tabindex", "-1")
     outline = _anchor_headings(tokens)
     if (
         outline
@@ -248,12 +261,17 @@ def _anchor_headings(tokens: Sequence[Token]) -> list[OutlineEntry]:
 
 
 def render_document(
-    document: Document, text: str, *, passage: tuple[int, int] | None = None
+    document: Document,
+    text: str,
+    *,
+    passage: tuple[int, int] | None = None,
+    quotation: tuple[int, int] | None = None,
 ) -> RenderedDocument:
     """Render `text`, all of the document's or a part of it.
 
     `passage` is a (start, end) pair of character offsets into `text`; what lies outside is ignored.
-    The first marked element has the id `passage`, every one the class `passage`.
+    The first marked element has the id `passage`, every one the class `passage`. `quotation` are
+    such offsets within the passage: rows of tables there are marked, too.
     """
     if passage is not None:
         # Within the text, and without surrounding white space.
@@ -262,5 +280,6 @@ def render_document(
         start += len(marked) - len(marked.lstrip())
         end -= len(marked) - len(marked.rstrip())
         passage = (start, end) if start < end else None
-    render = render_markdown if document.rendering == "markdown" else render_plain
-    return render(text, passage=passage, title=document.title)
+    if document.rendering == "markdown":
+        return render_markdown(text, passage=passage, quotation=quotation, title=document.title)
+    return render_plain(text, passage=passage, title=document.title)

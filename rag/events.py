@@ -65,7 +65,7 @@ class Passage:
         return heading_line(self.title, self.heading_path)
 
 
-GeneratorKind = Literal["extractive", "model", "pipeline"]
+GeneratorKind = Literal["extractive", "computed", "model", "pipeline"]
 FinishReason = Literal["stop", "length", "refused", "tool_calls"]
 #: How sure it is that the documents answer: `high` is quoted as the answer, `low` with the remark
 #: that it may be none, `none` is refused.
@@ -140,6 +140,31 @@ class Retrieval:
             "refused": self.refused,
             "missing": list(self.missing),
             "elapsed_ms": self.elapsed_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What the tables in documents have to do with the question: `computed` is the answer itself,
+    as `rag.services.table_answers` makes it. Where it is not sure what is asked, `readings` are at
+    most two ways to read it, each with its `text` and a `reading` to send back, and `unknown` the
+    words that were not understood; `text` says both. `documents` are ids of all whose text is in
+    it."""
+
+    name: ClassVar[str] = "tables"
+
+    computed: Mapping[str, Any] | None = None
+    readings: tuple[Mapping[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
+    text: str = ""
+    documents: tuple[int, ...] = ()
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "computed": self.computed,
+            "readings": list(self.readings),
+            "unknown": list(self.unknown),
+            "text": self.text,
         }
 
 
@@ -290,7 +315,9 @@ class Failed:
         return {"code": self.code, "detail": self.detail}
 
 
-Event = Metadata | Retrieval | NodeProgress | Token | ReasoningToken | Citation | Done | Failed
+Event = (
+    Metadata | Retrieval | Tables | NodeProgress | Token | ReasoningToken | Citation | Done | Failed
+)
 
 
 def passage_data(passage: Passage) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext, gettext_lazy
 
+from tables.plan_tokens import MAX_TOKEN_CHARACTERS
+
 MAX_QUESTION_CHARACTERS = 8_000
 MAX_DEFINITION_CHARACTERS = 200_000
 
@@ -20,6 +22,7 @@ class QuestionForm(forms.Form):
     question = forms.CharField(max_length=MAX_QUESTION_CHARACTERS, widget=forms.Textarea)
     model = forms.CharField(required=False, max_length=200)
     pipeline = forms.CharField(required=False, max_length=63)
+    reading = forms.CharField(required=False, max_length=MAX_TOKEN_CHARACTERS)
     memory = forms.BooleanField(required=False)
 
 

@@ -103,6 +103,9 @@ class Message(models.Model):
     )
     citations = models.JSONField(default=list, blank=True)
     verdict = models.JSONField(default=dict, blank=True)
+    tables = models.JSONField(
+        null=True, blank=True, help_text=gettext_lazy("What was computed, or what may be meant.")
+    )
     memory = models.JSONField(null=True, blank=True, help_text=gettext_lazy("What memory added."))
     degraded = ArrayField(models.CharField(max_length=20), default=list, blank=True)
     finish_reason = models.CharField(max_length=10, blank=True)

@@ -107,6 +107,19 @@ def tables_of(text: str, *, max_rows: int = MAX_ROWS) -> list[ParsedTable]:
     return [table for table in reader.tables if table.starts and any(table.names)]
 
 
+def row_end(text: str, start: int) -> int:
+    """Where the row ends that begins at `start`: a line of a pipe table, or a list of its cells."""
+    lines = _lines(text[start:])
+    _, first = next(lines, (0, ""))
+    end = len(first.rstrip())
+    if _ROW_MARK.fullmatch(first.strip()):
+        for at, line in lines:
+            if line.strip() and not line.startswith(("- ", "  ")):
+                break
+            end = at + len(line.rstrip()) if line.strip() else end
+    return start + end
+
+
 class _Reader:
     """Goes through the lines of a text once."""
 

@@ -174,7 +174,7 @@ class FoundFilter(ConditionFilter):
     title = gettext_lazy("found")
     parameter_name = "found"
     conditions = {
-        "nothing": (gettext_noop("Nothing"), Q(total=0)),
+        "nothing": (gettext_noop("Nothing"), Q(total=0, tables=None)),
         "no-words": (gettext_noop("Nothing by words"), Q(lexical_total=0)),
         "some": (gettext_noop("Something"), Q(total__gt=0)),
     }
@@ -232,7 +232,7 @@ class SearchLogAdmin(ReadOnlyAdmin):
         label={"nothing": "danger", "words": "warning"},
     )
     def found(self, row: SearchLog) -> str | tuple[str, str]:
-        if row.total == 0:
+        if row.total == 0 and row.tables is None:
             return "nothing", gettext("nothing")
         if row.lexical_total == 0:
             return "words", gettext("nothing by words")

@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 #: Most document ids stored per search.
 MAX_LOGGED_DOCUMENTS = 10
+#: Most table ids stored per computed answer.
+MAX_LOGGED_TABLES = 100
 
 
 def record_search(
@@ -46,29 +48,78 @@ def record_search(
     that were used for it, best first. Failures are logged as warnings. Further pages of a search
     are not logged.
     """
-    if not settings.SEARCH_LOG or result.offset:
+    if result.offset:
         return None
     similarities = [hit.similarity for hit in result.hits if hit.similarity is not None]
-    documents = dict.fromkeys([*answered_from, *(hit.document_id for hit in result.hits)])
     by_words = [arm.candidates for arm in result.arms if arm.name == "lexical"]
+    return _record(
+        scope,
+        user,
+        source=source,
+        query=result.query,
+        mode=result.mode,
+        documents=[*answered_from, *(hit.document_id for hit in result.hits)],
+        total=result.total,
+        lexical_total=by_words[0] if by_words else None,
+        similarity=max(similarities, default=None),
+        degraded=list(result.degraded),
+        milliseconds=result.milliseconds,
+        confidence=confidence,
+    )
+
+
+def record_computed(
+    *,
+    question: str,
+    scope: Scope,
+    user: Any,
+    source: str,
+    tables: Sequence[int],
+    documents: Sequence[int],
+    count: int,
+    milliseconds: float,
+) -> int | None:
+    """Logs a question that was answered by computing over `count` rows of `tables`, as
+    `record_search` does. `documents` have the first of the rows."""
+    return _record(
+        scope,
+        user,
+        source=source,
+        query=question,
+        mode="tables",
+        documents=documents,
+        total=count,
+        tables=list(tables)[:MAX_LOGGED_TABLES],
+        milliseconds=milliseconds,
+        confidence=SearchLog.Confidence.HIGH,
+    )
+
+
+def _record(
+    scope: Scope,
+    user: Any,
+    *,
+    query: str,
+    documents: Sequence[int],
+    confidence: str | None,
+    degraded: Sequence[str] = (),
+    **values: Any,
+) -> int | None:
+    if not settings.SEARCH_LOG:
+        return None
     # Text without NUL and half surrogate pairs, which PostgreSQL cannot store.
     row: dict[str, Any] = {
         "workspace_id": scope.workspace_id,
         "user_id": getattr(user, "pk", None),
-        "query": result.query.replace("\0", " ").encode(errors="replace").decode(),
-        "mode": result.mode,
+        "query": query.replace("\0", " ").encode(errors="replace").decode(),
         "filter": Jsonb(to_json(scope.filter)) if scope.is_filtered else None,
         "collections": list(scope.collection_ids),
-        "documents": list(documents)[:MAX_LOGGED_DOCUMENTS],
-        "total": result.total,
-        "lexical_total": by_words[0] if by_words else None,
-        "similarity": max(similarities, default=None),
-        "degraded": list(result.degraded),
-        "milliseconds": result.milliseconds,
-        "source": source,
+        "documents": list(dict.fromkeys(documents))[:MAX_LOGGED_DOCUMENTS],
+        "degraded": list(degraded),
         "created_at": timezone.now(),
         "refused": confidence == SearchLog.Confidence.NONE,
         "confidence": confidence,
+        **values,
     }
     insert = (
         f"INSERT INTO {SearchLog._meta.db_table} ({', '.join(row)})"  # noqa: S608 (names of ours)

@@ -286,6 +286,12 @@ class SearchLog(models.Model):
         default=list,
         help_text=gettext_lazy("What should have worked."),
     )
+    tables = ArrayField(
+        models.BigIntegerField(),
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("Ids of those that the answer was computed from. Empty: quoted."),
+    )
     milliseconds = models.FloatField()
     source = models.CharField(max_length=10, choices=Source)
     created_at = models.DateTimeField(auto_now_add=True)

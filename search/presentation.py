@@ -21,7 +21,7 @@ from common.errors import InvalidInput
 from common.fusion import RERANK_FEATURES
 from common.text import strip_markdown
 from common.web import cached_reverse
-from documents.demo_corpus import FIRM_COLLECTION, firm_questions
+from documents.demo_corpus import FIRM_COLLECTION, firm_questions, firm_table_questions
 from documents.languages import language_name
 from documents.models import Chunk, Document
 from documents.page_images import PAGED_MEDIA_TYPES, thumbnail_url, with_pages
@@ -604,6 +604,14 @@ def example_questions(documents: DocumentQuerySet[Document]) -> list[str]:
         ):
             best[document] = question
     return _interleave_collections(best, collections)
+
+
+def example_table_questions(documents: DocumentQuerySet[Document]) -> list[str]:
+    """Questions of the demo that are computed from tables, while its documents are there."""
+    questions = firm_table_questions()
+    firm = documents.filter(collection__slug=FIRM_COLLECTION, key__in={key for _, key in questions})
+    keys = set(firm.values_list("key", flat=True))
+    return [question for question, key in questions if key in keys]
 
 
 def _sort_key(text: str) -> tuple[bool, int]:

@@ -7,15 +7,16 @@ from datetime import date
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from common.errors import NotFound
 from documents.embedders import embed_titles, scale_of
 from documents.models import EmbeddingSpace
 from documents.question_language import question_language
 from inference.interfaces import ChatModel, InferenceError
-from tables.execute import Result, compute
+from tables.execute import Result, compute, tables_gone
 from tables.models import Table
 from tables.questions.plan import Plan, Unsure
 from tables.questions.planner import Similarity, plan_question
-from tables.questions.words import has_measure
+from tables.questions.words import asks_to_compute, has_measure
 from tables.schemas import load_schemas
 from tables.sql.results import WrittenQuery
 
@@ -36,6 +37,11 @@ class TableAnswer:
     written: WrittenQuery | None = None
 
     @property
+    def table_ids(self) -> tuple[int, ...]:
+        """The tables that it was computed from."""
+        return self.written.table_ids if self.written else self.plan.tables if self.plan else ()
+
+    @property
     def language(self) -> str:
         """Of the question; empty where nothing was computed."""
         source = self.written or self.plan
@@ -44,16 +50,18 @@ class TableAnswer:
 
 def ask_tables(
     question: str,
-    tables: QuerySet[Table],
+    tables: QuerySet[Table] | Callable[[], QuerySet[Table]],
     *,
     today: date | None = None,
     find_model: Callable[[], ChatModel | None] | None = None,
 ) -> TableAnswer:
-    """Answer from `tables`, those that the reader may see. Without a word that asks for something
-    computed, no statement is run. Where the grammar is not sure, the model that `find_model` gives
-    writes a query."""
+    """Answer from `tables`, those that the reader may see, or what finds them. Without a word that
+    asks for something computed, no statement is run. Where the grammar is not sure, the model that
+    `find_model` gives writes a query."""
     if not has_measure(question):
         return TableAnswer()
+    if callable(tables):
+        tables = tables()
     schemas = load_schemas(tables)
     today = today or timezone.localdate()
     language = question_language(question)
@@ -62,7 +70,8 @@ def ask_tables(
     )
     if found is not None and not isinstance(found, Unsure):
         return TableAnswer(found, compute(found, tables))
-    if schemas and find_model is not None and (model := find_model()) is not None:
+    is_for_model = isinstance(found, Unsure) or asks_to_compute(question)
+    if schemas and is_for_model and find_model is not None and (model := find_model()) is not None:
         from tables.sql.writer import ask_model  # noqa: PLC0415 (sqlglot is slow to load)
 
         answered = ask_model(question, schemas, tables, model=model, today=today, language=language)
@@ -72,6 +81,15 @@ def ask_tables(
     if found is None:
         return TableAnswer()
     return TableAnswer(readings=found.readings, unknown=found.unknown)
+
+
+def compute_plan(plan: Plan, tables: QuerySet[Table]) -> TableAnswer:
+    """The answer by a plan that was chosen among readings, of those of its tables that are in
+    `tables`. Raises NotFound where they are not, or have other columns."""
+    result = compute(plan, tables)
+    if not result.explanation:
+        raise NotFound(tables_gone())
+    return TableAnswer(plan, result)
 
 
 def _similarity(tables: QuerySet[Table]) -> Similarity:

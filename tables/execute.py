@@ -1,17 +1,24 @@
-"""Plans computed over the rows of tables, with the rows as evidence. Begin with `compute`."""
+"""Plans computed over the rows of tables, with the rows as evidence. Begin with `compute`;
+`select_rows_of_plan` gives all of these rows, page by page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 
+from common.errors import InvalidInput, NotFound
 from common.sql import fetch_rows
-from tables.models import Table
-from tables.questions.plan import Filter, Period, Plan, Value, worded_number, worded_value
-from tables.rows import read_rows, row_source
+from tables.models import BLOCK_ROWS, Table
+from tables.options import PageOptions
+from tables.phrases import phrases_of, worded_number, worded_value
+from tables.questions.plan import Filter, Period, Plan, Value
+from tables.rows import Value as CellValue
+from tables.rows import column_position, places_at, row_source, rows_at
 
 #: Rows that are shown as evidence, and groups of an answer.
 MAX_ROWS, MAX_GROUPS = 20, 100
@@ -40,8 +47,8 @@ _SIGNS = frozenset(("=", ">", ">=", "<", "<="))
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """A row that counts: `ordinal` is its place in the table, from 0, `start` its offset in the
-    text of the document, `chunk_id` the passage that has it."""
+    """A row that counts: `ordinal` is its place in the table, from 0. It is the text of the
+    document from `start` to `end`, in the passage `chunk_id`, at `location` (`Prices!A12`)."""
 
     table_id: int
     ordinal: int
@@ -49,8 +56,11 @@ class EvidenceRow:
     document_title: str
     collection: str
     start: int
+    end: int
     chunk_id: int | None
+    location: str
     cells: tuple[str, ...]
+    values: tuple[CellValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +87,56 @@ class Result:
     explanation: str
 
 
+@dataclass(frozen=True, slots=True)
+class PlanRows:
+    """Rows of a page, of `count` that a plan was computed from, with the sums of their numbers by
+    column, from 0. `columns` are as those of a table."""
+
+    columns: list[dict[str, Any]]
+    rows: list[EvidenceRow]
+    count: int
+    sums: dict[int, float]
+
+
 def compute(plan: Plan, tables: QuerySet[Table]) -> Result:
     """The result of a plan over those of its tables that are in `tables`: the reader's."""
-    found = list(
-        tables.filter(pk__in=plan.tables).select_related("document__collection").order_by("pk")
+    return _Computation(plan, tables_of_plan(plan, tables)).result()
+
+
+def select_rows_of_plan(plan: Plan, tables: QuerySet[Table], options: PageOptions) -> PlanRows:
+    """A page of the rows that the plan is computed from, as `compute`: of the extreme ones the most
+    extreme first. Raises InvalidInput where `options` sort by no column, and NotFound where no
+    table is left."""
+    return _Computation(plan, tables_of_plan(plan, tables)).page(options)
+
+
+def all_rows_of_plan(plan: Plan, tables: QuerySet[Table], *, most: int) -> Iterator[EvidenceRow]:
+    """All of these rows. Raises InvalidInput where there are more than `most`, and NotFound where
+    no table is left, when the first is taken."""
+    return _Computation(plan, tables_of_plan(plan, tables)).all_rows(most)
+
+
+def tables_gone() -> str:
+    """What is said where none of a plan's tables is left."""
+    return gettext(
+        "The tables of this answer are gone or have changed, or you may not see them. Ask the"
+        " question again."
     )
-    return _Computation(plan, found).result()
+
+
+def tables_of_plan(plan: Plan, tables: QuerySet[Table]) -> list[Table]:
+    """The tables of a plan that are in `tables`, without those whose columns have other types
+    since."""
+    found = tables.filter(pk__in=plan.tables).select_related("document__collection").order_by("pk")
+    places = plan.places
+    return [
+        table
+        for table in found
+        if all(
+            place is None or (place < len(table.columns) and table.columns[place]["type"] == kind)
+            for place, kind in zip(places[table.pk], plan.types, strict=False)
+        )
+    ]
 
 
 class _Computation:
@@ -92,35 +146,32 @@ class _Computation:
         self.plan = plan
         self.tables = {table.pk: table for table in tables}
         same = range(len(plan.columns))
-        #: Of each table the columns of the plan, None where it has none.
-        self.places: dict[int, Sequence[int | None]] = dict.fromkeys(self.tables, same)
-        for layout in plan.layouts:
-            self.places |= {pk: layout.places for pk in layout.tables if pk in self.tables}
+        self.places = plan.places
         self.columns = [self._column(index) for index in same] if tables else []
-        used = plan.used_columns
-        self.is_mapped = any(
-            places[index] != index for places in self.places.values() for index in used
-        )
+        self.is_mapped = bool(plan.layouts)
         self.parameters: dict[str, Any] = self._scope(list(self.tables))
         self.whole_count: int | None = None
         self.group_mean: float | None = None
 
-    def _column(self, index: int) -> Mapping[str, Any]:
-        """Type and unit of a column, as the tables say that have it."""
+    def _column(self, index: int) -> dict[str, Any]:
+        """Name, type and unit of a column, as the tables say that have it."""
         found = [
             self.tables[pk].columns[place]
-            for pk, places in self.places.items()
-            if (place := places[index]) is not None
+            for pk in self.tables
+            if (place := self.places[pk][index]) is not None
         ]
         unit = next((each["unit"] for each in found if each.get("unit")), "")
-        return {"type": found[0]["type"] if found else "text", "unit": unit}
+        kind = found[0]["type"] if found else "text"
+        return {"name": self.plan.columns[index], "type": kind, "unit": unit}
 
     def _scope(self, tables: list[int]) -> dict[str, Any]:
         """The parameters of `row_source` for these tables."""
         scope: dict[str, Any] = {"tables": tables}
         if self.is_mapped:
-            for index in self.plan.used_columns:
-                scope[f"p{index + 1}"] = [(self.places[pk][index] or 0) + 1 for pk in tables]
+            for index in range(len(self.plan.columns)):
+                # The block at 0 has no cells: NULL where a table does not have the column.
+                at = (self.places[pk][index] for pk in tables)
+                scope[f"p{index + 1}"] = [0 if place is None else place + 1 for place in at]
         return scope
 
     def result(self) -> Result:
@@ -164,9 +215,76 @@ class _Computation:
             groups,
             count,
             plan.columns,
-            tuple(evidence_rows(rows, self.tables, self.places)),
+            tuple(evidence_rows(rows[:MAX_ROWS], self.tables, self.places)),
             self._explanation(rows, count, extra),
         )
+
+    def page(self, options: PageOptions) -> PlanRows:
+        """The rows of a page."""
+        keys = self._ordered(options.sort, options.descending, options.limit, options.offset)
+        numbers = [at for at, each in enumerate(self.columns) if each["type"] == "number"]
+        sums = "".join(f", sum(row.{self._name(at)})::float8" for at in numbers)
+        statement = f"SELECT count(*){sums} FROM {self._source(*numbers)} AS row{self._whole()}"  # noqa: S608
+        ((count, *found),) = fetch_rows(connection, statement, self.parameters)
+        pairs = zip(numbers, found, strict=True)
+        return PlanRows(
+            self.columns,
+            evidence_rows(keys, self.tables, self.places),
+            count,
+            {at: total for at, total in pairs if total is not None},
+        )
+
+    def all_rows(self, most: int) -> Iterator[EvidenceRow]:
+        """All rows in the order of the first page. Raises InvalidInput for more than `most`."""
+        keys = self._ordered("", False, most + 1, 0)
+        if len(keys) > most:
+            raise InvalidInput(
+                gettext("More than {most} rows: ask for fewer of them.").format(
+                    most=number_format(most, force_grouping=True)
+                ),
+                field="reading",
+            )
+        for first in range(0, len(keys), BLOCK_ROWS):
+            yield from evidence_rows(keys[first : first + BLOCK_ROWS], self.tables, self.places)
+
+    def _whole(self) -> str:
+        """The condition of all rows that count."""
+        plan, where = self.plan, self._where(())
+        if plan.compared:
+            either = " OR ".join(map(self._condition, plan.compared))
+            where += f"{' AND' if where else ' WHERE'} ({either})"
+        elif plan.group is not None and plan.order:
+            where = self._where(self._top_group(self._groups()))
+        elif plan.measure in ("most", "least") and plan.column is not None:
+            where += f"{' AND' if where else ' WHERE'} row.{self._name(plan.column)} IS NOT NULL"
+        return where
+
+    def _ordered(
+        self, sort: str, descending: bool, limit: int, offset: int
+    ) -> list[tuple[int, int]]:
+        """Some of all rows that count, as (table, ordinal)."""
+        plan = self.plan
+        if not self.tables:
+            raise NotFound(tables_gone())
+        order, sorted_by = "row.table_id, row.ordinal", plan.column
+        if sort:
+            sorted_by = column_position(self.columns, sort, field="sort") - 1
+            order = f"{self._order(sorted_by, descending=descending)}, {order}"
+        elif plan.measure in ("most", "least") and plan.column is not None:
+            order = f"{self._order(plan.column, descending=plan.measure == 'most')}, {order}"
+        statement = (
+            f"SELECT row.table_id, row.ordinal FROM {self._source(sorted_by)} AS row"  # noqa: S608
+            f"{self._whole()} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
+        )
+        self.parameters |= {"limit": limit, "offset": offset}
+        return [(table, at) for table, at in fetch_rows(connection, statement, self.parameters)]
+
+    def _order(self, index: int, *, descending: bool) -> str:
+        name = f"row.{self._name(index)}"
+        direction = "DESC" if descending else "ASC"
+        if self._type(index) == "text":
+            return f"{name} = '', lower({name}) {direction}"
+        return f"{name} {direction} NULLS LAST"
 
     # Parts of statements: names are made of numbers, values are parameters
 
@@ -178,9 +296,10 @@ class _Computation:
         letter = {"number": "n", "boolean": "n", "date": "d"}.get(self._type(index), "c")
         return f"{letter}{index + 1}"
 
-    def _source(self, *, ordinals: bool = True) -> str:
+    def _source(self, *indexes: int | None, ordinals: bool = True) -> str:
+        """The rows with the columns that the plan uses, and those at `indexes`."""
         by_letter: dict[str, list[int]] = {"c": [], "n": [], "d": []}
-        for index in self.plan.used_columns:
+        for index in sorted(self.plan.used_columns | {at for at in indexes if at is not None}):
             by_letter[self._name(index)[0]].append(index + 1)
         return row_source(
             cells=by_letter["c"],
@@ -308,6 +427,11 @@ class _Computation:
             rows = [
                 (name, 100 * (value or 0) / whole, *rest) for name, value, *rest in rows if whole
             ]
+        if self._type(plan.group) == "boolean":
+            rows = [
+                (worded_value(bool(key), plan.language), value, count, key)
+                for _, value, count, key, _ in rows
+            ]
         return tuple(Group(name or "–", value, count) for name, value, count, *_ in rows)
 
     def _top_group(self, groups: Sequence[Group]) -> Sequence[Filter]:
@@ -397,21 +521,23 @@ class _Computation:
         self, rows: Sequence[tuple[int, int]], count: int, extra: Sequence[Filter]
     ) -> str:
         """“12 rows of price-list.xlsx where Price > 4,000”, in the language of the question."""
-        language = self.plan.language if self.plan.language in _EXPLANATIONS else "en"
-        one, many, files, where = _EXPLANATIONS[language]
+        language = self.plan.language
+        phrases = phrases_of(language)
         # Of few rows it is known which files have them.
         of_rows = {table for table, _ in rows} if 0 < count <= len(rows) else self.tables.keys()
         keys = {self.tables[pk].document.key for pk in of_rows}
-        source = files.format(count=len(keys)) if len(keys) > 1 else min(keys).rsplit("/", 1)[-1]
+        source = min(keys).rsplit("/", 1)[-1]
+        if len(keys) > 1:
+            source = phrases.files.format(count=len(keys))
         number = worded_number(f"{count:,}", language)
-        text = (one if count == 1 else many).format(count=number, source=source)
+        text = (phrases.row if count == 1 else phrases.rows).format(count=number, source=source)
         if condition := self.plan.condition(extra, language=language):
-            text += f" {where} {condition}"
+            text += f" {phrases.where} {condition}"
         if self.whole_count is not None:
-            number = worded_number(f"{self.whole_count:,}", language)
-            text += f", {_OF_ALL[language].format(count=number)}"
+            whole = worded_number(f"{self.whole_count:,}", language)
+            text += f", {phrases.of_all.format(count=whole)}"
         for written, meant in self.plan.corrected:
-            text += f" ({_CORRECTED[language].format(written=written, meant=meant)})"
+            text += f" ({phrases.corrected.format(written=written, meant=meant)})"
         return text
 
 
@@ -420,26 +546,18 @@ def evidence_rows(
     tables: Mapping[int, Table],
     places: Mapping[int, Sequence[int | None]] | None = None,
 ) -> list[EvidenceRow]:
-    """The first of these rows, given as (table, ordinal), with their cells and places. `tables` by
-    id, with their documents and collections. `places` are the positions of the cells in each table,
-    None where it has none; by default all as they are."""
-    shown = rows[:MAX_ROWS]
-    by_table: dict[int, list[int]] = {}
-    for table_id, ordinal in shown:
-        by_table.setdefault(table_id, []).append(ordinal)
-    read = {
-        (table_id, row.ordinal): row
-        for table_id, ordinals in by_table.items()
-        for row in read_rows(tables[table_id], ordinals)
-    }
-    chunks = _chunks_at(
-        [(tables[table_id].document_id, row.start) for (table_id, _), row in read.items()]
+    """These rows, given as (table, ordinal), with their cells and places. `tables` by id, with
+    their documents and collections. `places` are the positions of the cells in each table, None
+    where it has none; by default all as they are."""
+    read = rows_at(tables, list(dict.fromkeys(rows)))
+    documents = {key: tables[key[0]].document for key in read}
+    found_places = places_at(
+        documents.values(), [(documents[key].pk, row.start) for key, row in read.items()]
     )
     found = []
-    for key in dict.fromkeys(shown):
-        if (row := read.get(key)) is None:
-            continue
-        document = tables[key[0]].document
+    for key, row in read.items():
+        document, order = documents[key], places[key[0]] if places else range(len(row.cells))
+        place = found_places.get((document.pk, row.start))
         found.append(
             EvidenceRow(
                 key[0],
@@ -448,29 +566,16 @@ def evidence_rows(
                 document.title or document.key,
                 document.collection.slug,
                 row.start,
-                chunks.get((document.pk, row.start)),
-                _placed(row.cells, places[key[0]]) if places else row.cells,
+                place.end if place else row.start,
+                place.chunk_id if place else None,
+                place.label if place else "",
+                tuple("" if at is None else row.cells[at] for at in order),
+                tuple(None if at is None else row.values[at] for at in order),
             )
         )
     return found
 
 
-def _placed(cells: Sequence[str], places: Sequence[int | None]) -> tuple[str, ...]:
-    return tuple("" if place is None else cells[place] for place in places)
-
-
-#: One row, rows, several files and the word before conditions, by language.
-_EXPLANATIONS: Mapping[str, tuple[str, str, str, str]] = {
-    "en": ("{count} row of {source}", "{count} rows of {source}", "{count} files", "where"),
-    "de": ("{count} Zeile aus {source}", "{count} Zeilen aus {source}", "{count} Dateien", "mit"),
-    "es": ("{count} fila de {source}", "{count} filas de {source}", "{count} archivos", "con"),
-}
-_OF_ALL: Mapping[str, str] = {"en": "of {count}", "de": "von {count}", "es": "de {count}"}
-_CORRECTED: Mapping[str, str] = {
-    "en": "“{written}” read as “{meant}”",
-    "de": "„{written}“ gelesen als „{meant}“",
-    "es": "«{written}» leído como «{meant}»",
-}
 _PERIODS: Mapping[str, str] = {
     "day": "YYYY-MM-DD",
     "week": 'IYYY-"W"IW',
@@ -490,21 +595,3 @@ def _days_of(name: str, period: Period) -> tuple[date, date]:
     month = 1 if period == "year" else months * (int(part.removeprefix("Q")) - 1) + 1
     after = month - 1 + months
     return date(int(year), month, 1), date(int(year) + after // 12, after % 12 + 1, 1)
-
-
-_CHUNKS = """
-    SELECT place.document, place.start, chunk.id
-    FROM unnest(%(documents)s::bigint[], %(starts)s::bigint[]) AS place (document, start)
-    JOIN LATERAL (
-        SELECT id FROM documents_chunk
-        WHERE document_id = place.document AND start <= place.start AND "end" > place.start
-        ORDER BY start LIMIT 1
-    ) AS chunk ON true
-"""
-
-
-def _chunks_at(places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """The passage at each place, a document and an offset in its text."""
-    documents, starts = [each[0] for each in places], [each[1] for each in places]
-    rows = fetch_rows(connection, _CHUNKS, {"documents": documents, "starts": starts})
-    return {(document, start): pk for document, start, pk in rows}

@@ -34,8 +34,8 @@ class RowFilter(Options):
     )
 
 
-class RowOptions(RowFilter):
-    """Conditions, order and page of rows."""
+class PageOptions(Options):
+    """Order and page of rows."""
 
     sort: str = Field(
         default="", max_length=210, description="Order by this column. Default: as in the document."
@@ -43,6 +43,10 @@ class RowOptions(RowFilter):
     descending: bool = Field(default=False, description="The greatest first; empty cells are last.")
     offset: int = Field(default=0, ge=0, le=MAX_ROWS, description="Rows that are passed over.")
     limit: int = Field(default=PAGE_ROWS, ge=1, le=500, description="Rows, at most.")
+
+
+class RowOptions(PageOptions, RowFilter):
+    """Conditions, order and page of rows."""
 
 
 #: What pages call them.

@@ -1,8 +1,8 @@
 """Rows of tables, put together from their columns: `row_source` is what statements over many rows
 select from, `read_rows` gives some rows of one table whole, `select_rows` a page of those that fit,
-`places_of` where they are in the document."""
+`places_at` where they are in documents."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -12,8 +12,10 @@ from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.sql import fetch_rows
+from documents.models import Document
 from reading.location import PAGE_LABEL, location
 from reading.parsers.column_types import read_as
+from reading.tables import row_end
 from tables.models import BLOCK_ROWS, ColumnBlock, Table
 from tables.options import RowFilter, RowOptions
 
@@ -117,39 +119,54 @@ def _numbered(
 
 
 _READ_ROWS = """
-    SELECT wanted.ordinal, block.position, block.starts[wanted.place], block.cells[wanted.place],
-           block.numbers[wanted.place], block.dates[wanted.place]
+    SELECT wanted.table_id, wanted.ordinal, block.position, block.starts[wanted.place],
+           block.cells[wanted.place], block.numbers[wanted.place], block.dates[wanted.place]
     FROM (
-        SELECT ordinal, ordinal / %(rows)s * %(rows)s AS first, mod(ordinal, %(rows)s) + 1 AS place
-        FROM unnest(%(ordinals)s::int[]) AS asked (ordinal)
+        SELECT table_id, ordinal, ordinal / %(rows)s * %(rows)s AS first,
+               mod(ordinal, %(rows)s) + 1 AS place
+        FROM unnest(%(tables)s::bigint[], %(ordinals)s::int[]) AS asked (table_id, ordinal)
     ) AS wanted
-    JOIN tables_columnblock AS block ON block.table_id = %(table)s AND block.ordinal = wanted.first
+    JOIN tables_columnblock AS block
+         ON block.table_id = wanted.table_id AND block.ordinal = wanted.first
     ORDER BY block.position
 """
 
 
 def read_rows(table: Table, ordinals: Iterable[int]) -> list[Row]:
     """These rows of a table, in the order of `ordinals`; those that do not exist are left out."""
-    wanted = list(ordinals)
-    parameters = {"table": table.pk, "ordinals": wanted, "rows": BLOCK_ROWS}
-    starts: dict[int, int] = {}
-    cells: dict[int, list[str]] = {}
-    values: dict[int, list[Value]] = {}
-    for ordinal, position, start, cell, number, day in fetch_rows(
+    wanted = [(table.pk, ordinal) for ordinal in ordinals]
+    return list(rows_at({table.pk: table}, wanted).values())
+
+
+def rows_at(
+    tables: Mapping[int, Table], wanted: Collection[tuple[int, int]]
+) -> dict[tuple[int, int], Row]:
+    """Rows of several tables by the table's id and the row's ordinal, in the order of `wanted`;
+    those that do not exist are left out."""
+    parameters = {
+        "tables": [table for table, _ in wanted],
+        "ordinals": [ordinal for _, ordinal in wanted],
+        "rows": BLOCK_ROWS,
+    }
+    starts: dict[tuple[int, int], int] = {}
+    cells: dict[tuple[int, int], list[str]] = {}
+    values: dict[tuple[int, int], list[Value]] = {}
+    for table, ordinal, position, start, cell, number, day in fetch_rows(
         connection, _READ_ROWS, parameters
     ):
+        key = table, ordinal
         if position == 0 and start is not None:
-            starts[ordinal] = start
-        elif ordinal in starts:
-            cells.setdefault(ordinal, []).append(cell)
-            of_text = cell if table.columns[position - 1]["type"] == "text" else None
+            starts[key] = start
+        elif key in starts:
+            cells.setdefault(key, []).append(cell)
+            of_text = cell if tables[table].columns[position - 1]["type"] == "text" else None
             value = of_text if number is None and day is None else day if day else number
-            values.setdefault(ordinal, []).append(value)
-    return [
-        Row(each, starts[each], tuple(cells[each]), tuple(values[each]))
-        for each in wanted
-        if each in starts
-    ]
+            values.setdefault(key, []).append(value)
+    return {
+        key: Row(key[1], starts[key], tuple(cells[key]), tuple(values[key]))
+        for key in wanted
+        if key in starts
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,27 +203,38 @@ def select_rows(table: Table, options: RowOptions) -> Selection:
     return Selection(read_rows(table, ordinals), count, sums)
 
 
-def matching_cells(table: Table, options: RowFilter) -> Iterator[tuple[str, ...]]:
-    """The cells of all rows that fit, in the order of the document, a block at a time. Raises
-    InvalidInput at once."""
+def matching_rows(
+    table: Table, options: RowFilter, *, typed: bool = False
+) -> Iterator[tuple[Value, ...]]:
+    """The cells of all rows that fit, in the order of the document, a block at a time; with `typed`
+    their values, where a cell has one. Raises InvalidInput at once."""
     wanted = _Conditions(table, options)
     fitting: set[int] | None = None
     if wanted:
         found = fetch_rows(connection, wanted.statement("ordinal", ()), wanted.parameters)
         fitting = {ordinal for (ordinal,) in found}
 
-    def cells_of_blocks() -> Iterator[tuple[str, ...]]:
+    def read_blocks() -> Iterator[tuple[Value, ...]]:
+        fields = ("cells", "numbers", "dates") if typed else ("cells",)
         for first in range(0, table.row_count, BLOCK_ROWS):
             block = range(first, min(first + BLOCK_ROWS, table.row_count))
             if fitting is not None and fitting.isdisjoint(block):
                 continue
             blocks = ColumnBlock.objects.filter(table=table, ordinal=first).exclude(position=0)
-            columns = blocks.order_by("position").values_list("cells", flat=True)
-            for ordinal, cells in zip(block, zip(*columns, strict=True), strict=True):
+            columns = [
+                [
+                    cell if value is None else value
+                    for cell, value in zip(cells, values, strict=True)
+                ]
+                if (values := next(filter(None, others), None))
+                else cells
+                for cells, *others in blocks.order_by("position").values_list(*fields)
+            ]
+            for ordinal, row in zip(block, zip(*columns, strict=True), strict=True):
                 if fitting is None or ordinal in fitting:
-                    yield cells
+                    yield row
 
-    return cells_of_blocks()
+    return read_blocks()
 
 
 #: How a value is compared.
@@ -264,17 +292,22 @@ def _positions(table: Table) -> Iterator[tuple[int, dict[str, Any]]]:
     return enumerate(table.columns, start=1)
 
 
-def _column_of(table: Table, name: str, *, field: str) -> tuple[int, dict[str, Any]]:
-    """Position and description of the column that is called so."""
-    for position, column in _positions(table):
+def column_position(columns: Sequence[dict[str, Any]], name: str, *, field: str) -> int:
+    """The position, from 1, of the column that is called so. Raises InvalidInput without one."""
+    for position, column in enumerate(columns, start=1):
         if column["name"] == name:
-            return position, column
+            return position
     raise InvalidInput(
         gettext("The table has no column “{name}”. It has: {names}.").format(
-            name=name, names=", ".join(column["name"] for column in table.columns)
+            name=name, names=", ".join(column["name"] for column in columns)
         ),
         field=field,
     )
+
+
+def _column_of(table: Table, name: str, *, field: str) -> tuple[int, dict[str, Any]]:
+    position = column_position(table.columns, name, field=field)
+    return position, table.columns[position - 1]
 
 
 def _value_of(column: dict[str, Any], text: str) -> Any:
@@ -308,37 +341,42 @@ def _order(table: Table, options: RowOptions) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row is: its passage, and the place in words, such as `Prices!A12` or `page 3`."""
+    """Where a row is: its passage, the place in words, such as `Prices!A12` or `page 3`, and the
+    offset in the document's text where it ends."""
 
     chunk_id: int
     label: str
+    end: int
 
 
 _PASSAGES = """
-    SELECT DISTINCT ON (wanted.start) wanted.start, chunk.id, chunk.page, chunk.heading_path,
-           chunk.text, chunk.start, chunk.metadata ->> %(label)s
-    FROM unnest(%(starts)s::bigint[]) AS wanted (start)
-    JOIN documents_chunk AS chunk ON chunk.document_id = %(document)s
-         AND chunk.start <= wanted.start AND chunk."end" > wanted.start
-    ORDER BY wanted.start, chunk.start DESC
+    SELECT wanted.document, wanted.start, chunk.id, chunk.page, chunk.heading_path, chunk.text,
+           chunk.start, chunk.metadata ->> %(label)s
+    FROM unnest(%(documents)s::bigint[], %(starts)s::bigint[]) AS wanted (document, start)
+    JOIN LATERAL (
+        SELECT id, page, heading_path, text, start, metadata FROM documents_chunk
+        WHERE document_id = wanted.document AND start <= wanted.start AND "end" > wanted.start
+        ORDER BY start DESC LIMIT 1
+    ) AS chunk ON true
 """
 
 
-def places_of(table: Table, rows: Iterable[Row]) -> dict[int, Place]:
-    """Where these rows are, by their ordinals."""
-    by_start = {row.start: row.ordinal for row in rows}
+def places_at(
+    documents: Iterable[Document], starts: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], Place]:
+    """Places by the document's id and the offset in its text where a row begins."""
+    media_types = {document.pk: document.media_type for document in documents}
+    wanted = list(starts)
     parameters = {
-        "starts": list(by_start),
-        "document": table.document_id,
+        "documents": [document for document, _ in wanted],
+        "starts": [start for _, start in wanted],
         "label": PAGE_LABEL,
     }
-    media_type = table.document.media_type
-    return {
-        by_start[start]: Place(
-            chunk,
-            location(media_type, page, heading_path=path, text=text, at=start - begin, label=label),
-        )
-        for start, chunk, page, path, text, begin, label in fetch_rows(
-            connection, _PASSAGES, parameters
-        )
-    }
+    places = {}
+    for pk, start, chunk, page, path, text, begin, label in fetch_rows(
+        connection, _PASSAGES, parameters
+    ):
+        at = start - begin
+        worded = location(media_types[pk], page, heading_path=path, text=text, at=at, label=label)
+        places[pk, start] = Place(chunk, worded, begin + row_end(text, at))
+    return places

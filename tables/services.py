@@ -1,28 +1,27 @@
-"""What doors do with tables: read rows, correct columns, write CSV, read tables again."""
+"""What doors do with tables: read rows, correct columns, read tables again."""
 
-import csv
-import io
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated
 
 from django.db import transaction
-from django.http import StreamingHttpResponse
-from django.utils.http import content_disposition_header
+from django.db.models import QuerySet
+from django.urls import reverse
 from django.utils.translation import gettext
 
 from accounts.audit import Action
 from common.errors import Conflict, InvalidInput
-from common.text import spreadsheet_text
 from documents.models import Collection, Document
 from documents.services.audit import record
+from tables.execute import EvidenceRow, select_rows_of_plan
 from tables.groups.meaning import suggest_by_meaning
 from tables.groups.store import group_tables, regroup, remove_unused
-from tables.models import BLOCK_ROWS, Table
-from tables.options import RowFilter, RowOptions
-from tables.rows import Row, Value, matching_cells, places_of, select_rows
+from tables.models import Table
+from tables.options import PageOptions, RowOptions
+from tables.questions.plan import Plan
+from tables.rows import Row, Value, places_at, select_rows
 from tables.store import read_cells_again, store_tables
+from tables.wording import worded_reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +30,7 @@ class PlacedRow:
 
     ordinal: Annotated[int, "Of the row in its table, from 0."]
     start: Annotated[int, "Offset of the row in the document's text."]
+    end: Annotated[int, "Where it ends there; `start` where its passage is not known."]
     cells: Annotated[tuple[str, ...], "As written, one for each column."]
     values: Annotated[
         tuple[Value, ...],
@@ -62,12 +62,13 @@ class RowPage:
 def read_page(table: Table, options: RowOptions) -> RowPage:
     """A page of a table. Raises InvalidInput as `select_rows`."""
     found = select_rows(table, options)
-    places = places_of(table, found.rows)
+    pk = table.document_id
+    places = places_at([table.document], [(pk, row.start) for row in found.rows])
 
     def placed(row: Row) -> PlacedRow:
-        place = places.get(row.ordinal)
+        place = places.get((pk, row.start))
         return PlacedRow(
-            *(row.ordinal, row.start, row.cells, row.values),
+            *(row.ordinal, row.start, place.end if place else row.start, row.cells, row.values),
             place=place.label if place else "",
             chunk=place.chunk_id if place else None,
         )
@@ -82,34 +83,57 @@ def read_page(table: Table, options: RowOptions) -> RowPage:
     )
 
 
-def csv_response(table: Table, options: RowFilter) -> StreamingHttpResponse:
-    """A download of the rows that fit as CSV, below the names of the columns, in the document's
-    order. Raises InvalidInput as `select_rows`."""
-    rows = matching_cells(table, options)
-    numbers = {at for at, column in enumerate(table.columns) if column["type"] == "number"}
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A row that an answer was computed from, with its place in its document."""
 
-    def lines() -> Iterator[str]:
-        yield _csv_lines([[column["name"] for column in table.columns]])
-        while batch := list(islice(rows, BLOCK_ROWS)):
-            yield _csv_lines(batch, numbers)
+    table: Annotated[int, "Id of its table."]
+    ordinal: Annotated[int, "Of the row in its table, from 0."]
+    document: Annotated[int, "Id of its document."]
+    title: str
+    collection: Annotated[str, "Slug."]
+    cells: Annotated[tuple[str, ...], "As written, one for each of `columns`."]
+    start: Annotated[int, "Offset of the row in the document's text."]
+    end: int
+    place: Annotated[str, "Such as `Prices!A12`, `row 7`, `page 3`; empty where not known."]
+    url: Annotated[str, "The page that shows it, with the row marked."]
 
-    name = f"{table.name or table.document.display_title}.csv"
-    return StreamingHttpResponse(
-        lines(),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": content_disposition_header(True, name) or "attachment"},
+
+@dataclass(frozen=True, slots=True)
+class ResultRows:
+    """Rows of a page, of `count` that an answer was computed from."""
+
+    description: Annotated[str, "What was computed, in words."]
+    columns: list[str]
+    count: Annotated[int, "Rows of all pages."]
+    sums: list[ColumnSum]
+    results: list[ResultRow]
+
+
+def read_result(plan: Plan, tables: QuerySet[Table], options: PageOptions) -> ResultRows:
+    """A page of the rows that a plan is computed from. Raises as `select_rows_of_plan`."""
+    found = select_rows_of_plan(plan, tables, options)
+    return ResultRows(
+        description=worded_reading(plan),
+        columns=list(plan.columns),
+        count=found.count,
+        sums=[ColumnSum(plan.columns[at], at + 1, total) for at, total in found.sums.items()],
+        results=[
+            ResultRow(
+                *(row.table_id, row.ordinal, row.document_id, row.document_title, row.collection),
+                *(row.cells, row.start, row.end, row.location, row_url(row)),
+            )
+            for row in found.rows
+        ],
     )
 
 
-def _csv_lines(rows: Iterable[Iterable[str]], numbers: Container[int] = ()) -> str:
-    """The rows; cells are `spreadsheet_text`, but for `numbers`, the places of columns that hold
-    some."""
-    out = io.StringIO()
-    csv.writer(out).writerows(
-        [cell if at in numbers else spreadsheet_text(cell) for at, cell in enumerate(row)]
-        for row in rows
-    )
-    return out.getvalue()
+def row_url(row: EvidenceRow) -> str:
+    """The page of the document, with the row marked."""
+    address = reverse("document", args=[row.collection, row.document_id])
+    if row.chunk_id is None:
+        return address
+    return f"{address}?chunk={row.chunk_id}&quote={row.start}-{row.end}#passage"
 
 
 @transaction.atomic

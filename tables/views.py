@@ -1,6 +1,8 @@
 """Pages of tables: those of a collection, and the rows of one."""
 
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -15,11 +17,13 @@ from common.pagination import newest_first
 from common.web import errors_as_messages, login_required_page
 from documents.services import get_collection
 from tables import services
+from tables.execute import tables_of_plan
 from tables.forms import TYPE_LABELS, ColumnForm, GroupColumnsForm, RowForm
 from tables.groups import curation
 from tables.groups.meaning import suggest_by_meaning
 from tables.models import Table
-from tables.options import PAGE_ROWS, RowOptions
+from tables.options import PAGE_ROWS, PageOptions, RowOptions
+from tables.plan_tokens import read_plan_token
 
 #: Tables that are listed with a suggested group.
 MAX_SUGGESTED = 20
@@ -87,7 +91,6 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
         problem = str(error)
         options = RowOptions()
         page = services.read_page(table, options)
-    sums = {each.position: each.sum for each in page.sums}
     context = {
         "table": table,
         "document": table.document,
@@ -95,50 +98,58 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
         "form": form,
         "problem": problem,
         "page": page,
-        "columns": [
-            {
-                **column,
-                "label": TYPE_LABELS[column["type"]],
-                "sum": sums.get(position),
-                "sort_query": _changed(
-                    request,
-                    sort=column["name"],
-                    descending="" if options.sort != column["name"] or options.descending else "1",
-                    offset="",
-                ),
-                "sorted": ("descending" if options.descending else "ascending")
-                if options.sort == column["name"]
-                else "",
-            }
-            for position, column in enumerate(table.columns, start=1)
-        ],
+        "columns": _columns(request, table.columns, options, page.sums),
         "rows": [
             {
-                "chunk": row.chunk,
+                "query": f"?chunk={row.chunk}&quote={row.start}-{row.end}" if row.chunk else "",
                 "place": row.place,
                 "number": row.ordinal + 1,
-                "cells": [
-                    (cell, column["type"])
-                    for cell, column in zip(row.cells, table.columns, strict=True)
-                ],
+                "cells": _typed_cells(row.cells, table.columns),
             }
             for row in page.results
         ],
         "is_filtered": bool(options.words or options.column),
-        "first": options.offset + 1,
-        "last": options.offset + len(page.results),
-        "previous": _changed(request, offset=str(max(0, options.offset - PAGE_ROWS) or ""))
-        if options.offset
-        else "",
-        "following": _changed(request, offset=str(options.offset + PAGE_ROWS))
-        if options.offset + PAGE_ROWS < page.count
-        else "",
-        "csv_query": _changed(request, sort="", descending="", offset=""),
+        **_paging(request, options, len(page.results), page.count),
+        "file_query": _changed(request, sort="", descending="", offset=""),
         "column_form": ColumnForm(table=table),
         "together": curation.count_together(table, visible),
         "has_suggestion": curation.with_suggestions(visible.filter(pk=pk), visible).exists(),
     }
     return render(request, "tables/table.html", context, status=400 if problem else 200)
+
+
+@require_safe
+@login_required_page
+def result_rows(request: HttpRequest) -> HttpResponse:
+    """The rows that an answer was computed from, which `?reading=` names, as `PageOptions` in the
+    address ask for them."""
+    workspace = request_workspace(request)
+    reading = request.GET.get("reading", "")
+    plan = read_plan_token(reading)
+    tables = Table.objects.visible_to(request.user).filter(workspace=workspace).current()
+    given = {name: value for name, value in request.GET.items() if value}
+    known = {name: given[name] for name in PageOptions.model_fields if name in given}
+    options = PageOptions.from_text(known | {"limit": PAGE_ROWS})
+    page = services.read_result(plan, tables, options)
+    table = tables_of_plan(plan, tables)[0]
+    context = {
+        "page": page,
+        "collection": table.document.collection,
+        "table": table if len(plan.tables) == 1 else None,
+        "columns": _columns(request, table.columns, options, page.sums),
+        "rows": [
+            {
+                "title": row.title,
+                "url": row.url,
+                "place": row.place,
+                "cells": _typed_cells(row.cells, table.columns),
+            }
+            for row in page.results
+        ],
+        "file_query": urlencode({"reading": reading, "workspace": workspace.slug}),
+        **_paging(request, options, len(page.results), page.count),
+    }
+    return render(request, "tables/rows.html", context)
 
 
 @require_POST
@@ -210,6 +221,47 @@ def _find_table(request: HttpRequest, pk: int) -> Table:
             gettext("There is no such table. Its document may have been changed or deleted.")
         )
     return table
+
+
+def _columns(
+    request: HttpRequest,
+    columns: Sequence[dict[str, Any]],
+    options: PageOptions,
+    sums: Sequence[services.ColumnSum],
+) -> list[dict[str, Any]]:
+    """Heads of columns: their types, what sorts by them, and the sums at their feet."""
+    by_position = {each.position: each.sum for each in sums}
+    heads = []
+    for position, column in enumerate(columns, start=1):
+        is_sorted = options.sort == column["name"]
+        descending = "1" if is_sorted and not options.descending else ""
+        direction = "descending" if options.descending else "ascending"
+        heads.append(
+            {
+                **column,
+                "label": TYPE_LABELS[column["type"]],
+                "sum": by_position.get(position),
+                "sort_query": _changed(
+                    request, sort=column["name"], descending=descending, offset=""
+                ),
+                "sorted": direction if is_sorted else "",
+            }
+        )
+    return heads
+
+
+def _typed_cells(cells: Sequence[str], columns: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(cell, column["type"]) for cell, column in zip(cells, columns, strict=True)]
+
+
+def _paging(request: HttpRequest, options: PageOptions, shown: int, count: int) -> dict[str, Any]:
+    before, after = max(0, options.offset - PAGE_ROWS), options.offset + PAGE_ROWS
+    return {
+        "first": options.offset + 1,
+        "last": options.offset + shown,
+        "previous": _changed(request, offset=str(before or "")) if options.offset else "",
+        "following": _changed(request, offset=str(after)) if after < count else "",
+    }
 
 
 def _changed(request: HttpRequest, **changes: str) -> str:

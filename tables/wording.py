@@ -1,69 +1,36 @@
 """Answers computed from tables, in words: the value first, then groups and rows. Begin with
 `worded`."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from common.text import truncated
 from tables.asking import TableAnswer
-from tables.execute import Group, Result
-from tables.questions.plan import Plan, worded_number
+from tables.execute import Result
+from tables.phrases import phrases_of, worded_number
+from tables.questions.plan import Plan
 from tables.sql.results import Cell, WrittenQuery
 
-_MEASURES: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "sum": "Sum of {column}",
-        "mean": "Average of {column}",
-        "share": "Share of {column}",
-        "per": "average of the groups: {measure}",
-        "of_rows": "rows",
-        "most": "Greatest {column}",
-        "least": "Least {column}",
-        "count": "Rows",
-        "distinct": "Different values of {column}",
-        "difference": "Difference: {value}",
-        "none": "no value",
-        "computed": "Computed from {explanation}.",
-        "more": "… and {count} more.",
-    },
-    "de": {
-        "sum": "Summe von {column}",
-        "mean": "Durchschnitt von {column}",
-        "share": "Anteil an {column}",
-        "per": "Durchschnitt der Gruppen: {measure}",
-        "of_rows": "Zeilen",
-        "most": "Größter Wert von {column}",
-        "least": "Kleinster Wert von {column}",
-        "count": "Zeilen",
-        "distinct": "Verschiedene Werte von {column}",
-        "difference": "Unterschied: {value}",
-        "none": "kein Wert",
-        "computed": "Berechnet aus: {explanation}.",
-        "more": "… und {count} mehr.",
-    },
-    "es": {
-        "sum": "Suma de {column}",
-        "mean": "Promedio de {column}",
-        "share": "Porcentaje de {column}",
-        "per": "promedio de los grupos: {measure}",
-        "of_rows": "filas",
-        "most": "Máximo de {column}",
-        "least": "Mínimo de {column}",
-        "count": "Filas",
-        "distinct": "Valores distintos de {column}",
-        "difference": "Diferencia: {value}",
-        "none": "sin valor",
-        "computed": "Calculado con: {explanation}.",
-        "more": "… y {count} más.",
-    },
-}
 #: Groups that are listed.
 MAX_SHOWN_GROUPS = 20
+#: Columns of rows that are shown below an answer.
+MAX_SHOWN_COLUMNS = 5
+#: Rows that have the least or the most, and are named beside it.
+MAX_NAMED_ROWS = 3
+#: Of a cell in an answer.
+MAX_CELL_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class WordedAnswer:
-    """`head` is the answer as Markdown, `more` the line about rows that are not listed."""
+    """`value` is the answer in short, empty where there are groups only, and `measure` what it is.
+    `groups` are the names and values of groups below `group_head`. `head` is all of it as Markdown,
+    `more` the line about rows that are not listed."""
 
+    value: str
+    measure: str
+    group_head: str
+    groups: tuple[tuple[str, str], ...]
     head: str
     more: str
 
@@ -71,9 +38,8 @@ class WordedAnswer:
 def format_value(value: float | str | None, unit: str, language: str) -> str:
     """A number as the language writes it, with its unit; at most two decimals of money, else as
     many as tell."""
-    says = _MEASURES.get(language, _MEASURES["en"])
     if value is None:
-        return says["none"]
+        return phrases_of(language).none
     if isinstance(value, str):
         return value
     decimals = 2 if len(unit) == 3 and unit.isupper() else 4
@@ -92,70 +58,147 @@ def worded(answer: TableAnswer, *, language: str = "", shown_rows: int) -> Worde
     if plan is None or result is None:
         raise ValueError("Only a computed answer is put into words.")
     language = language[:2] or plan.language
-    says = _MEASURES.get(language, _MEASURES["en"])
-    column = plan.columns[plan.column] if plan.column is not None else ""
-    if plan.measure == "share":
-        column = column or says["of_rows"]
-    kind = "distinct" if plan.measure == "count" and column else plan.measure
-    measure = column if plan.measure == "list" else says[kind].format(column=column)
-
-    def shown(value: float | str | None) -> str:
-        return format_value(value, result.unit, language)
-
-    if result.groups:
-        lines = _group_lines(plan, result.groups[:MAX_SHOWN_GROUPS], measure, shown)
-        if plan.is_averaged:
-            average = f"**{shown(result.value)}** ({says['per'].format(measure=measure)})\n"
-            lines.insert(0, average)
-        if plan.compared:
-            difference = abs(result.value) if isinstance(result.value, float) else None
-            lines.append(f"\n{says['difference'].format(value=shown(difference))}")
+    phrases = phrases_of(language)
+    measure = _measure(plan, language)
+    groups = tuple(
+        (group.name, format_value(group.value, result.unit, language))
+        for group in result.groups[:MAX_SHOWN_GROUPS]
+    )
+    value = format_value(result.value, result.unit, language)
+    names = _named_rows(plan, result)
+    lines = [f"**{value}** ({measure}){f': {names}' if names else ''}"]
+    measure = f"{measure}: {names}" if names else measure
+    if plan.compared and isinstance(result.value, float):
+        value = format_value(abs(result.value), result.unit, language)
+        lines = [*_group_lines("", measure, groups), "", phrases.difference.format(value=value)]
+        measure = phrases.difference.format(value="").strip(" :")
+    elif groups and plan.order and plan.limit == 1:
+        value = ", ".join(name for name, _ in groups)
+        lines = [f"**{value}**: {groups[0][1]}", "", *_group_lines(_head(plan), measure, groups)]
+        measure = f"{measure}: {groups[0][1]}"
+    elif plan.is_averaged:
+        measure = phrases.averaged.format(measure=measure)
+        lines = [f"**{value}** ({measure})", "", *_group_lines(_head(plan), measure, groups)]
+    elif result.groups:
+        value, lines = "", _group_lines(_head(plan), measure, groups)
     elif plan.measure == "list" and result.value is None:
-        lines = [f"**{shown(float(result.count))}** {says['count']}"]
-    else:
-        lines = [f"**{shown(result.value)}** ({measure})"]
-    lines.append(f"\n{says['computed'].format(explanation=result.explanation)}")
+        value, measure = format_value(float(result.count), "", language), phrases.count
+        lines = [f"**{value}** {measure}"]
+    if len(result.groups) > len(groups):
+        lines += ["", phrases.more.format(count=len(result.groups) - len(groups))]
     hidden = result.count - shown_rows
     is_extreme = plan.measure in ("most", "least")
-    more = says["more"].format(count=hidden) if hidden > 0 and not is_extreme else ""
-    return WordedAnswer("\n".join(lines), more)
+    return WordedAnswer(
+        value,
+        measure,
+        _head(plan),
+        groups,
+        "\n".join([*lines, "", phrases.computed.format(explanation=result.explanation)]),
+        phrases.more.format(count=hidden) if hidden > 0 and not is_extreme else "",
+    )
 
 
 def _worded_query(written: WrittenQuery, result: Result, language: str) -> WordedAnswer:
     """What a query gave, as a value or a small table, with its SQL."""
     language = language or written.language
-    says = _MEASURES.get(language, _MEASURES["en"])
+    phrases = phrases_of(language)
 
     def shown(cell: Cell, unit: str = "") -> str:
-        text = str(cell).lower() if isinstance(cell, bool) else format_value(cell, unit, language)
-        return " ".join(text.replace("|", "\\|").split())
+        return str(cell).lower() if isinstance(cell, bool) else format_value(cell, unit, language)
 
     rows, width = written.rows[:MAX_SHOWN_GROUPS], len(written.columns)
+    value, groups = "", tuple[tuple[str, str], ...]()
     if len(written.rows) == 1 and width == 1:
-        lines = [f"**{shown(written.rows[0][0], result.unit)}**"]
+        value = shown(written.rows[0][0], result.unit)
+        lines = [f"**{value}**"]
     elif rows:
-        names = " | ".join(map(shown, written.columns))
-        lines = [f"| {names} |", f"|{' --- |' * width}"]
         units = [""] * (width - 1) + [result.unit]
-        lines += [f"| {' | '.join(map(shown, row, units))} |" for row in rows]
+        cells = [list(map(shown, row, units)) for row in rows]
+        lines = [*table_lines(written.columns), *map(row_line, cells)]
+        if result.groups:
+            groups = tuple((name, number) for name, number in cells)
         if (hidden := len(written.rows) - len(rows)) > 0:
             count = f"{hidden}+" if written.is_cut else hidden
-            lines.append(f"\n{says['more'].format(count=count)}")
+            lines += ["", phrases.more.format(count=count)]
     else:
-        lines = [f"**{says['none']}**"]
-    computed = says["computed"].format(explanation=result.explanation) if result.explanation else ""
-    lines.append(f"\n{computed}\n\n```sql\n{written.sql.replace('```', '')}\n```")
-    return WordedAnswer("\n".join(lines), "")
+        value = phrases.none
+        lines = [f"**{value}**"]
+    if result.explanation:
+        lines += ["", phrases.computed.format(explanation=result.explanation)]
+    lines += ["", "```sql", written.sql.replace("```", ""), "```"]
+    head, *_, measure = (*written.columns, "") if not groups else written.columns
+    return WordedAnswer(value, measure, head, groups, "\n".join(lines), "")
 
 
-def _group_lines(plan: Plan, groups: tuple[Group, ...], measure: str, shown: object) -> list[str]:
-    """The groups as a Markdown table; a single best one also as a sentence before it."""
-    assert callable(shown)
-    head = plan.columns[plan.group] if plan.group is not None else ""
-    lines = []
-    if plan.order and plan.limit == 1:
-        names = ", ".join(group.name for group in groups)
-        lines.append(f"**{names}**: {shown(groups[0].value)}\n")
-    lines += [f"| {head} | {measure} |", "| --- | --- |"]
-    cells = ((group.name.replace("|", "\\|"), shown(group.value)) for group in groups)
-    return lines + [f"| {name} | {value} |" for name, value in cells]
+def worded_reading(plan: Plan, *, language: str = "") -> str:
+    """What a plan computes, for people to choose it: “Sum of Amount where Category = Travel, by
+    month of Date”."""
+    language = language[:2] or plan.language
+    phrases = phrases_of(language)
+    text = _measure(plan, language)
+    if condition := plan.condition(language=language):
+        text += f" {phrases.where} {condition}"
+    if plan.compared:
+        first, second = (plan.worded_filter(each, language) for each in plan.compared)
+        text += f", {phrases.compared.format(first=first, second=second)}"
+    if plan.group is not None:
+        by = phrases.by_period[plan.period] if plan.period else phrases.by
+        text += f", {by.format(column=_head(plan))}"
+    if plan.order:
+        text += f", {phrases.most_first if plan.order == 'most' else phrases.least_first}"
+    if plan.limit and plan.limit > 1:
+        text += f", {phrases.first.format(count=plan.limit)}"
+    return text
+
+
+def shown_columns(answer: TableAnswer) -> list[int]:
+    """Which columns of the rows are shown, in their order: those that the answer is about, and the
+    first others that there is room for."""
+    named = list[int | None]()
+    if plan := answer.plan:
+        named = [plan.label, plan.group, plan.column, *sorted(plan.used_columns)]
+    wanted = [each for each in named if each is not None]
+    count = len(answer.result.columns) if answer.result else 0
+    return sorted(list(dict.fromkeys([*wanted, *range(count)]))[:MAX_SHOWN_COLUMNS])
+
+
+def table_lines(names: Sequence[str]) -> list[str]:
+    """The two lines above the rows of a Markdown table."""
+    return [row_line(names), f"|{' --- |' * len(names)}"]
+
+
+def row_line(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
+    shown = (truncated(" ".join(cell.split()), MAX_CELL_CHARACTERS) for cell in cells)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in shown)} |"
+
+
+def _named_rows(plan: Plan, result: Result) -> str:
+    """The names of the rows that have the least or the most; "" for any other answer."""
+    if plan.label is None or plan.group is not None or plan.measure not in ("most", "least"):
+        return ""
+    if plan.limit and plan.limit > 1:
+        return ""
+    names = [row.cells[plan.label] for row in result.rows if row.cells[plan.label]]
+    shown = ", ".join(truncated(name, MAX_CELL_CHARACTERS) for name in names[:MAX_NAMED_ROWS])
+    return f"{shown} …" if len(names) > MAX_NAMED_ROWS else shown
+
+
+def _measure(plan: Plan, language: str) -> str:
+    phrases = phrases_of(language)
+    column = plan.columns[plan.column] if plan.column is not None else ""
+    if plan.measure == "list":
+        return column or phrases.count
+    if plan.measure == "count":
+        return phrases.distinct.format(column=column) if column else phrases.count
+    column = column or phrases.count
+    of_column: str = getattr(phrases, plan.measure)
+    return of_column.format(column=column)
+
+
+def _head(plan: Plan) -> str:
+    return plan.columns[plan.group] if plan.group is not None else ""
+
+
+def _group_lines(head: str, measure: str, groups: Sequence[tuple[str, str]]) -> list[str]:
+    return [*table_lines((head, measure)), *map(row_line, groups)]

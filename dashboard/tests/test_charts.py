@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard import charts
-from dashboard.charts import MIN_VALUE, axis_values, format_milliseconds, format_short
+from common import charts
+from common.charts import MIN_VALUE, axis_values, format_short
+from dashboard.charts import format_milliseconds
 from dashboard.figures import RANGE_KINDS, Range, range_of
 
 AMOUNTS = st.floats(min_value=0, max_value=1e9, allow_subnormal=False)

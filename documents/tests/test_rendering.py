@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import html as lxml_html
 
-from documents.document_html import RenderedDocument, render_document
+from documents.document_html import RenderedDocument, render_document, render_markdown
 from documents.models import Document
 from documents.page_marks import Mark, Word, place_quotation
 from documents.reader import page_at, split_pages
@@ -391,3 +391,13 @@ def test_a_place_is_in_one_part() -> None:
     assert [page_at(parts, offset).number for offset in (0, 39, 40, 79, 80, 100, 500)] == [
         *(1, 1, 2, 2, 3, 3, 3)
     ]
+
+
+def test_the_row_that_is_quoted_is_marked_in_its_passage() -> None:
+    text = "Before.\n\n| Model | Price |\n| --- | --- |\n| Ferry | 4,690 |\n| Dune | 5,250 |\n"
+    start = text.index("| Dune")
+    html = render_markdown(text, passage=(0, len(text)), quotation=(start, start + 16)).html
+    assert '<tr class="passage quoted" id="passage" tabindex="-1">\n<td>Dune</td>' in html
+    assert html.count("quoted") == html.count('id="passage"') == 1
+    without = render_markdown(text, passage=(0, len(text))).html
+    assert '<p class="passage" id="passage" tabindex="-1">Before.</p>' in without

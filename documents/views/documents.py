@@ -59,7 +59,6 @@ from documents.services.changes import (
     places_of,
 )
 from documents.services.deletion import parts_by_name
-from documents.services.documents import DocumentText
 
 #: Files of a mail or archive that its page lists.
 LISTED_PARTS = 50
@@ -108,7 +107,16 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     passage = next((chunk for chunk in whole.chunks if str(chunk.pk) == asked), None)
     parts = split_pages(len(whole.text), [chunk.start for chunk in whole.chunks])
     number = request.GET.get("part", "")
-    page = _page_view(request, document, whole, passage)
+    quotation = _quotation(request, passage)
+    page = page_view(
+        document,
+        whole.chunks,
+        whole.text,
+        page_number=parse_integer(request.GET.get("page_number", "")) or None,
+        passage=passage,
+        quotation=quotation,
+        found=frozenset(request.GET.get("words", "").lower().split()[:MAX_WORDS]),
+    )
     if passage is not None:
         part = page_at(parts, passage.start)
     elif page is not None and "page_number" in request.GET and not number:
@@ -120,6 +128,7 @@ def detail(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         document,
         whole.text[part.start : part.end],
         passage=(passage.start - part.start, passage.end - part.start) if passage else None,
+        quotation=(quotation[0] - part.start, quotation[1] - part.start) if quotation else None,
     )
     # Query parameters of the search that led here, without the document's own.
     params = request.GET.copy()
@@ -180,23 +189,13 @@ def _default_view(page: PageView | None, passage: Chunk | None) -> str:
     return "page" if page and not page.problem and (page.marks or not passage) else "text"
 
 
-def _page_view(
-    request: HttpRequest, document: Document, document_text: DocumentText, passage: Chunk | None
-) -> PageView | None:
+def _quotation(request: HttpRequest, passage: Chunk | None) -> tuple[int, int] | None:
+    """The offsets of `?quote=START-END`, within the passage."""
     start, _, end = request.GET.get("quote", "").partition("-")
-    quotation = None
-    if passage and start.isascii() and start.isdigit() and end.isascii() and end.isdigit():
-        quotation = max(int(start[:9]), passage.start), min(int(end[:9]), passage.end)
-        quotation = quotation if quotation[0] < quotation[1] else None
-    return page_view(
-        document,
-        document_text.chunks,
-        document_text.text,
-        page_number=parse_integer(request.GET.get("page_number", "")) or None,
-        passage=passage,
-        quotation=quotation,
-        found=frozenset(request.GET.get("words", "").lower().split()[:MAX_WORDS]),
-    )
+    if not passage or not (start.isascii() and start.isdigit() and end.isascii() and end.isdigit()):
+        return None
+    quotation = max(int(start[:9]), passage.start), min(int(end[:9]), passage.end)
+    return quotation if quotation[0] < quotation[1] else None
 
 
 @require_safe

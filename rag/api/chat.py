@@ -24,6 +24,7 @@ from rag.events import (
     Event,
     Metadata,
     Retrieval,
+    Tables,
     answer_text,
     reasoning_text,
 )
@@ -36,6 +37,8 @@ from rag.services.questions import MAX_QUESTION_CHARACTERS, Question
 from search.api.inputs import FilterField
 from search.query_options import RetrievalOptions
 from search.results import MODES
+from tables.api.serializers import ValueField
+from tables.plan_tokens import MAX_TOKEN_CHARACTERS
 
 MAX_TURNS = 200
 MAX_TURN_CHARACTERS = 100_000
@@ -44,7 +47,9 @@ MAX_ANSWER_TOKENS = 200_000
 #: A field that may be left out, or null.
 OPTIONAL: dict[str, Any] = {"required": False, "allow_null": True}
 #: Options of an answer from passages; the nodes of a pipeline set them themselves.
-PASSAGE_ANSWER_FIELDS = ("mode", "temperature", "top_p", "max_tokens", "memory", "whole")
+PASSAGE_ANSWER_FIELDS = (
+    *("mode", "temperature", "top_p", "max_tokens", "memory", "whole", "reading"),
+)
 
 
 class ChatTurnSerializer(StrictSerializer):
@@ -121,6 +126,12 @@ class ChatSerializer(OptionsSerializer, AnswerInput):
     pipeline_id = serializers.SlugField(
         required=False, allow_null=True, max_length=63, help_text="The same as `pipeline`."
     )
+    reading = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_TOKEN_CHARACTERS,
+        help_text="One of the `readings` of an earlier answer: exactly this is computed.",
+    )
     memory = serializers.BooleanField(
         **OPTIONAL,
         default=None,
@@ -187,6 +198,7 @@ def build_question(data: dict[str, Any]) -> Question:
         message=data["message"],
         history=parse_history(data.get("history", ())),
         pipeline=data["pipeline"],
+        reading=data.get("reading", ""),
         model=data.get("model", ""),
         memory=data["memory"],
         whole=data["whole"],
@@ -281,6 +293,78 @@ class ChatUsageSerializer(serializers.Serializer[Any]):
     output_tokens = serializers.IntegerField()
 
 
+class ChatGroupSerializer(serializers.Serializer[Any]):
+    """A group of rows, or one of two things compared."""
+
+    name = serializers.CharField()
+    value = ValueField(allow_null=True, help_text="What was computed of its rows.")
+    worded = serializers.CharField(help_text="The same for people, with its unit.")
+    count = serializers.IntegerField(help_text="Its rows.")
+
+
+class ChatRowSerializer(serializers.Serializer[Any]):
+    """A row that the answer was computed from."""
+
+    number = serializers.IntegerField(help_text="By which the answer cites its passage: `[1]`.")
+    cells = serializers.ListField(child=serializers.CharField())
+    document = serializers.IntegerField()
+    title = serializers.CharField()
+    location = serializers.CharField(help_text="`Prices!A12`, `row 7`, `page 3` or nothing.")
+    url = serializers.CharField(help_text="Page of the document with the row marked.")
+
+
+class ChatComputedSerializer(serializers.Serializer[Any]):
+    """An answer that was computed from tables."""
+
+    value = ValueField(allow_null=True, help_text="Null where there are groups only.")
+    unit = serializers.CharField(help_text="A currency, `%` or unit of measure; empty: none.")
+    worded = serializers.CharField(help_text="The value for people; empty where groups only.")
+    measure = serializers.CharField(help_text="What was computed: `Sum of Amount`.")
+    explanation = serializers.CharField(help_text="Which rows it was computed from.")
+    count = serializers.IntegerField(help_text="How many these are.")
+    group_head = serializers.CharField(help_text="The column of the groups.")
+    period = serializers.ChoiceField(
+        choices=["day", "week", "month", "quarter", "year"],
+        allow_null=True,
+        help_text="Of groups by time.",
+    )
+    groups = ChatGroupSerializer(many=True)
+    more_groups = serializers.IntegerField(help_text="Groups that are not listed.")
+    columns = serializers.ListField(child=serializers.CharField())
+    rows = ChatRowSerializer(many=True, help_text="The first of the rows.")
+    reading = serializers.CharField(
+        help_text="For `GET /tables/result/rows/`, `…/csv/` and `…/xlsx/`. Empty: by SQL."
+    )
+    is_chosen = serializers.BooleanField(help_text="Asked by a `reading`.")
+    sql = serializers.CharField(help_text="What a chat model wrote to compute it. Empty: none.")
+    result_columns = serializers.ListField(
+        child=serializers.CharField(), help_text="What the SQL selects."
+    )
+    result_rows = serializers.ListField(
+        child=serializers.ListField(), help_text="The first 100 rows that it gave."
+    )
+
+
+class ReadingSerializer(serializers.Serializer[Any]):
+    """One way to read a question to tables."""
+
+    text = serializers.CharField(help_text="What would be computed.")
+    reading = serializers.CharField(help_text="To send back, so that exactly this is computed.")
+
+
+class ChatTablesSerializer(serializers.Serializer[Any]):
+    """What the tables in documents have to do with the question."""
+
+    computed = ChatComputedSerializer(allow_null=True)
+    readings = ReadingSerializer(
+        many=True, help_text="At most two, where it is not sure what is asked."
+    )
+    unknown = serializers.ListField(
+        child=serializers.CharField(), help_text="Words that were not understood."
+    )
+    text = serializers.CharField(help_text="The readings as a sentence.")
+
+
 class ChatAnswerSerializer(serializers.Serializer[Any]):
     """An answer with its sources."""
 
@@ -293,8 +377,14 @@ class ChatAnswerSerializer(serializers.Serializer[Any]):
     passages = ChatPassageSerializer(many=True)
     verdict = ChatVerdictSerializer()
     model = serializers.CharField(help_text="`extractive` where sentences were quoted.")
-    generator = serializers.ChoiceField(choices=["extractive", "model", "pipeline"])
+    generator = serializers.ChoiceField(
+        choices=["extractive", "computed", "model", "pipeline"],
+        help_text="`computed`: from tables, by no model.",
+    )
     pipeline = serializers.CharField(allow_null=True)
+    tables = ChatTablesSerializer(
+        allow_null=True, help_text="Null: the tables have nothing to do with the question."
+    )
     queries = serializers.ListField(
         child=serializers.CharField(),
         help_text="The search query: the question, or its rewritten form.",
@@ -334,6 +424,7 @@ def answer_object(events: Sequence[Event]) -> dict[str, Any]:
         "queries": [search.query for search in searches],
         "degraded": sorted({name for search in searches for name in search.degraded}),
         "missing": list(dict.fromkeys(name for search in searches for name in search.missing)),
+        "tables": next((event.data() for event in events if isinstance(event, Tables)), None),
         "usage": {name: ended[name] for name in ("input_tokens", "output_tokens")},
         **{name: begun[name] for name in ("model", "generator", "pipeline", "memory")},
         **{name: begun[name] for name in ("conversation", "message")},
@@ -362,11 +453,11 @@ class ChatView(WorkspaceView):
     def post(self, **data: Any) -> HttpResponseBase:
         """Ask, and get an answer that cites its sources.
 
-        Server-sent events: `metadata`, `retrieval`, `node` (of pipelines), `reasoning` (of models
-        that show it), `token`, `citation`, and last `done` or `error`. What fails before the first
-        event has a status of its own. There is no resuming: closing the connection stops the work,
-        and what was said so far stays in the conversation. 503 where too many answers are being
-        made.
+        Server-sent events: `metadata`, `retrieval`, `tables` (what was computed, or readings),
+        `node` (of pipelines), `reasoning` (of models that show it), `token`, `citation`, and last
+        `done` or `error`. What fails before the first event has a status of its own. There is no
+        resuming: closing the connection stops the work, and what was said so far stays in the
+        conversation. 503 where too many answers are being made.
         """
         context = context_of_view(
             self, collections=data.get("collections", ()), filter=data.get("filter")
@@ -420,6 +511,7 @@ class ConversationMessageSerializer(serializers.Serializer[Any]):
     passages = serializers.ListField(child=serializers.DictField())
     citations = serializers.ListField(child=serializers.DictField())
     verdict = serializers.DictField(source="message.verdict")
+    tables = ChatTablesSerializer(allow_null=True)
     memory = serializers.DictField(source="message.memory", allow_null=True)
     degraded = serializers.ListField(child=serializers.CharField(), source="message.degraded")
     finish_reason = serializers.CharField(source="message.finish_reason")

@@ -1,6 +1,6 @@
 """Questions to tables over HTTP: `POST /api/v1/tables/ask/`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -9,10 +9,15 @@ from rest_framework import serializers
 
 from accounts.api import WorkspaceView, operation
 from common.serializers import ResultSerializer, SlugsField, StrictSerializer, TextField
+from rag.api.chat import ReadingSerializer
 from rag.context import context_of_view
+from rag.services.table_answers import readings_data
 from rag.tools.tables import ask_visible_tables, cite_rows
 from search.query import MAX_QUERY_CHARACTERS
+from tables.api.serializers import ValueField
 from tables.execute import Group
+from tables.plan_tokens import MAX_TOKEN_CHARACTERS, plan_token
+from tables.services import row_url
 from tables.wording import worded
 
 
@@ -46,7 +51,10 @@ class TablesAnswer:
     columns: list[str]
     groups: Sequence[Group]
     rows: Annotated[Sequence[ShownRow], "The first of the rows."]
-    readings: Annotated[list[str], "What may be meant, where it is not sure."]
+    reading: Annotated[
+        str, "Names the answer for `GET /tables/result/rows/`, `…/csv/` and `…/xlsx/`."
+    ]
+    readings: Annotated[Sequence[Mapping[str, str]], "What may be meant, where it is not sure."]
     unknown: Annotated[list[str], "Words of the question that were not understood."]
     with_model: Annotated[bool, "Whether a chat model has written SQL that computed it."]
     sql: Annotated[str, "That SQL, over views of the tables. Empty: none."]
@@ -58,7 +66,16 @@ class TablesQuestionSerializer(StrictSerializer):
     """A question to tables."""
 
     question = TextField(
-        max_length=MAX_QUERY_CHARACTERS, help_text="In English, German or Spanish."
+        max_length=MAX_QUERY_CHARACTERS,
+        required=False,
+        default="",
+        help_text="In English, German or Spanish. Needed unless there is a `reading`.",
+    )
+    reading = serializers.CharField(
+        required=False,
+        default="",
+        max_length=MAX_TOKEN_CHARACTERS,
+        help_text="One of the `readings` of an earlier answer: exactly this is computed.",
     )
     collections = SlugsField(
         required=False, help_text="Slugs of collections. Default: all that you may see."
@@ -69,10 +86,11 @@ class TablesQuestionSerializer(StrictSerializer):
         " without one. It needs the scope `chat`.",
     )
 
-
-@extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string"}], "nullable": True})
-class ValueField(serializers.JSONField):
-    """A number, or a text or date of a cell."""
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Either of both is needed."""
+        if not attrs["question"] and not attrs["reading"]:
+            raise serializers.ValidationError({"question": "Ask a question, or send a reading."})
+        return attrs
 
 
 @extend_schema_field(
@@ -103,6 +121,7 @@ class TablesAnswerSerializer(ResultSerializer):
     )
     groups = TableGroupSerializer(many=True)
     result_rows = serializers.ListField(child=serializers.ListField(child=CellField()))
+    readings = ReadingSerializer(many=True, help_text="What may be meant, where it is not sure.")
 
 
 class TablesAskView(WorkspaceView):
@@ -115,16 +134,24 @@ class TablesAskView(WorkspaceView):
 
     @operation(takes=TablesQuestionSerializer, operation_id="tables_ask")
     def post(
-        self, question: str, collections: Sequence[str] = (), *, with_model: bool = True
+        self,
+        question: str,
+        reading: str,
+        collections: Sequence[str] = (),
+        *,
+        with_model: bool = True,
     ) -> TablesAnswer:
         """Ask the tables of documents.
 
         Counts, sums, averages, compares and ranks rows, without a language model. For a question
         that is not sure, the workspace's chat model, if there is one, writes SQL; else `readings`
-        say what may be meant, `unknown` which words were not understood.
+        say what may be meant, each with a `reading` to send back, `unknown` which words were not
+        understood.
         """
         context = context_of_view(self, collections=collections)
-        answer = ask_visible_tables(question, context=context, with_model=with_model)
+        answer = ask_visible_tables(
+            question, context=context, reading=reading, with_model=with_model
+        )
         written = answer.written
         result = answer.result
         cited = cite_rows(answer, context=context)
@@ -136,10 +163,10 @@ class TablesAskView(WorkspaceView):
                 title=each.row.document_title,
                 collection=each.row.collection,
                 cells=list(each.row.cells),
-                start=each.start,
-                end=each.end,
-                location=each.passage.location(each.start),
-                url=str(each.passage.url),
+                start=each.row.start,
+                end=each.row.end,
+                location=each.row.location,
+                url=row_url(each.row),
             )
             for each in cited
         ]
@@ -153,7 +180,8 @@ class TablesAskView(WorkspaceView):
             columns=list(result.columns) if result else [],
             groups=result.groups if result else (),
             rows=rows,
-            readings=[plan.describe() for plan in answer.readings],
+            reading=plan_token(answer.plan) if answer.plan else "",
+            readings=readings_data(answer.readings),
             unknown=list(answer.unknown),
             with_model=written is not None,
             sql=written.sql if written else "",

@@ -136,7 +136,9 @@ def ask_questions(
         last = events[-1]
         citations = tuple(event for event in events if isinstance(event, Citation))
         found = next((e.passages for e in events if isinstance(e, Retrieval)), ())
-        extractive = any(isinstance(e, Metadata) and e.generator == "extractive" for e in events)
+        extractive = any(
+            isinstance(e, Metadata) and e.generator in ("extractive", "computed") for e in events
+        )
         text = answer_text(events)
         gold, enough = question.gold, all if question.needs_all else any
         yield Outcome(

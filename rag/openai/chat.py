@@ -32,6 +32,7 @@ from rag.events import (
     InjectedMemory,
     Metadata,
     ReasoningToken,
+    Tables,
     Token,
     answer_text,
     reasoning_text,
@@ -66,6 +67,7 @@ class AnswerFormat:
         self._model = model
         self._citations: list[dict[str, Any]] = []
         self._beginning: Metadata | None = None
+        self._tables: Tables | None = None
 
     def _note(self, event: Event) -> None:
         """Keep what is said at the end of an answer."""
@@ -73,6 +75,8 @@ class AnswerFormat:
             self._beginning = event
             if not event.pipeline:  # a pipeline keeps the name in the request
                 self._model = event.model or self._model
+        if isinstance(event, Tables):
+            self._tables = event
         if isinstance(event, Citation):
             self._citations.append(event.data())
         if isinstance(event, ReasoningToken) and (start := event.withdrawn_from) is not None:
@@ -91,6 +95,7 @@ class AnswerFormat:
             "pipeline": beginning.pipeline if beginning else None,
             "memory": remembered.data() if remembered else None,
             "verdict": done.verdict.data(),
+            "tables": self._tables.data() if self._tables else None,
             "trace": done.trace,
         }
 

@@ -27,9 +27,10 @@ from rag.answering.question_form import source_count, unmentioned_names
 from rag.answering.whole_document import whole_document_question
 from rag.context import RagContext
 from rag.errors import failure_event
-from rag.events import Confidence, Event, Metadata, Passage, Retrieval, Verdict
+from rag.events import Confidence, Event, InjectedMemory, Metadata, Passage, Retrieval, Verdict
 from rag.services.generation import Quote, generate, name_missing
 from rag.services.questions import (
+    COMPUTED,
     EXTRACTIVE,
     MAX_QUESTION_CHARACTERS,
     AnswerRequest,
@@ -39,7 +40,6 @@ from rag.services.questions import (
 )
 from rag.services.user_memory import chat_messages, inject_memory, recall, remember
 from search.log import record_search
-from tables.questions.words import has_measure
 
 
 def answer(question: Question, *, context: RagContext, conversation: str = "") -> Iterator[Event]:
@@ -94,44 +94,59 @@ def guarded_events(events: Iterator[Event]) -> Iterator[Event]:
 
 
 def _events(request: AnswerRequest) -> Iterator[Event]:
-    prompt_question, remembered = request.asked.message, None
-    if request.chat is None and request.asked.memory is not False:
+    from rag.services.table_answers import TablesRead, read_tables  # noqa: PLC0415 (loads all tools)
+
+    prompt_question, remembered, tables = request.asked.message, None, TablesRead()
+    talk = small_talk(request.asked.message)
+    if request.chat is None and request.asked.memory is not False and not request.asked.reading:
         remembered = recall(request.asked.message, context=request.context)
-    elif request.uses_memory:
+    if not talk and not remembered:
+        tables = read_tables(request)
+    is_computed = tables.retrieval is not None
+    if request.chat is not None and request.uses_memory and not is_computed:
         messages = chat_messages(request.asked.message, request.asked.history)
         (*_, prompt_question), remembered = inject_memory(messages, context=request.context)
+    model = request.chat.model_name if request.chat else EXTRACTIVE
     yield Metadata(
         question=request.asked.message,
-        model=request.chat.model_name if request.chat else EXTRACTIVE,
-        generator="model" if request.chat else "extractive",
+        model=COMPUTED if is_computed else model,
+        generator="computed" if is_computed else "model" if request.chat else "extractive",
         collections=request.context.collections,
         memory=remembered,
     )
-    if talk := small_talk(request.asked.message):
+    if talk:
         yield request.emit(talk)
         yield request.done()
         return
+    if tables.retrieval is not None:
+        # Each word of the question is understood, so a chat model could only get the number wrong.
+        yield tables.retrieval
+        yield tables.event
+        release_connection()
+        yield from map(request.emit, tables.pieces)
+        remember(request, response="")
+        yield request.done(verdict=Verdict())
+        return
     if request.chat is None and remembered:
-        # Quote the user's memory: `metadata` names the entry.
-        entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
-        entries += [f"{message} ({day})" for day, message in remembered.context]
-        spoken = request.asked.language or question_language(request.asked.message)
-        quoted = [say("remembered", spoken), *(f"> {each}" for each in entries)]
-        yield request.emit("\n".join(quoted))
+        yield request.emit(_quoted_memory(remembered, request.asked))
         remember(request, response="")
         yield request.done()
         return
     retrieved, language, quote = yield from _read(request)
+    if tables.event.readings:
+        yield tables.event
     if retrieved.refused:
         searched = request.context.describe_search(request.scope)
         yield request.emit(not_found_text(language))
+        if tables.event.text:
+            yield request.emit(f"\n\n{tables.event.text}")
         yield from name_missing(request, retrieved, language)
         yield request.emit(f"\n\n{refusal_help(searched, language)}")
         remember(request, response="")
         verdict = Verdict(confidence="none", searched=searched)
         yield request.done(finish="refused", verdict=verdict)
         return
-    if request.chat is None or request.is_computed:
+    if request.chat is None:
         release_connection()
         for piece in quote():
             request.context.check()
@@ -143,27 +158,20 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         yield from generate(request, request.chat, retrieved, prompt_question, language, quote)
 
 
+def _quoted_memory(remembered: InjectedMemory, asked: Question) -> str:
+    """The user's memory as the answer: `metadata` names the entry."""
+    entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
+    entries += [f"{message} ({day})" for day, message in remembered.context]
+    spoken = asked.language or question_language(asked.message)
+    return "\n".join([say("remembered", spoken), *(f"> {each}" for each in entries)])
+
+
 def _read(
     request: AnswerRequest,
 ) -> Generator[Event, None, tuple[Retrieval, str, Quote]]:
-    """The passages to answer from, with the language and what quotes them. Of a question to tables
-    the quoted answer is the computed one. Of a question about one whole document its most central
-    passages."""
+    """The passages to answer from, with the language and what quotes them. Of a question about one
+    whole document its most central passages."""
     asked = request.asked
-    leans = bool(asked.history) and coreference.needs_history(asked.message, asked.history)
-    if has_measure(asked.message) and not leans:
-        from rag.services.table_answers import answer_from_tables  # noqa: PLC0415 (loads all tools)
-
-        computed = answer_from_tables(
-            asked.message,
-            context=request.context,
-            language=asked.language,
-            with_model=request.chat is not None,
-        )
-        if computed is not None:
-            request.is_computed = True
-            yield computed.retrieval
-            return computed.retrieval, computed.language, lambda: computed.pieces
     if not asked.whole and whole_document_question(asked.message):
         from rag.services.long_context import read_named_document  # noqa: PLC0415 (loads all tools)
 

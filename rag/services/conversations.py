@@ -32,6 +32,7 @@ from rag.events import (
     Metadata,
     ReasoningToken,
     Retrieval,
+    Tables,
     Token,
     passage_data,
 )
@@ -71,6 +72,7 @@ def cleared_message_fields() -> dict[str, Any]:
         "passages": [],
         "citations": [],
         "verdict": {},
+        "tables": None,
         "reasoning": "",
         "reasoning_ms": None,
         "memory": None,
@@ -162,6 +164,7 @@ class VisibleMessage:
     reasoning: str
     passages: tuple[dict[str, Any], ...]
     citations: tuple[dict[str, Any], ...]
+    tables: dict[str, Any] | None
     is_withheld: bool
 
 
@@ -175,7 +178,7 @@ def visible_messages(*, rows: Sequence[Message], context: RagContext) -> list[Vi
     visible = []
     for row in rows:
         if not readable.issuperset(row.documents):
-            visible.append(VisibleMessage(row, "", "", (), (), is_withheld=True))
+            visible.append(VisibleMessage(row, "", "", (), (), None, is_withheld=True))
             continue
         passages = []
         for passage in row.passages:
@@ -185,7 +188,10 @@ def visible_messages(*, rows: Sequence[Message], context: RagContext) -> list[Vi
             passages.append({**passage, "text": "", **current})
         citations = tuple(_current_citations(row, now))
         visible.append(
-            VisibleMessage(row, row.content, row.reasoning, tuple(passages), citations, False)
+            VisibleMessage(
+                *(row, row.content, row.reasoning, tuple(passages), citations, row.tables),
+                is_withheld=False,
+            )
         )
     return visible
 
@@ -349,6 +355,9 @@ class _AnswerRecorder:
                     # The current text is looked up when the message is displayed.
                     data.pop("text")
                     self.passages[passage.number] = data
+            case Tables():
+                self.row.tables = event.data()
+                self.documents.update(event.documents)
             case Token():
                 self.thinks_since = self.thinks_since or perf_counter()
                 self.text.append(event.text)

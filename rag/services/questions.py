@@ -23,6 +23,8 @@ from search.results import Mode, Scope
 MAX_QUESTION_CHARACTERS = 8_000
 #: Model name of answers without a chat model.
 EXTRACTIVE = "extractive"
+#: That of answers computed from tables.
+COMPUTED = "computed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Question:
     `model` is a name known to `inference.chat_models.chat_model`; without one, and if none is
     connected, sentences are quoted. `instructions` are appended to the rules of the prompt: they
     are the caller's, never a document's. `pipeline` is an id, "" for an answer from passages: a
-    pipeline's nodes set the options below `pipeline` themselves.
+    pipeline's nodes set the options below `pipeline` themselves. `reading` names what is computed
+    from tables, by the token of a reading that an earlier answer offered.
 
     `memory` puts the user's memory before a chat model and stores the question; None means the
     setting MEMORY_INJECTION. `whole` puts all that may be answered from before the model; None
@@ -48,6 +51,7 @@ class Question:
     instructions: str = ""
     language: str = ""
     pipeline: str = ""
+    reading: str = ""
     memory: bool | None = None
     whole: bool | None = None
     logged: bool = True
@@ -71,7 +75,6 @@ class AnswerRequest:
     citations: int = 0
     first_token_ms: float | None = None
     search_log_id: int | None = None
-    is_computed: bool = False
     budget_tokens: int = field(default_factory=lambda: settings.RAG_CONTEXT_TOKENS)
 
     @property

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from accounts.rate_limits import TooManyRequests
 from common.tools import nonempty, tools_by_name
@@ -19,11 +20,14 @@ from rag.events import Passage
 from rag.tools.document_tools import AnyCollection, format_location, prefix_lines, quote_name
 from rag.tools.summaries import read_passages
 from search.query import MAX_QUERY_CHARACTERS
-from tables.asking import TableAnswer, ask_tables
+from search.results import Scope
+from search.whole_documents import whole_documents
+from tables.asking import TableAnswer, ask_tables, compute_plan
 from tables.execute import EvidenceRow
 from tables.models import Table
-from tables.questions.words import has_measure
-from tables.wording import worded
+from tables.plan_tokens import read_plan_token
+from tables.questions.plan import Plan
+from tables.wording import worded, worded_reading
 
 logger = logging.getLogger(__name__)
 
@@ -33,43 +37,50 @@ MAX_CITED_ROWS = 5
 
 @dataclass(frozen=True, slots=True)
 class CitedRow:
-    """A row with the passage that has it; `start` and `end` are offsets in the document's text."""
+    """A row with the passage that has it."""
 
     row: EvidenceRow
     passage: Passage
-    start: int
-    end: int
 
     @property
     def quote(self) -> str:
-        return self.passage.text[self.start - self.passage.start : self.end - self.passage.start]
+        before = self.passage.start
+        return self.passage.text[self.row.start - before : self.row.end - before]
 
 
 def ask_visible_tables(
     question: str,
     *,
     context: RagContext,
+    scope: Scope | None = None,
     collections: Sequence[str] = (),
+    reading: str = "",
     with_model: bool = True,
 ) -> TableAnswer:
-    """Ask the tables in `collections`, or those of the context, that the user may see. Nothing is
-    answered under a filter, which may leave some rows of a table out. `with_model` lets a chat
-    model write SQL for what is not understood without one, where there is one and the key may ask
-    it."""
-    if not has_measure(question):
-        return TableAnswer()
-    scope = context.search_scope(collections)
-    if scope.is_filtered:
-        return TableAnswer()
-    tables = Table.objects.filter(
-        workspace=context.workspace, collection__in=scope.collection_ids
-    ).current()
-    if context.user is not None:
-        tables = tables.visible_to(context.user)
+    """Ask the tables in `scope`, by default in `collections` or those of the context, that the user
+    may see. `reading` is the token of a plan, which is computed in place of the question. Under a
+    filter only tables of documents that it takes whole count, and none where it leaves out single
+    passages. `with_model` lets a chat model write SQL for what is not understood without one, where
+    there is one and the key may ask it. Raises InvalidInput for a token that is none, NotFound
+    where its tables are gone."""
+    scope = scope or context.search_scope(collections)
+
+    def visible_tables() -> QuerySet[Table]:
+        found = Table.objects.filter(
+            workspace=context.workspace, collection__in=scope.collection_ids
+        ).current()
+        if context.user is not None:
+            found = found.visible_to(context.user)
+        if scope.is_filtered:
+            documents = found.values_list("document_id", flat=True).distinct()
+            found = found.filter(document__in=whole_documents(scope, documents) or ())
+        return found
+
+    if reading:
+        return compute_plan(read_plan_token(reading), visible_tables())
     asks_model = with_model and settings.TABLES_WITH_MODEL and context.allows("chat")
-    return ask_tables(
-        question, tables, find_model=partial(_chat_model, context) if asks_model else None
-    )
+    find_model = partial(_chat_model, context) if asks_model else None
+    return ask_tables(question, visible_tables, find_model=find_model)
 
 
 def _chat_model(context: RagContext) -> ChatModel | None:
@@ -91,13 +102,25 @@ def cite_rows(answer: TableAnswer, *, context: RagContext) -> list[CitedRow]:
     rows = rows[:MAX_CITED_ROWS]
     read = read_passages(list(dict.fromkeys(row.chunk_id or 0 for row in rows)))
     passages = {passage.chunk_id: passage for passage in context.found.add(read)}
-    cited = []
-    for row in rows:
-        if passage := passages.get(row.chunk_id or 0):
-            offset = max(row.start - passage.start, 0)
-            line = passage.text[offset:].split("\n", 1)[0]
-            cited.append(CitedRow(row, passage, row.start, row.start + len(line)))
-    return cited
+    return [
+        CitedRow(row, passages[row.chunk_id])
+        for row in rows
+        if row.chunk_id is not None and row.chunk_id in passages
+    ]
+
+
+def reading_texts(readings: Sequence[Plan], *, language: str = "") -> list[str]:
+    """What each reading computes, in `language` or that of the question; with the name of a
+    document where they would read the same."""
+    texts = [worded_reading(plan, language=language) for plan in readings]
+    if len(set(texts)) == len(texts):
+        return texts
+    firsts = Table.objects.filter(pk__in=[plan.tables[0] for plan in readings])
+    titles = {table.pk: table.document.display_title for table in firsts.select_related("document")}
+    return [
+        f"{text} ({titles.get(plan.tables[0], '')})"
+        for text, plan in zip(texts, readings, strict=True)
+    ]
 
 
 def query_tables(
@@ -120,7 +143,8 @@ def query_tables(
     )
     if answer.result is None:
         lines = ["Nothing was computed: the question is not understood as one of a table's."]
-        lines += [f"Perhaps: {prefix_lines(plan.describe())}" for plan in answer.readings]
+        texts = reading_texts(answer.readings, language="en")
+        lines += [f"Perhaps: {prefix_lines(text)}" for text in texts]
         if answer.unknown:
             unknown = ", ".join(map(quote_name, answer.unknown))
             lines.append(f"Not understood: {unknown}. Use words of the tables.")

@@ -30,7 +30,9 @@ from rag.services.chat import chat
 from rag.services.pipelines import list_pipelines
 from rag.services.questions import Question
 from rag.views.turns import degraded_texts, failure_texts, turn_views
-from search.presentation import example_questions
+from search.presentation import example_questions, example_table_questions
+from tables.plan_tokens import read_plan_token
+from tables.wording import worded_reading
 
 #: Script modules to preload in parallel.
 SCRIPT_MODULES = [
@@ -108,10 +110,11 @@ def ask_and_wait(
     if conversation and not context.collections:
         # Named explicitly, or the conversation's last collections would be used.
         context = replace(context, collections=tuple(collection_names(context)))
-    pipeline = values["pipeline"]
+    pipeline = "" if values["reading"] else values["pipeline"]
     question = Question(
         message=values["question"],
         pipeline=pipeline,
+        reading=values["reading"],
         model="" if pipeline else values["model"],
         memory=None if pipeline else values["memory"],
     )
@@ -214,6 +217,13 @@ def _ask(request: HttpRequest, conversation: Conversation | None) -> HttpRespons
     given = request.POST.copy()
     if earlier_question:
         given["question"] = earlier_question
+    try:
+        if reading := given.get("reading"):
+            given["question"] = worded_reading(read_plan_token(reading))
+        elif earlier_question and conversation:
+            given["reading"] = _chosen_reading(conversation, again or 0)
+    except RagsiteError as error:
+        return _page(request, conversation, problem=str(error), status=error.status)
     form = QuestionForm(given)
     if not form.is_valid():
         return _page(request, conversation, problem=gettext("Write a question first."), status=400)
@@ -229,6 +239,13 @@ def _ask(request: HttpRequest, conversation: Conversation | None) -> HttpRespons
     except RagsiteError as error:
         return _page(request, conversation, problem=str(error), status=error.status)
     return redirect(f"{reverse('conversation', args=[answer.conversation_id])}#turn-{answer.pk}")
+
+
+def _chosen_reading(conversation: Conversation, answer: int) -> str:
+    """The reading that an answer computed, if its user chose it; else ""."""
+    stored = conversation.messages.filter(pk=answer).values_list("tables", flat=True).first()
+    computed = (stored or {}).get("computed") or {}
+    return str(computed["reading"]) if computed.get("is_chosen") else ""
 
 
 def _page(
@@ -258,6 +275,7 @@ def _page(
         context |= {
             "former": found.rows,
             "examples": [] if found.rows else example_questions(documents.current()),
+            "table_examples": [] if found.rows else example_table_questions(documents.current()),
             "newer_url": f"?after={found.newer}" if found.newer else "",
             "older_url": f"?before={found.older}" if found.older else "",
         }

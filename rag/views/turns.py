@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import nh3
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -23,6 +24,7 @@ from documents.templatetags.documents import place_label
 from rag.answering.phrases import MAX_NAMED_COLLECTIONS, stated_confidence
 from rag.models import Message
 from rag.services.conversations import VisibleMessage
+from tables.presentation import computed_view
 
 MAX_HEADINGS = 2
 TEASER_CHARACTERS = 240  # characters
@@ -311,8 +313,12 @@ def _turn(
     unsupported = answer.verdict.get("unsupported", ()) if has_doubts else ()
     doubts = [(each["start"], each["end"]) for each in unsupported]
     html: SafeString | str = ""
+    tables = visible.tables or {}
+    computed = tables.get("computed")
     searched = answer.verdict.get("searched") if state == "refused" else None
-    if state != "refused" or (answer.generator != "extractive" and not searched):
+    if computed:
+        html = render_to_string("tables/computed.html", computed_view(computed, pk=answer.pk))
+    elif state != "refused" or (answer.generator != "extractive" and not searched):
         # The page words the site's own refusal better itself.
         html = render_answer(
             visible.content,
@@ -330,7 +336,17 @@ def _turn(
         "state": state,
         "html": html,
         # What `rag.services.answers` says behind a refusal: what nothing found mentions.
-        "missing": [] if html else visible.content.split("\n\n")[1 : -1 if searched else None],
+        "missing": []
+        if html
+        else [
+            words
+            for words in visible.content.split("\n\n")[1 : -1 if searched else None]
+            if words != tables.get("text")
+        ],
+        # Before quotations that may be no answer; behind those that are.
+        "tables": tables if tables.get("readings") and not computed else None,
+        "reading": computed["reading"] if computed and computed.get("is_chosen") else "",
+        "is_sure": state == "answered" and answer.verdict.get("confidence") == "high",
         "searched": _searched(searched, collections) if searched else None,
         "says_unsure": stated_confidence(visible.content) == "low",
         "is_unsure": state in {"answered", "cut"} and answer.verdict.get("confidence") == "low",
@@ -342,9 +358,11 @@ def _turn(
         "thought_seconds": max(round((answer.reasoning_ms or 0) / 1000), 1),
         "remembered": memory if has_memory and features.is_on("memory") else None,
         "degraded": [degraded_text(name) for name in answer.degraded],
-        "answered_by": gettext("Extractive")
-        if answer.generator == "extractive"
-        else " · ".join(filter(None, (answer.pipeline, answer.model))),
+        "answered_by": {
+            "extractive": gettext("Extractive"),
+            "computed": gettext("Computed from tables"),
+        }.get(answer.generator)
+        or " · ".join(filter(None, (answer.pipeline, answer.model))),
         "seconds": None if answer.elapsed_ms is None else answer.elapsed_ms / 1000,
         "trace_url": reverse("trace", args=[answer.trace_id]) if answer.trace_id else "",
         **asking,

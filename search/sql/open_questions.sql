@@ -4,7 +4,7 @@ WITH floors AS (
         AS floor (space_id, with_words, without_words)
 ), looked_at AS (
     SELECT log.id, log.workspace_id, log.user_id, log.query, log.total, log.lexical_total,
-           log.similarity, log.refused, log.collections, log.created_at
+           log.similarity, log.refused, log.collections, log.tables, log.created_at
     FROM search_searchlog AS log
     WHERE (%(workspace)s::bigint IS NULL OR log.workspace_id = %(workspace)s)
       AND log.created_at >= %(since)s AND log.query <> ''
@@ -16,7 +16,7 @@ WITH floors AS (
            hashtextextended(lower(CASE WHEN position('  ' IN query) > 0
                                        THEN regexp_replace(btrim(query), '\s+', ' ', 'g')
                                        ELSE btrim(query) END), 0) AS same,
-           (total = 0)::int AS nothing,
+           (total = 0 AND tables IS NULL)::int AS nothing,
            refused::int AS refusal,
            (total > 0 AND NOT refused
             AND similarity < (SELECT max(greatest(with_words, without_words)) FROM floors)

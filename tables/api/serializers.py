@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.api import ListParameters, WorkspaceParameters
 from common.options.drf import OptionsSerializer
 from common.serializers import ReadOnlyModelSerializer, ResultSerializer, StrictSerializer
+from tables.downloads import PARTS
 from tables.groups.curation import (
     GroupedColumn,
     GroupedTable,
@@ -15,8 +17,14 @@ from tables.groups.curation import (
     Suggestion,
 )
 from tables.models import COLUMN_TYPES, MAX_COLUMN_NAME, MAX_UNIT, Table
-from tables.options import RowFilter, RowOptions
-from tables.services import PlacedRow, RowPage
+from tables.options import PageOptions, RowFilter, RowOptions
+from tables.plan_tokens import MAX_TOKEN_CHARACTERS
+from tables.services import PlacedRow, ResultRows, RowPage
+
+
+@extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string"}], "nullable": True})
+class ValueField(serializers.JSONField):
+    """A number, or a text or date of a cell."""
 
 
 class ColumnSerializer(serializers.Serializer[Any]):
@@ -88,6 +96,37 @@ class RowParameters(OptionsSerializer, WorkspaceParameters):
     """Conditions, order and page of rows."""
 
     options = RowOptions
+
+
+class ReadingParameters(WorkspaceParameters):
+    """A computed answer."""
+
+    reading = serializers.CharField(
+        max_length=MAX_TOKEN_CHARACTERS,
+        help_text="The `reading` of an answer, or one of its `readings`.",
+    )
+
+
+class ResultRowParameters(OptionsSerializer, ReadingParameters):
+    """A computed answer, and the order and page of its rows."""
+
+    options = PageOptions
+
+
+class ResultFileParameters(ReadingParameters):
+    """A computed answer, and what of it is downloaded."""
+
+    part = serializers.ChoiceField(
+        choices=PARTS,
+        default="rows",
+        help_text="The rows that it was computed from, at most 100,000, or its groups.",
+    )
+
+
+class ResultRowsSerializer(ResultSerializer):
+    """Rows that an answer was computed from."""
+
+    result = ResultRows
 
 
 class RowSerializer(ResultSerializer):

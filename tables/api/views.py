@@ -3,16 +3,21 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from rest_framework.decorators import action
 
 from accounts.api import ResourceViewSet, operation
 from documents.services import get_collection
 from tables import services
 from tables.api import serializers
+from tables.downloads import FileFormat, result_response, table_response
 from tables.groups import curation
 from tables.models import Table
-from tables.options import RowFilter, RowOptions
+from tables.options import PageOptions, RowFilter, RowOptions
+from tables.plan_tokens import read_plan_token
+from tables.questions.plan import Plan
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 class TableViewSet(ResourceViewSet):
@@ -27,6 +32,10 @@ class TableViewSet(ResourceViewSet):
         "list": serializers.TableFilter,
         "rows": serializers.RowParameters,
         "csv": serializers.RowFilterParameters,
+        "xlsx": serializers.RowFilterParameters,
+        "result_rows": serializers.ResultRowParameters,
+        "result_csv": serializers.ResultFileParameters,
+        "result_xlsx": serializers.ResultFileParameters,
     }
 
     def narrowed(self, rows: Any, **wanted: Any) -> QuerySet[Any]:
@@ -84,6 +93,48 @@ class TableViewSet(ResourceViewSet):
 
     @action(detail=True, pagination_class=None)
     @operation(gives={(200, "text/csv"): str}, operation_id="tables_csv")
-    def csv(self, table: Table) -> StreamingHttpResponse:
+    def csv(self, table: Table) -> HttpResponseBase:
         """Download the rows that fit as CSV."""
-        return services.csv_response(table, RowFilter.pick(self.parameters))
+        return table_response(table, RowFilter.pick(self.parameters), form="csv")
+
+    @action(detail=True, pagination_class=None)
+    @operation(gives={(200, XLSX): bytes}, operation_id="tables_xlsx")
+    def xlsx(self, table: Table) -> HttpResponseBase:
+        """Download the rows that fit as an Excel file, of a table of up to 100,000 rows."""
+        return table_response(table, RowFilter.pick(self.parameters), form="xlsx")
+
+    # What was computed from tables
+
+    @action(detail=False, pagination_class=None, url_path="result/rows", url_name="result-rows")
+    @operation(gives=serializers.ResultRowsSerializer, operation_id="tables_result_rows")
+    def result_rows(self) -> services.ResultRows:
+        """List the rows that an answer was computed from.
+
+        The answer is named by the `reading` that `POST /tables/ask/` and chats give with it.
+        """
+        options = PageOptions.pick(self.parameters)
+        return services.read_result(self._plan, self._current, options)
+
+    @action(detail=False, pagination_class=None, url_path="result/csv", url_name="result-csv")
+    @operation(gives={(200, "text/csv"): str}, operation_id="tables_result_csv")
+    def result_csv(self) -> HttpResponseBase:
+        """Download the rows or groups of an answer as CSV."""
+        return self._result_file("csv")
+
+    @action(detail=False, pagination_class=None, url_path="result/xlsx", url_name="result-xlsx")
+    @operation(gives={(200, XLSX): bytes}, operation_id="tables_result_xlsx")
+    def result_xlsx(self) -> HttpResponseBase:
+        """Download the rows or groups of an answer as an Excel file."""
+        return self._result_file("xlsx")
+
+    def _result_file(self, form: FileFormat) -> HttpResponseBase:
+        return result_response(self._plan, self._current, part=self.parameters["part"], form=form)
+
+    @property
+    def _plan(self) -> Plan:
+        return read_plan_token(self.parameters["reading"])
+
+    @property
+    def _current(self) -> QuerySet[Table]:
+        current: QuerySet[Table] = self.get_queryset().filter(is_current=True)
+        return current

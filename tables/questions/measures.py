@@ -131,6 +131,7 @@ class PlanBuilder(Columns):
         return Plan(
             tables=(),
             columns=tuple(each.name for each in self.shape.columns),
+            types=tuple(each.type for each in self.shape.columns),
             measure=measure,
             column=column,
             filters=tuple(self.filters),

@@ -1,11 +1,13 @@
 """Tables as questions see them, and what is computed of them. Begin with `Plan`. Without Django."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from tables.phrases import phrases_of, worded_value
 
 ColumnType = Literal["number", "date", "boolean", "text"]
 Measure = Literal["count", "sum", "mean", "most", "least", "list", "share"]
@@ -105,6 +107,14 @@ class Plan(_Value):
     corrected: tuple[tuple[str, str], ...] = ()
     language: str = "en"
     layouts: tuple[Layout, ...] = ()
+    types: tuple[ColumnType, ...] = ()
+
+    @property
+    def places(self) -> dict[int, Sequence[int | None]]:
+        """Of each table the places of the columns, from 0; None where it has none."""
+        same: Sequence[int | None] = range(len(self.columns))
+        mapped = {pk: layout.places for layout in self.layouts for pk in layout.tables}
+        return {pk: mapped.get(pk, same) for pk in self.tables}
 
     @property
     def used_columns(self) -> set[int]:
@@ -116,11 +126,11 @@ class Plan(_Value):
 
     def condition(self, extra: Sequence[Filter] = (), *, language: str = "en") -> str:
         """The filters in words: “Price > 4,000 and Status = open”; "" for none."""
-        joint = f" {_words(language)['and']} "
-        texts = [self._worded(each, language) for each in (*self.filters, *self.part, *extra)]
+        joint = f" {phrases_of(language).and_} "
+        texts = [self.worded_filter(each, language) for each in (*self.filters, *self.part, *extra)]
         if self.alternatives:
-            either = f" {_words(language)['or']} "
-            text = either.join(self._worded(each, language) for each in self.alternatives)
+            either = f" {phrases_of(language).or_} "
+            text = either.join(self.worded_filter(each, language) for each in self.alternatives)
             texts.append(f"({text})" if texts else text)
         return joint.join(texts)
 
@@ -131,7 +141,7 @@ class Plan(_Value):
         if condition := self.condition():
             text += f" where {condition}"
         if self.compared:
-            text += f", {' compared with '.join(map(self._worded, self.compared))}"
+            text += f", {' compared with '.join(map(self.worded_filter, self.compared))}"
         if self.group is not None:
             text += f", by {self.period + ' of ' if self.period else ''}{self.columns[self.group]}"
         if self.is_averaged:
@@ -140,71 +150,20 @@ class Plan(_Value):
             text += f", {self.order} first"
         return f"{text}, first {self.limit}" if self.limit else text
 
-    def _worded(self, each: Filter, language: str = "en") -> str:
-        says = _words(language)
+    def worded_filter(self, each: Filter, language: str = "en") -> str:
+        """A condition in words: “Price > 4,000”."""
+        phrases = phrases_of(language)
         values = [worded_value(value, language) for value in each.values]
         name = self.columns[each.column]
         if each.op in ("empty", "filled"):
-            return says[each.op].format(name=name)
+            return (phrases.empty if each.op == "empty" else phrases.filled).format(name=name)
         if each.other is not None:
             return f"{name} {each.op} {self.columns[each.other]}"
         if each.op in ("between", "within"):
-            return says[each.op].format(name=name, first=values[0], last=values[1])
-        joint = f" {says['or']} "
+            worded = phrases.between if each.op == "between" else phrases.within
+            return worded.format(name=name, first=values[0], last=values[1])
+        joint = f" {phrases.or_} "
         return f"{name} {each.op} {joint.join(values)}"
-
-
-_WORDS: Mapping[str, Mapping[str, str]] = {
-    "en": {
-        "and": "and",
-        "or": "or",
-        "yes": "yes",
-        "no": "no",
-        "between": "{name} from {first} to {last}",
-        "within": "{name} from {first} before {last}",
-        "empty": "{name} is empty",
-        "filled": "{name} is not empty",
-    },
-    "de": {
-        "and": "und",
-        "or": "oder",
-        "yes": "ja",
-        "no": "nein",
-        "between": "{name} von {first} bis {last}",
-        "within": "{name} ab {first} vor {last}",
-        "empty": "{name} ist leer",
-        "filled": "{name} ist nicht leer",
-    },
-    "es": {
-        "and": "y",
-        "or": "o",
-        "yes": "sí",
-        "no": "no",
-        "between": "{name} de {first} a {last}",
-        "within": "{name} desde {first} antes de {last}",
-        "empty": "{name} está vacío",
-        "filled": "{name} no está vacío",
-    },
-}
-
-
-def _words(language: str) -> Mapping[str, str]:
-    return _WORDS.get(language, _WORDS["en"])
-
-
-def worded_number(text: str, language: str) -> str:
-    """A number that is written as in English, as the language writes it."""
-    return text.translate(str.maketrans(",.", ".,")) if language in ("de", "es") else text
-
-
-def worded_value(value: Value, language: str = "en") -> str:
-    """A value in an explanation: `4,000`, `2026-03-01`, `yes`."""
-    if isinstance(value, bool):
-        return _words(language)["yes" if value else "no"]
-    if isinstance(value, float):
-        number = f"{value:,.10g}" if abs(value) < 1e10 else f"{value:,.0f}"
-        return worded_number(number, language)
-    return str(value)
 
 
 class Unsure(_Value):

@@ -23,7 +23,7 @@ from tables.questions.plan import (
 )
 from tables.questions.reader import NotOfTables
 from tables.questions.spelling import corrections, replaced
-from tables.questions.words import Question, has_measure, known_words
+from tables.questions.words import Question, known_words
 
 #: How near each of some words is to each of some names, both in order: 0 unrelated, 1 the same.
 Similarity = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
@@ -47,7 +47,7 @@ def plan_question(
 ) -> Plan | Unsure | None:
     """The plan that answers the question; two readings where it is not sure, or None where the
     question is none of a table's. Times such as “last month” are seen from `today`."""
-    if not tables or not has_measure(text):
+    if not tables:
         return None
     question = read_question(text, today=today, language=language)
     if len(question.words) > MAX_WORDS or question.has("unsupported"):

@@ -120,6 +120,13 @@ MEASURES = frozenset(
         "not",
     ]
 )
+#: Those that ask for a computation, and not only for what is there: a chat model may write SQL.
+_COMPUTATIONS = frozenset(
+    (
+        *("count", "how_much", "spent", "sum", "mean", "most", "least", "often", "seldom"),
+        *("difference", "share", "unsupported"),
+    )
+)
 #: With a number these do, too: “which bikes weigh less than 20 kg”.
 _LIMITS = frozenset(
     (
@@ -262,6 +269,12 @@ def has_measure(text: str) -> bool:
     marks = {kind for span in spans_of(words) for kind in span.marks}
     is_relative = all(kinds & marks for kinds in _RELATIVE)
     return bool(wanted & marks) or is_relative or tuple(words[:2]) in EXISTENCE
+
+
+def asks_to_compute(text: str) -> bool:
+    """Whether a question has a word for a computation, also one that plans do not have, such as a
+    median."""
+    return any(_COMPUTATIONS & span.marks.keys() for span in spans_of(split_words(text)))
 
 
 def spans_of(words: list[str]) -> list[Span]:

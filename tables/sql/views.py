@@ -122,14 +122,17 @@ def sql_literal(text: str) -> str:
 def offer_views(
     tables: Sequence[TableSchema], question: Question, *, files: Mapping[int, str]
 ) -> list[View]:
-    """The views that fit the question best, the best first. Each has the columns that the question
+    """The views that fit the question best, the best first; none of tables of which the question
+    names nothing. Each has the columns that the question
     names, and the first others. `files` are the names of the tables' files by table id."""
     ranked: list[tuple[int, int, Shape, set[int]]] = []
-    for shape in shapes_of(tables):
+    # Tables of a group may have other columns at each place: only equal ones are one view.
+    for shape in shapes_of([replace(table, group=None, places=()) for table in tables]):
         matches = SchemaIndex(shape, question).matches(question)
         named = {at for each in matches if each.kind != "table" for at in each.columns}
         strength = sum(each.strength * (each.end - each.start) for each in matches)
-        ranked.append((-strength, len(ranked), shape, named))
+        if strength:
+            ranked.append((-strength, len(ranked), shape, named))
     ranked.sort(key=lambda each: each[:2])
     views: list[View] = []
     for _, _, shape, named in ranked[:MAX_VIEWS]:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from common.sql import release_connection
 from documents.sql.replies import extract_sql
 from inference.interfaces import ChatMessage, ChatModel, InferenceError
-from tables.execute import Group, Result, evidence_rows
+from tables.execute import MAX_ROWS, Group, Result, evidence_rows
 from tables.models import Table
 from tables.questions.plan import TableSchema
 from tables.questions.words import read_question
@@ -56,16 +56,16 @@ def ask_model(
 ) -> tuple[WrittenQuery, Result] | None:
     """What a query gives that `model` writes over `tables`, which the reader may see. None where it
     writes none that can be run, where it is away, and where the database has no role for it."""
-    if not reader_role(connection):
-        return None
     keys = dict(
         tables.filter(pk__in=[each.id for each in schemas]).values_list("pk", "document__key")
     )
-    views = offer_views(
+    views = reader_role(connection) and offer_views(
         [each for each in schemas if each.id in keys],
         read_question(question, today=today, language=language),
         files={pk: key.rsplit("/", 1)[-1] for pk, key in keys.items()},
     )
+    if not views:
+        return None
     views, shown = _fitting(views, model)
     messages = [
         ChatMessage("system", _RULES),
@@ -131,7 +131,13 @@ def _answer(
     }
     run = run_query(checked, workspace_ids={table.workspace_id for table in found.values()})
     written = WrittenQuery(
-        checked.sql, model.model_name, language or "en", run.columns, run.rows, run.is_cut
+        checked.sql,
+        model.model_name,
+        language or "en",
+        run.columns,
+        run.rows,
+        run.is_cut,
+        tuple(found),
     )
     return written, _result(checked, run, found)
 
@@ -168,7 +174,7 @@ def _result(checked: CheckedQuery, run: QueryRun, tables: Mapping[int, Table]) -
         groups,
         run.count,
         tuple(column["name"] for column in columns),
-        tuple(evidence_rows(evidence, tables)),
+        tuple(evidence_rows(evidence[:MAX_ROWS], tables)),
         ", ".join(named[:3]) + (", …" if len(named) > 3 else ""),
     )
 

@@ -132,10 +132,10 @@ def test_csv_has_the_rows_that_fit(alice: Membership, api: APIClient) -> None:
     many = "Name,Number\n" + "".join(f"Bike {n},{n}\n" for n in range(BLOCK_ROWS + 2))
     table = put_in(CollectionFactory(workspace=alice.workspace), many, "bikes.csv")
     answer = api.get(f"/api/v1/tables/{table.pk}/csv/")
-    assert answer.getvalue().decode().splitlines() == many.splitlines()
+    assert answer.getvalue().decode("utf-8-sig").splitlines() == many.splitlines()
     above = {"column": "Number", "comparison": "at_least", "value": str(BLOCK_ROWS)}
     answer = api.get(f"/api/v1/tables/{table.pk}/csv/", above)
-    assert answer.getvalue().decode().splitlines() == [
+    assert answer.getvalue().decode("utf-8-sig").splitlines() == [
         "Name,Number",
         f"Bike {BLOCK_ROWS},{BLOCK_ROWS}",
         f"Bike {BLOCK_ROWS + 1},{BLOCK_ROWS + 1}",
@@ -145,7 +145,7 @@ def test_csv_has_the_rows_that_fit(alice: Membership, api: APIClient) -> None:
 def test_csv_runs_no_formulas(alice: Membership, api: APIClient) -> None:
     data = 'Name,Number\n"=1+1",-5\nBike,7\n'
     table = put_in(CollectionFactory(workspace=alice.workspace), data, "bikes.csv")
-    lines = api.get(f"/api/v1/tables/{table.pk}/csv/").getvalue().decode().splitlines()
+    lines = api.get(f"/api/v1/tables/{table.pk}/csv/").getvalue().decode("utf-8-sig").splitlines()
     assert lines == ["Name,Number", "'=1+1,-5", "Bike,7"]
 
 

@@ -139,6 +139,10 @@ TABLES = [
         ("GET", f"{TABLE}/rows/?words=7"),
         ("GET", f"{TABLE}/csv/"),
         ("GET", f"{TABLE}/group/"),
+        ("GET", f"{TABLE}/xlsx/"),
+        ("GET", "/api/v1/tables/result/rows/?reading={reading}"),
+        ("GET", "/api/v1/tables/result/csv/?reading={reading}"),
+        ("GET", "/api/v1/tables/result/xlsx/?reading={reading}"),
     ),
     *_doors(CORRECTOR, "write", ("PATCH", f"{TABLE}/group/", {"apart": True})),
     *_doors(

@@ -110,6 +110,7 @@ TABLES = [
     *_doors(EDITOR, ("POST", "/documents/{collection}/tables/matches/")),
     *_doors(READER, ("GET", "/tables/{table}/"), ("GET", "/tables/{table}/group/")),
     *_doors(CORRECTOR, ("POST", "/tables/{table}/group/change/", {"act": "apart"})),
+    *_doors(READER, ("GET", "/tables/rows/?reading={reading}")),
     *_doors(CORRECTOR, ("POST", "/tables/{table}/column/", {"column": "Key", "name": "Other"})),
 ]
 GRAPH = [

@@ -41,6 +41,8 @@ from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
 from sources.models import DataSource, DataSourceItem, DataSourceNotice, DataSourceRun
 from tables.models import ColumnBlock, GroupColumn, Table, TableGroup, TableLayout
+from tables.plan_tokens import plan_token
+from tables.questions.plan import Plan
 from tests.access.filling_own import Words, chats, judged, kept, memory, ways_in
 
 #: Where the words of a page are on it.
@@ -147,6 +149,9 @@ def _document(
         "documents.scannedpage": scanned.pk,
         "rag.summary": summary.pk,
         "table": table.pk,
+        "reading": plan_token(
+            Plan(tables=(table.pk,), columns=(table.columns[0]["name"],), measure="count")
+        ),
         **{model._meta.label_lower: pk for model, pk in _grouped(table).items()},
     }
 

@@ -19,6 +19,7 @@ from rag.events import (
     Metadata,
     ReasoningToken,
     Retrieval,
+    Tables,
     Token,
     answer_text,
     passage_data,
@@ -85,6 +86,8 @@ class Command(ServiceCommand):
                     self.stdout.write("\n")
                     self.stderr.write("So far it was the model's reasoning. The answer:")
                     cited.clear()
+                case Tables(computed=None, text=text):
+                    self.stderr.write(text)
                 case Citation():
                     cited.setdefault(event.passage.number, event)
                 case Done():
@@ -115,6 +118,7 @@ class Command(ServiceCommand):
                 "confidence": done["verdict"]["confidence"],
                 "citations": [event.data() for event in collected if isinstance(event, Citation)],
                 "passages": list(found.values()),
+                "tables": next((e.data() for e in collected if isinstance(e, Tables)), None),
                 "missing": [
                     name
                     for event in collected

@@ -13,10 +13,13 @@ export async function copyAnswer(button) {
 function asText(turn) {
   const said = turn.querySelector("[data-said]");
   const bare = [...said.querySelectorAll(".cite")].map((cite) => [cite, cite.textContent]);
+  const links = [...said.querySelectorAll("[data-uncopied], svg")];
   // Shown for a moment as it is to be copied: innerText follows what is laid out.
   for (const [cite, number] of bare) cite.textContent = `[${number}]`;
+  for (const link of links) link.setAttribute("hidden", "");
   const text = said.innerText.trim();
   for (const [cite, number] of bare) cite.textContent = number;
+  for (const link of links) link.removeAttribute("hidden");
   const cited = [...turn.querySelectorAll(".source.cited")].map(sourceLine);
   return [text, cited.join("\n")].filter(Boolean).join("\n\n");
 }

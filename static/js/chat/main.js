@@ -26,8 +26,9 @@ const composer = new Composer(chat.querySelector("[data-composer]"), {
   onStop: () => running?.abort(),
 });
 
-async function ask(question, { replaced = null } = {}) {
+async function ask(question, { replaced = null, reading = replaced?.dataset.reading } = {}) {
   const turn = new Turn(templates, question, words);
+  if (reading) turn.element.dataset.reading = reading;
   show(turn.element, replaced);
   running = new AbortController();
   composer.busy = true;
@@ -46,7 +47,9 @@ async function ask(question, { replaced = null } = {}) {
 
 async function follow(turn, replaces) {
   const conversation = Number(chat.dataset.conversation) || 0;
-  const options = composer.options({ continues: conversation > 0 });
+  const { reading } = turn.element.dataset;
+  const { pipeline, ...rest } = composer.options({ continues: conversation > 0 });
+  const options = reading ? { ...rest, reading } : { ...rest, ...(pipeline && { pipeline }) };
   const body = { message: turn.question, ...options, ...(conversation && { conversation }), ...(conversation && replaces && { replaces }) };
   for await (const event of stream(chat.dataset.api, body, { signal: running.signal, token: composer.token })) {
     if (event.name === "metadata") begun(event.data, turn.question);
@@ -144,6 +147,11 @@ listen(thread);
 thread.addEventListener("click", (event) => {
   const copy = event.target.closest("[data-copy-answer]");
   if (copy) copyAnswer(copy);
+  const reading = event.target.closest("button[data-reading]");
+  if (reading && !running) {
+    event.preventDefault();
+    ask(reading.textContent.trim(), { reading: reading.value });
+  }
   const again = event.target.closest("[data-again]");
   if (again && !running) {
     event.preventDefault();
