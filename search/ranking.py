@@ -140,12 +140,14 @@ PARTIAL_NAME_BONUS = np.array([0.3, 0.3, 0.0])
 NAME_KIND_WEIGHTS = np.array([1.0, 0.8, 0.9])
 TITLE, HEADING, FILE = range(3)
 
-#: Bonus of a passage with a row that the question names by a cell and says all of: less than that
-#: of a document of this name.
+#: Bonus of a passage with a row that is named by a cell and says all that the question speaks of: a
+#: little less than that of a document of this name (docs/decisions/0097).
 NAMED_ROW_BONUS = 1.2
-#: The first passages by words in which such a row is looked for, too: where the question is in
-#: another language than the table, its part number is all that the arms see in common.
-NAMED_ROW_DEPTH = 8
+#: A lower score counts for nothing: a word such as “server” may be part of a cell by chance.
+MIN_NAMED_ROW = 0.26
+#: The first passages, of all arms and by words, in which such a row is looked for: where the
+#: question is in another language than the table, its part number is all that they have in common.
+NAMED_ROW_DEPTH = 16
 
 #: Between the title and the headings of a passage's context.
 HEADING_SEPARATOR = " > "
@@ -275,25 +277,25 @@ class PassageTexts:
             named = [(each.title, each.document_key, each.context) for each in passages]
             matches = title_match(self._question, named).tolist()
             self._compared |= zip(read, zip(holds, matches, strict=True), strict=True)
-            self._find_rows(read)
         present = np.array([each in self._compared for each in chunk_ids], bool)
         found = [self._compared[each] for each in chunk_ids if each in self._compared]
         return present, np.array([each[0] for each in found]), np.array([each[1] for each in found])
 
+    def read(self, chunk_ids: Sequence[int]) -> Mapping[int, Passage]:
+        """The passages, by the reader, which caches them."""
+        return self._passages(chunk_ids)
+
     def named_rows(self, chunk_ids: Sequence[int]) -> Numbers:
         """The bonus of each chunk for a row of a table that the question names by a cell."""
         if missing := [each for each in chunk_ids if each not in self._rows]:
-            self._find_rows(self._passages(missing))
+            for chunk_id, passage in self._passages(missing).items():
+                self._rows[chunk_id] = []
+                if may_have_rows(passage.text):
+                    self._finder = self._finder or RowFinder(self._question)
+                    self._rows[chunk_id] = self._finder.find(passage.text)
         scores = weigh_rows([self._rows.get(each, ()) for each in chunk_ids])
-        return NAMED_ROW_BONUS * np.array([max(each, default=0.0) for each in scores])
-
-    def _find_rows(self, passages: Mapping[int, Passage]) -> None:
-        for chunk_id, passage in passages.items():
-            rows = []
-            if may_have_rows(passage.text):
-                self._finder = self._finder or RowFinder(self._question)
-                rows = self._finder.find(passage.text)
-            self._rows[chunk_id] = rows
+        best = np.array([max(each, default=0.0) for each in scores])
+        return np.where(best >= MIN_NAMED_ROW, NAMED_ROW_BONUS * best, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,10 +399,21 @@ def fused_hits(
         said.append(Arm("likeness", likeness, weight=RERANK_FEATURES["likeness"]))
     fusion = fuse(candidates.chunk_ids, said, method=options.method, rrf_k=options.rrf_k)
     order = fusion.order()
+    texts = texts or PassageTexts(query.text)
+    if has_evidence and options.finds_rows and len(order):
+        is_first = (ranks := candidates.ranks["lexical"]) > 0
+        is_first &= ranks <= NAMED_ROW_DEPTH
+        is_first[order[:NAMED_ROW_DEPTH]] |= options.uses_trigrams
+        first = np.flatnonzero(is_first)
+        # Read at once, those that are compared below, too.
+        compared = order[:TRIGRAM_DEPTH] if options.uses_trigrams else first
+        texts.read(fusion.hits[np.union1d(first, compared)].tolist())
+        rows = texts.named_rows(fusion.hits[first].tolist())
+        if rows.any():
+            fusion = fusion.with_evidence("row", first, rows)
     if has_evidence and options.uses_trigrams and len(order):
         # Trigram overlap and name match of the top hits.
         places = order[:TRIGRAM_DEPTH]
-        texts = texts or PassageTexts(query.text)
         present, holds, named = texts.compare(fusion.hits[places].tolist())
         if present.any():
             places = places[present]
@@ -411,18 +424,8 @@ def fused_hits(
                 fusion = fusion.with_evidence("letters", places, letters)
             if named.any():
                 fusion = fusion.with_evidence("title", places, named)
+    if has_evidence:
         order = fusion.order()
-    if has_evidence and options.finds_rows and len(order):
-        texts = texts or PassageTexts(query.text)
-        is_first = (ranks := candidates.ranks["lexical"]) > 0
-        is_first &= ranks <= NAMED_ROW_DEPTH
-        if options.uses_trigrams:
-            is_first[order[:TRIGRAM_DEPTH]] = True
-        places = np.flatnonzero(is_first)
-        named = texts.named_rows(fusion.hits[places].tolist())
-        if named.any():
-            fusion = fusion.with_evidence("row", places, named)
-            order = fusion.order()
     order = order[: options.depth]
     fused = zip(order.tolist(), fusion.scores[order].tolist(), strict=True)
     return [

@@ -277,3 +277,18 @@ def test_the_api_says_what_is_not_sure(api: APIClient, alice: Membership) -> Non
     spoiled = {"reading": reading["reading"][:-1]}
     assert api.post("/api/v1/tables/ask/", spoiled, format="json").status_code == 400
     assert api.post("/api/v1/tables/ask/", {}, format="json").status_code == 400
+
+
+def test_tools_that_search_show_the_row_that_is_named_first(context: RagContext) -> None:
+    for name in ("hybrid_query", "search_words", "similarity_search"):
+        text = tools.call(name, {"query": "City Go price"}, context=context).text
+        _, _, shown = text.partition("Rows that fit best:\n")
+        assert shown.startswith("| Model City Go: Category City, Price 1,490 EUR\nText:\n| "), text
+
+
+def test_a_row_that_is_named_is_quoted_in_words(context: RagContext) -> None:
+    events = ask("Which category has the City Go?", context)
+    text = answer_text(events)
+    assert "Model City Go: Category City, Price 1,490 EUR [1]" in text
+    cited = [event for event in events if isinstance(event, Citation)]
+    assert cited[0].quote == "| City Go | City | 1,490 |"

@@ -3,7 +3,7 @@
 import pytest
 
 from rag.answering.extractive import extract_answer
-from rag.answering.tables import extreme_rows, priced_rows
+from rag.answering.tables import extreme_rows, named_rows, priced_rows
 from rag.tests.answering import passage
 
 BIKES = """\
@@ -104,3 +104,9 @@ def test_a_price_is_that_of_the_row_that_names_the_thing() -> None:
         "F1",
     }
     assert priced_rows("how much is a night in a hotel", PASSAGES) == []
+
+
+def test_a_row_is_asked_for_by_its_cell() -> None:
+    named = named_rows("what does the F1 weigh?", PASSAGES)
+    assert [row.cells[0] for row in named] == ["F1"]
+    assert named_rows("How are bikes with a motor made?", PASSAGES) == []

@@ -117,8 +117,8 @@ class HitDocument(Answer):
 
 
 def _table_address(table_id: int, info: ValidationInfo) -> str:
-    tables: str = info.context.replace("documents/", "tables/")
-    return f"{tables}{table_id}/"
+    root = str(info.context).removesuffix("documents/")
+    return f"{root}tables/{table_id}/"
 
 
 class FoundTable(Answer):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 from math import log2
+from string import punctuation
 
 from common.text import has_unspaced_script
 from tables.questions.words import concepts_of, fold, read_question, word_forms
@@ -28,29 +29,40 @@ MIN_PART_CHARACTERS, MIN_PART = 4, 0.4
 #: one word or a short number; one of which the question has the beginning, or other words, by how
 #: much of it.
 DISTINCTIVE, PLAIN, BEGINNING, PART = 1.0, 0.7, 0.8, 0.6
+#: How much a word with digits counts among the words of a question that a row explains.
+NUMBER_WEIGHT = 2.0
+#: Letters of the word at the end of a German compound, such as “Lagerbestand”, and of the whole.
+MIN_COMPOUND_END, MAX_COMPOUND = 5, 40
 #: Digits from which a number is distinctive.
 MIN_DISTINCTIVE_DIGITS = 5
 
 _WORD = re.compile(r"[^\W_]+")
-_NO_LETTER = re.compile(r"[^\w|\n]+|_+")
+_SQUEEZED = {ord(sign): None for sign in " \t" + punctuation if sign != "|"}
 _DASHES = re.compile(r"[|\s:-]*-[|\s:-]*")
 _LIST_ROW = re.compile(r"Row \d{1,9}:\s*")
 _LIST_LINE = re.compile(r"(?:- |  |\s*$)")
-_DIGRAPHS = re.compile("[aou]e")
+_ACCENTS = re.compile("[\u0300-\u036f\u3099\u309a]+")
 
 
 def _plain(text: str) -> str:
     """Folded, with one spelling of umlauts. It has as many lines and bars as the text."""
     folded = text.casefold()
     if not folded.isascii():
-        letters = unicodedata.normalize("NFKD", folded)
-        folded = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    return _DIGRAPHS.sub(lambda found: found[0][0], folded)
+        folded = _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))
+    return folded.replace("ae", "a").replace("oe", "o").replace("ue", "u")
+
+
+def _concepts(word: str) -> frozenset[str]:
+    """What a folded word of a question, or the end of a compound, is about."""
+    last = len(word) - MIN_COMPOUND_END
+    starts = (0, *range(3, last + 1)) if len(word) <= MAX_COMPOUND else (0,)
+    ends = (concepts_of(word[start:], is_question=True) for start in starts)
+    return frozenset(next(filter(None, ends), ()))
 
 
 def may_have_rows(text: str) -> bool:
     """Whether a text may have rows of a table: as lines with bars, or as lists of long ones."""
-    return "|" in text or "\n- " in text
+    return "|" in text or ("Row " in text and "\n- " in text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +88,13 @@ _NOTHING: tuple[float, set[str]] = (0.0, set())
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A row as written: its cells without anything but letters and digits, folded."""
+    """A row: its cells, folded, and the names of its columns as written."""
 
     start: int
     end: int
     cells: Sequence[str]
     names: Sequence[str]
+    places: range  # of its lines in the text
 
 
 class RowFinder:
@@ -94,9 +107,12 @@ class RowFinder:
         small = {word for span in reading.spans for word in reading.words[span.start : span.end]}
         #: Words that say which row and column are meant, with what they are about.
         self._content = {
-            plain: frozenset(concepts_of(word, is_question=True))
+            plain: concepts
             for word, plain in zip(folded, words, strict=True)
-            if word not in small or concepts_of(word, is_question=True)
+            if (concepts := _concepts(word)) or word not in small
+        }
+        self._weights = {
+            word: NUMBER_WEIGHT if any(map(str.isdigit, word)) else 1.0 for word in self._content
         }
         self._runs = {
             "".join(words[start:end]): (start, end)
@@ -116,6 +132,16 @@ class RowFinder:
             for form in (word, word.removesuffix("s"))
             if len(form) >= MIN_PART_CHARACTERS
         }
+        #: Any cell that is named has one of these.
+        self._needles = {
+            *(word.removesuffix("s") for word in self._content if len(word) >= MIN_CELL_CHARACTERS),
+            *(
+                run
+                for run, (start, end) in self._runs.items()
+                if all(len(word) < MIN_CELL_CHARACTERS for word in words[start:end])
+                and (len(run) >= MIN_CELL_CHARACTERS or _is_short_name(run))
+            ),
+        }
         self._unspaced = "".join(words) if has_unspaced_script(question) else ""
 
     def find(self, text: str) -> list[NamedRow]:
@@ -124,21 +150,19 @@ class RowFinder:
         if not may_have_rows(text):
             return []
         plain = _plain(text.replace("\\|", "  "))
-        squeezed = _NO_LETTER.sub("", plain)
+        squeezed = plain.translate(_SQUEEZED)
         if not self._may_name(squeezed):
             return []
-        found = []
-        for line in _lines(text, plain):
-            if (named := self._named(line)) is not None:
-                found.append(named)
-        return found
+        lines = squeezed.split("\n")
+        return [
+            named
+            for line in _lines(text, plain)
+            if any(self._may_name(lines[at]) for at in line.places)
+            and (named := self._named(line)) is not None
+        ]
 
     def _may_name(self, squeezed: str) -> bool:
-        return bool(self._unspaced) or any(
-            word in squeezed
-            for word in (*self._parts, *self._runs)
-            if len(word) >= MIN_CELL_CHARACTERS
-        )
+        return bool(self._unspaced) or any(needle in squeezed for needle in self._needles)
 
     def named_cells(self, cells: Iterable[str]) -> tuple[int, ...]:
         """The places, from 0, of the cells that the question names."""
@@ -161,15 +185,15 @@ class RowFinder:
     def _certainty(self, words: Sequence[str]) -> tuple[float, set[str]]:
         """How surely the question names the cell of these words, and those of its own that do."""
         squeezed = "".join(words)
-        if len(squeezed) < MIN_CELL_CHARACTERS:
-            is_pair = len(squeezed) == 2 and self._unspaced and squeezed in self._unspaced
-            if not (is_pair and has_unspaced_script(squeezed)):
-                return _NOTHING
+        if len(squeezed) < MIN_CELL_CHARACTERS and not _is_short_name(squeezed):
+            return _NOTHING
         if (run := self._runs.get(squeezed)) is not None:
             said = set(self._words[slice(*run)])
             return (DISTINCTIVE if _is_distinctive(squeezed, words) else PLAIN), said
         if self._unspaced and squeezed in self._unspaced and has_unspaced_script(squeezed):
             return DISTINCTIVE, {word for word in self._content if squeezed in word}
+        if len(words) > 1 and self._content.keys() >= set(words):  # “Adler, Jürgen”
+            return DISTINCTIVE, set(words)
         beginning = self._beginning(words)
         if 2 * len(beginning) >= len(squeezed) and len(beginning) >= MIN_PART_CHARACTERS:
             said = set(self._words[slice(*self._runs[beginning])])
@@ -191,22 +215,31 @@ class RowFinder:
     def _explained(self, line: _Line, said: set[str]) -> float:
         if not self._content:
             return 1.0
-        in_header = {word for name in line.names for word in _WORD.findall(name)}
-        forms = {form for word in in_header for form in word_forms(word)}
+        names = [fold(name) for name in line.names]
+        in_header = {word for name in names for word in _WORD.findall(name)}
+        forms = {form for word in in_header for form in word_forms(_plain(word))}
         about = {
             concept
-            for name in (*line.names, *in_header)
+            for name in (*names, *in_header)
             for concept in concepts_of(name, is_question=False)
         }
         in_row = {word for cell in line.cells for word in _WORD.findall(cell)}
         explained = sum(
-            word in said
+            self._weights[word]
+            for word, concepts in self._content.items()
+            if word in said
             or word in in_row
             or not forms.isdisjoint(word_forms(word))
             or not about.isdisjoint(concepts)
-            for word, concepts in self._content.items()
         )
-        return explained / len(self._content)
+        return explained / sum(self._weights.values())
+
+
+def _is_short_name(squeezed: str) -> bool:
+    """Whether two characters may be a name: a letter with a digit, or without spaces around."""
+    return len(squeezed) == 2 and (
+        (squeezed[0].isalpha() and squeezed[1].isdigit()) or has_unspaced_script(squeezed)
+    )
 
 
 def _is_distinctive(squeezed: str, words: Sequence[str]) -> bool:
@@ -218,7 +251,8 @@ def _is_distinctive(squeezed: str, words: Sequence[str]) -> bool:
 def _lines(text: str, plain: str) -> Iterator[_Line]:
     """The rows of pipe tables and those written as lists, with the header above them in the text.
     `plain` has a line for each line of it."""
-    ends = list(accumulate(len(line) + 1 for line in text.split("\n")))
+    written = text.split("\n")
+    ends = list(accumulate(len(line) + 1 for line in written))
     lines = plain.split("\n")
     names: list[str] = []
     is_body = False
@@ -230,19 +264,20 @@ def _lines(text: str, plain: str) -> Iterator[_Line]:
             is_header = not is_body and at < len(lines) and _DASHES.fullmatch(lines[at])
             is_body = True
             if is_header:
-                names = _cells(line)
+                names = _cells(written[at - 1])
                 at += 1
             else:
-                yield _Line(start, ends[at - 1] - 1, _cells(line), names)
+                yield _Line(start, ends[at - 1] - 1, _cells(line), names, range(at - 1, at))
             continue
         is_body = False
-        if _LIST_ROW.fullmatch(text[start : ends[at - 1] - 1]):
+        if _LIST_ROW.fullmatch(written[at - 1]):
             first = at
             while at < len(lines) and _LIST_LINE.match(lines[at]):
                 at += 1
-            pairs = [each[2:].partition(": ") for each in lines[first:at] if each.startswith("- ")]
-            end = ends[at - 1] - 1
-            yield _Line(start, end, [cell for *_, cell in pairs], [name for name, *_ in pairs])
+            places = [each for each in range(first, at) if lines[each].startswith("- ")]
+            cells = [lines[each].partition(": ")[2] for each in places]
+            listed = [written[each][2:].partition(": ")[0] for each in places]
+            yield _Line(start, ends[at - 1] - 1, cells, listed, range(first, at))
         elif line.strip():
             names = []
 
