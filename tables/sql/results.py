@@ -9,7 +9,7 @@ Cell = str | float | bool | None
 @dataclass(frozen=True, slots=True)
 class WrittenQuery:
     """A SELECT that `model` wrote for a question in `language`, as it was run, and what it gave:
-    `rows` of cells under `columns`, the first ones where `is_cut`. `table_ids` are what it reads."""
+    `rows` of cells under `columns`, the first ones where `is_cut`. It reads `table_ids`."""
 
     sql: str
     model: str
