@@ -285,6 +285,25 @@ class SqlNode(Node):
     )
 
 
+class TablesNode(Node):
+    meaning = gettext_noop(
+        "Computes the answer from tables of documents, without a model; hands on nothing where the"
+        " question is none of a table's."
+    )
+    lacks = _NO_MODEL
+    collection: str = Field(
+        default="", max_length=63, description="Slug of the only collection to ask. Default: any."
+    )
+    asks: Literal["question", "input"] = Field(
+        default="question",
+        description="The `question` of the run, or the `input` that the step before handed on.",
+    )
+    outputs: Literal["text", "json"] = Field(
+        default="text",
+        description="The answer in words, or its parts as JSON.",
+    )
+
+
 NODE_TYPES: Mapping[str, type[Node]] = {
     "llm": LlmNode,
     "worker": WorkerNode,
@@ -296,6 +315,7 @@ NODE_TYPES: Mapping[str, type[Node]] = {
     "synthesizer": SynthesizerNode,
     "coordinator": CoordinatorNode,
     "sql": SqlNode,
+    "tables": TablesNode,
 }
 
 EdgeType = Literal["direct", "conditional", "loop"]
