@@ -272,7 +272,8 @@ class CoordinatorNode(Node):
 
 class SqlNode(Node):
     meaning = gettext_noop(
-        "Answers from a catalogued database: writes a query and checks it against the catalogue."
+        "Answers from a catalogued database: writes a query, checks it against the catalogue, and"
+        " runs it where that is allowed."
     )
     needs_model = "always"
     lacks = frozenset({"tools"})
@@ -282,6 +283,11 @@ class SqlNode(Node):
     )
     dialect: str = Field(
         default="", max_length=30, description="Of the SQL. Default: the catalogue's."
+    )
+    run: Literal["never", "allowed"] = Field(
+        default="never",
+        description="`allowed`: run the query on the connection to the database, where there is one"
+        " that the user may use.",
     )
 
 
