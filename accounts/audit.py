@@ -58,6 +58,7 @@ class Action(StrEnum):
     REFUSED = "refused"
     ENDED = "ended"
     STARTED = "started"
+    QUERIED = "queried"
 
 
 class Kind(StrEnum):
@@ -88,6 +89,7 @@ class Kind(StrEnum):
     IDENTITY = "identity"
     SOURCE = "source"
     MODEL = "model"
+    DATABASE = "database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,7 @@ ACTION_TEXTS: dict[str, str] = {
     Action.REFUSED: gettext_noop("was refused {object}"),
     Action.ENDED: gettext_noop("ended {object}"),
     Action.STARTED: gettext_noop("started {object}"),
+    Action.QUERIED: gettext_noop("ran a query on {object}"),
 }
 #: An object of each kind, before its id.
 KIND_LABELS: dict[str, str] = {
@@ -280,6 +283,7 @@ KIND_LABELS: dict[str, str] = {
     Kind.IDENTITY: gettext_noop("identity"),
     Kind.SOURCE: gettext_noop("source"),
     Kind.MODEL: gettext_noop("model connection"),
+    Kind.DATABASE: gettext_noop("database connection"),
 }
 #: One or many objects of each kind.
 KIND_COUNTS: dict[str, Callable[[int], str]] = {
@@ -308,6 +312,9 @@ KIND_COUNTS: dict[str, Callable[[int], str]] = {
     Kind.IDENTITY: lambda number: ngettext("an identity", "{number} identities", number),
     Kind.SOURCE: lambda number: ngettext("a source", "{number} sources", number),
     Kind.MODEL: lambda number: ngettext("a model connection", "{number} model connections", number),
+    Kind.DATABASE: lambda number: ngettext(
+        "a database connection", "{number} database connections", number
+    ),
 }
 #: Label of the actor where no user is known, by channel.
 CHANNEL_ACTORS = {"": gettext_noop("The site"), "command": gettext_noop("A command")}

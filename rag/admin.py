@@ -7,7 +7,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from common.admin import ReadOnlyAdmin
-from rag.models import Conversation, Message, Pipeline, Span, Summary, Trace
+from rag.models import Conversation, DatabaseConnection, Message, Pipeline, Span, Summary, Trace
 
 
 @admin.register(Conversation)
@@ -94,6 +94,26 @@ class PipelineAdmin(ReadOnlyAdmin):
 
     def page_address(self, row: Pipeline) -> str:
         return reverse("pipeline_edit", args=[row.slug])
+
+
+@admin.register(DatabaseConnection)
+class DatabaseConnectionAdmin(ReadOnlyAdmin):
+    """They are made and changed on the page Databases, where they are tried. Their passwords are
+    shown nowhere."""
+
+    list_display = ["name", "address", "username", "workspace", "is_enabled", "updated_at"]
+    list_filter = [("workspace", AutocompleteSelectFilter), "is_enabled", "by_operator"]
+    search_fields = ["name", "address"]
+    ordering = ["name", "id"]
+    sortable_by = ["name", "updated_at"]
+    fields = [
+        *("name", "workspace", "collection", "address", "database", "username", "encryption"),
+        *("seconds", "max_rows", "access", "is_enabled", "by_operator"),
+        *("server_version", "tried_at", "created_at", "updated_at"),
+    ]
+
+    def page_address(self, row: DatabaseConnection) -> str:
+        return reverse("database", args=[row.pk])
 
 
 @admin.register(Trace)

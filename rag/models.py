@@ -1,5 +1,5 @@
-"""Conversations with their messages, pipelines, traces of pipeline runs with their spans, and
-summaries of documents."""
+"""Conversations with their messages, pipelines, connections to catalogued databases, traces of
+pipeline runs with their spans, and summaries of documents."""
 
 from typing import Any, Self, TypeVar
 
@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import User, Workspace, WorkspaceOwnedQuerySet
 from common.models import TimestampedModel
+from documents.models import Collection
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 
@@ -182,6 +183,62 @@ class Pipeline(TimestampedModel):
     def is_template(self) -> bool:
         """Whether it comes with the site: it has no row, no version and no date."""
         return self.pk is None
+
+
+class DatabaseConnection(TimestampedModel):
+    """A connection on which queries over a catalogued database may be run: that of the tables in
+    `collection` whose catalogue calls it `database`. Its role only reads."""
+
+    class Encryption(models.TextChoices):
+        """As libpq calls them."""
+
+        VERIFY = "verify-full", gettext_lazy("TLS, certificate checked")
+        REQUIRE = "require", gettext_lazy("TLS")
+        PREFER = "prefer", gettext_lazy("TLS where the server has it")
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+", db_index=False)
+    collection = models.ForeignKey(Collection, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=200)
+    address = models.CharField(max_length=500, help_text="Without a login.")
+    database = models.CharField(max_length=500, help_text="What its catalogue calls it.")
+    username = models.CharField(max_length=200)
+    credentials = models.BinaryField(
+        default=bytes, editable=False, help_text="The password, encrypted."
+    )
+    encryption = models.CharField(max_length=20, choices=Encryption)
+    seconds = models.PositiveSmallIntegerField(help_text="That a query may take.")
+    max_rows = models.PositiveSmallIntegerField(help_text="Of an answer.")
+    access = ArrayField(
+        models.CharField(max_length=80),
+        null=True,
+        blank=True,
+        help_text="Who may run queries, such as group:3. Empty: who sees the tables.",
+    )
+    is_enabled = models.BooleanField(default=True, help_text="Whether queries are run.")
+    by_operator = models.BooleanField(
+        default=False,
+        help_text="Set by the operator of the site: it may lead into the site's own network.",
+    )
+    server_version = models.CharField(max_length=100, blank=True)
+    tried_at = models.DateTimeField(null=True, blank=True)
+
+    objects = WorkspaceOwnedQuerySet["DatabaseConnection"].as_manager()
+
+    class Meta:
+        ordering = ["name", "id"]
+        verbose_name = "database connection"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "name"], name="databaseconnection_name_unique"
+            ),
+            models.UniqueConstraint(
+                fields=["workspace", "collection", "database"],
+                name="databaseconnection_database_unique",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Trace(models.Model):

@@ -10,7 +10,7 @@ from rag.openai.embeddings import EmbeddingsView
 from rag.openai.models import ModelsView, ModelView
 from rag.openai.protocol import UnknownEndpoint
 from rag.openai.rerank import RerankView
-from rag.views import chat, pipelines, summaries, traces
+from rag.views import chat, databases, pipelines, summaries, traces
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("chat/", chat.index, name="chat"),
@@ -24,6 +24,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("pipelines/<slug:slug>/", pipelines.detail, name="pipeline"),
     path("pipelines/<slug:slug>/edit/", pipelines.edit, name="pipeline_edit"),
     path("pipelines/<slug:slug>/delete/", pipelines.delete, name="pipeline_delete"),
+    path("databases/", databases.index, name="databases"),
+    path("databases/new/", databases.new, name="database_new"),
+    path("databases/<int:pk>/", databases.detail, name="database"),
+    path("databases/<int:pk>/change/", databases.change, name="database_change"),
+    path("databases/<int:pk>/remove/", databases.remove, name="database_remove"),
     path("traces/", traces.index, name="traces"),
     path("traces/<int:pk>/", traces.detail, name="trace"),
     path("traces/<int:pk>/cancel/", traces.cancel, name="trace_cancel"),

@@ -93,6 +93,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             (gettext_noop("Messages"), "chat_bubble", "rag.Message"),
             (gettext_noop("Summaries"), "summarize", "rag.Summary"),
             (gettext_noop("Pipelines"), "account_tree", "rag.Pipeline"),
+            (gettext_noop("Database connections"), "database", "rag.DatabaseConnection"),
             (gettext_noop("Traces"), "route", "rag.Trace"),
             (gettext_noop("Trace spans"), "steps", "rag.Span"),
         ),

@@ -44,6 +44,7 @@ TOLD: dict[str, list[str]] = {
     "conversation": ["Conversation", "owner"],
     "message": ["Assistant", f"Alder {SHARED}"],
     "pipeline": [f"Plan {SHARED}", "plan"],
+    "databaseconnection": [f"Shop {SHARED}", f"reader-{SHARED}"],
     "trace": ["plan", "Running"],
     "span": ["retriever", "Node"],
     "summary": ["Summary", "Done"],

@@ -25,6 +25,7 @@ PLACES = {
     "pipelines": "pipelines",
     "new-pipeline": "pipelines",
     "traces": "pipelines",
+    "databases": "pipelines",
     "dashboard": "dashboard",
     "keys": "key",
     "models": "model",

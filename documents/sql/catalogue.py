@@ -124,10 +124,11 @@ class SqlName:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """A database label and its tables."""
+    """A database label and its tables, catalogued in one collection."""
 
     database: str
     tables: tuple[Table, ...]
+    collection_id: int | None = None
 
     def find(self, name: SqlName, schema: SqlName | None, case: CaseRule) -> Sequence[Table]:
         """Tables that `name` may refer to: one, none, or several in different schemas."""

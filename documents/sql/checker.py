@@ -3,8 +3,8 @@
 
 import logging
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import sqlglot
 from django.utils.translation import gettext
@@ -107,12 +107,16 @@ MAX_FAULTS = 8
 @dataclass(frozen=True, slots=True)
 class SqlCheck:
     """Result of a check: the database the statement fits best, the tables it uses, and faults, none
-    if it passes."""
+    if it passes. `query` is the statement as it was read, `entries` are its tables by the `id` of
+    their nodes in it; `collection_id` is where the database is catalogued."""
 
     sql: str
     database: str
     used: tuple[Table, ...] = ()
     faults: tuple[SqlFault, ...] = ()
+    query: exp.Query | None = None
+    entries: Mapping[int, Table] = field(default_factory=dict)
+    collection_id: int | None = None
 
     @property
     def passes(self) -> bool:
@@ -149,7 +153,18 @@ def check_sql(sql: str, databases: Sequence[Catalogue], *, dialect: str = "") ->
             found.append(SqlCheck(sql, database, faults=(deep,)))
         else:
             faults = tuple(resolver.faults)[:MAX_FAULTS]
-            found.append(SqlCheck(sql, database, tuple(resolver.used.values()), faults))
+            used = tuple(resolver.used.values())
+            found.append(
+                SqlCheck(
+                    sql,
+                    database,
+                    used,
+                    faults,
+                    query=read,
+                    entries=resolver.entries,
+                    collection_id=catalogue.collection_id,
+                )
+            )
 
     def rank(checked: SqlCheck) -> tuple[int, int]:
         # Unknown tables count more than unknown columns for choosing the database.

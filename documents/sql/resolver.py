@@ -306,6 +306,8 @@ class QueryChecker:
         self._columns = ColumnChecker(catalogue, rules)
         self._ctes: Ctes = {}
         self.used: dict[str, Table] = {}
+        #: The entry of each name of a table, by the `id` of its node.
+        self.entries: dict[int, Table] = {}
 
     @property
     def faults(self) -> list[SqlFault]:
@@ -475,7 +477,7 @@ class QueryChecker:
         if not found and self._rules.name in DUAL and name.text.casefold() == "dual":
             return None
         if len(found) == 1:
-            self.used[str(found[0].name)] = found[0]
+            self.used[str(found[0].name)] = self.entries[id(node)] = found[0]
             return found[0]
         label = f"{schema.text}.{name.text}" if schema else name.text
         if found:

@@ -24,6 +24,7 @@ Sentence = Literal[
     "try_everywhere",
     "quotes",
     "unsure",
+    "readings",
     "differ",
     "remembered",
     "greeting",

@@ -4,6 +4,7 @@ from django.urls import path
 from rest_framework.routers import SimpleRouter
 
 from rag.api.chat import ChatView, ConversationViewSet
+from rag.api.databases import DatabaseConnectionViewSet
 from rag.api.pipelines import PipelineCheckView, PipelineDetailView, PipelineRunView, PipelinesView
 from rag.api.summaries import DocumentSummaryView, ScopeSummaryView
 from rag.api.tables import TablesAskView
@@ -12,6 +13,7 @@ from rag.api.traces import TraceViewSet
 
 router = SimpleRouter(use_regex_path=False)
 router.register("conversations", ConversationViewSet, basename="conversation")
+router.register("databases", DatabaseConnectionViewSet, basename="database")
 router.register("traces", TraceViewSet, basename="trace")
 
 urlpatterns = [

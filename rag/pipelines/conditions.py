@@ -111,9 +111,16 @@ NAMES = {
     "iteration": "which run of the node it was, from 1",
     "score": "what an evaluator gave, from 0 to 1",
     "passed": "whether a gate opened, or an evaluator was content",
+    "is_computed": "whether tables, or a query that was run, gave an answer",
+    "value": "the number, text or date that they gave",
 }
 #: Node types that have these names; all have the other names.
-NODE_TYPES_WITH_NAME = {"score": ("evaluator",), "passed": ("evaluator", "gate")}
+NODE_TYPES_WITH_NAME = {
+    "score": ("evaluator",),
+    "passed": ("evaluator", "gate"),
+    "is_computed": ("tables", "sql"),
+    "value": ("tables", "sql"),
+}
 
 MAX_DEPTH = 20
 

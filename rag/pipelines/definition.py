@@ -272,7 +272,8 @@ class CoordinatorNode(Node):
 
 class SqlNode(Node):
     meaning = gettext_noop(
-        "Answers from a catalogued database: writes a query and checks it against the catalogue."
+        "Answers from a catalogued database: writes a query, checks it against the catalogue, and"
+        " runs it where that is allowed."
     )
     needs_model = "always"
     lacks = frozenset({"tools"})
@@ -282,6 +283,30 @@ class SqlNode(Node):
     )
     dialect: str = Field(
         default="", max_length=30, description="Of the SQL. Default: the catalogue's."
+    )
+    run: Literal["never", "allowed"] = Field(
+        default="never",
+        description="`allowed`: run the query on the connection to the database, where there is one"
+        " that the user may use.",
+    )
+
+
+class TablesNode(Node):
+    meaning = gettext_noop(
+        "Computes the answer from tables of documents, without a model; hands on nothing where the"
+        " question is none of a table's."
+    )
+    lacks = _NO_MODEL
+    collection: str = Field(
+        default="", max_length=63, description="Slug of the only collection to ask. Default: any."
+    )
+    asks: Literal["question", "input"] = Field(
+        default="question",
+        description="The `question` of the run, or the `input` that the step before handed on.",
+    )
+    outputs: Literal["text", "json"] = Field(
+        default="text",
+        description="The answer in words, or its parts as JSON.",
     )
 
 
@@ -296,6 +321,7 @@ NODE_TYPES: Mapping[str, type[Node]] = {
     "synthesizer": SynthesizerNode,
     "coordinator": CoordinatorNode,
     "sql": SqlNode,
+    "tables": TablesNode,
 }
 
 EdgeType = Literal["direct", "conditional", "loop"]

@@ -281,7 +281,9 @@ def read_node(value: Any, path: str, faults: FaultList, site: SiteCapabilities) 
         faults.add(f"{path}.model.name", problem)
     _check_tools(node.tools, path, faults, site)
     if isinstance(node, GateNode):
-        for unknown in sorted(_condition_names(node.condition, path, faults) & {"score", "passed"}):
+        for unknown in sorted(
+            _condition_names(node.condition, path, faults) & NODE_TYPES_WITH_NAME.keys()
+        ):
             faults.add(
                 f"{path}.condition",
                 gettext("The input of a gate has no {unknown}.").format(unknown=unknown),

@@ -69,6 +69,7 @@ from rag.pipelines.engine.scheduler import (
 from rag.pipelines.runtime import RunResources, Verbatim
 from rag.pipelines.validation import SiteCapabilities, parse_definition, templates
 from rag.services.questions import checked_language, validate_question
+from rag.services.tables_node import answer_with_tables
 from rag.services.traces import TraceRecorder
 from rag.tools import TOOLS
 
@@ -92,6 +93,7 @@ NODES: Mapping[str, Callable[[NodeCall, RunResources], NodeResult]] = {
     "synthesizer": nodes.writer,
     "coordinator": nodes.coordinator,
     "sql": _sql,
+    "tables": answer_with_tables,
 }
 
 
@@ -412,7 +414,7 @@ def run_pipeline(
     after_tools: set[str] = set()
     for node in pipeline.nodes:
         workers = node.workers if isinstance(node, CoordinatorNode) else ()
-        if node.tools or node.type == "sql" or any(worker.tools for worker in workers):
+        if node.tools or node.type in ("sql", "tables") or any(worker.tools for worker in workers):
             after_tools |= reachable(node.id, targets) - {node.id}
     grounded = frozenset(after_tools)
     chats = {

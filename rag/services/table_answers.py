@@ -23,6 +23,17 @@ from tables.wording import WordedAnswer, row_line, shown_columns, table_lines, w
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedAnswer:
+    """An answer in `language`: `pieces` are its texts and citations in order, `cited` the rows that
+    they cite."""
+
+    language: str
+    text: WordedAnswer
+    cited: tuple[CitedRow, ...]
+    pieces: tuple[str | Citation, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TablesRead:
     """What tables have to do with a question. With a `retrieval` its `pieces`, texts and citations
     in order, are the answer in `language`."""
@@ -50,14 +61,12 @@ def read_tables(request: AnswerRequest) -> TablesRead:
     )
     if answer.result is None:
         return TablesRead(_readings(answer, context, language=language_code(asked.language)))
-    cited = cite_rows(answer, context=context)
-    if not cited and answer.plan and (answer.result.count or answer.plan.measure != "count"):
+    composed = compose_answer(answer, context=context, language=language_code(asked.language))
+    if composed is None:
         return TablesRead()
-    language = language_code(asked.language) or answer.language
-    text = worded(answer, language=language, shown_rows=len(cited))
     retrieval = Retrieval(
         query=asked.message,
-        passages=tuple(dict.fromkeys(each.passage for each in cited)),
+        passages=tuple(dict.fromkeys(each.passage for each in composed.cited)),
         elapsed_ms=round((perf_counter() - began) * 1000, 1),
     )
     documents = _documents_of(answer.table_ids, context)
@@ -68,13 +77,28 @@ def read_tables(request: AnswerRequest) -> TablesRead:
             user=context.user,
             source="chat" if context.user else "command",
             tables=answer.table_ids,
-            documents=[each.row.document_id for each in cited] or documents,
+            documents=[each.row.document_id for each in composed.cited] or documents,
             count=answer.result.count,
             milliseconds=retrieval.elapsed_ms,
         )
-    computed = computed_data(answer, text, cited) | {"is_chosen": bool(asked.reading)}
-    event = Tables(computed=computed, documents=tuple(documents))
-    return TablesRead(event, retrieval, language, _pieces(answer, text, cited))
+    computed = computed_data(answer, composed.text, composed.cited)
+    event = Tables(computed | {"is_chosen": bool(asked.reading)}, documents=tuple(documents))
+    return TablesRead(event, retrieval, composed.language, composed.pieces)
+
+
+def compose_answer(
+    answer: TableAnswer, *, context: RagContext, language: str = ""
+) -> ComputedAnswer | None:
+    """What tables answered in words, with its rows cited; None where they gave nothing to cite.
+    `language` is by default the question's."""
+    if answer.result is None:
+        return None
+    cited = cite_rows(answer, context=context)
+    if not cited and answer.plan and (answer.result.count or answer.plan.measure != "count"):
+        return None
+    language = language or answer.language
+    text = worded(answer, language=language, shown_rows=len(cited))
+    return ComputedAnswer(language, text, tuple(cited), _pieces(answer, text, cited))
 
 
 def computed_data(

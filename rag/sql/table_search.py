@@ -95,7 +95,7 @@ def find_tables(context: RagContext, question: str, *, collection: str = "") -> 
         table = tables.get(row.pk)
         if table is not None and _database_key(row) in of:
             of[_database_key(row)][row.pk] = table
-    databases = tuple(Catalogue(key[1], tuple(by_pk.values())) for key, by_pk in of.items())
+    databases = tuple(Catalogue(key[1], tuple(by_pk.values()), key[0]) for key, by_pk in of.items())
     return TableSearchResult(described, databases)
 
 
@@ -185,6 +185,12 @@ SQL_RETRY = """\
 That statement does not fit the tables: {reason}
 
 Write it anew, by the same rules.\
+"""
+#: Behind `sql_rules` where the query is run.
+RUN_RULES = """\
+The statement is run. Use plain SELECTs with joins, aggregates, window functions, and usual \
+functions of numbers, texts and dates; no functions in FROM, no recursion, no arrays and no JSON. \
+Order the rows, and name computed columns in the words of the question.\
 """
 NO_SQL_IN_REPLY = (
     "There is no SQL statement in the reply. Write one, in a block that begins with ```sql."

@@ -357,6 +357,6 @@ class TestThePipeline:
         assert "“revenue_usd”" in failed.json()["detail"]
 
 
-def test_the_template_loops_back_once() -> None:
+def test_the_template_runs_and_loops_back_twice() -> None:
     (node,) = templates()["sql"].nodes
-    assert (node.type, node.max_iter) == ("sql", 2)
+    assert (node.type, node.max_iter, node.run) == ("sql", 3, "allowed")

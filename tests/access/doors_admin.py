@@ -82,6 +82,7 @@ MODELS: dict[str, Rights] = {
     "rag.span": NOTHING,
     "rag.summary": NOTHING,
     "rag.pipeline": NOTHING,
+    "rag.databaseconnection": NOTHING,
     "rag.trace": NOTHING,
     "dashboard.sample": NOTHING,
 }

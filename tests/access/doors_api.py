@@ -386,6 +386,19 @@ CONNECTIONS = _doors(
     fine=(400,),  # it is no embedder
 )
 CONNECTIONS += _doors(Who.OWNER, "read", ("GET", "/api/v1/dashboard/models/"))
+DATABASE = "/api/v1/databases/{database}/"
+NOWHERE = {"address": "postgresql://127.0.0.1:1/shop", "username": "reader"}
+DATABASES = _doors(
+    Who.OWNER,
+    "admin",
+    ("GET", "/api/v1/databases/"),
+    ("POST", "/api/v1/databases/", {**NOWHERE, "collection": "{collection}"}),
+    ("GET", DATABASE),
+    ("PATCH", DATABASE, {"is_enabled": False}),
+    ("DELETE", DATABASE),
+    ("POST", f"{DATABASE}try/"),
+    fine=(424,),  # owners are not let to an address of the site's own network
+)
 # The signature of the call says whose the source is; these have none.
 CALLED = _doors(ANYBODY, "read", ("POST", "/hooks/sources/{source}/"), fine=(401,))
 WATCHING = _doors(Who.STAFF, "none", ("GET", "/metrics"))
@@ -403,6 +416,7 @@ GROUPS: dict[str, list[Door]] = {
     "Saved searches": SAVED,
     "Memory": REMEMBERING,
     "Chat and traces": CHATTING,
+    "Databases": DATABASES,
     "API keys": KEYS,
     "Members, groups and invitations": MEMBERS,
     "Connections to models": CONNECTIONS,

@@ -36,7 +36,7 @@ from documents.tests.factories import (
 from graph.models import Alias, Extraction
 from graph.tests.factories import make_edge, make_evidence, make_extracted, make_mention, make_node
 from model_servers.models import ModelConnection, ModelUsage, WorkspaceModel
-from rag.models import Summary
+from rag.models import DatabaseConnection, Summary
 from rag.services.summaries import get_summary
 from rag.tools.summaries import document_text_of
 from sources.models import DataSource, DataSourceItem, DataSourceNotice, DataSourceRun
@@ -67,6 +67,7 @@ def fill(
     ids |= _runs(collection, common.document, words)
     ids |= _source(collection, listed, words)
     ids |= _models(owner, words)
+    ids |= _database(collection, words)
     ids |= _graph(chunk, common, words)
     ids |= memory(owner, words, slug)
     ids |= chats(owner, words, slug)
@@ -265,6 +266,21 @@ def _models(owner: Membership, words: Words) -> dict[str, Any]:
         "model_servers.workspacemodel": chosen.pk,
         "model_servers.modelusage": used.pk,
     }
+
+
+def _database(collection: Collection, words: Words) -> dict[str, Any]:
+    connection = DatabaseConnection.objects.create(
+        workspace=collection.workspace,
+        collection=collection,
+        name=f"Shop {words.shared}",
+        address="postgresql://127.0.0.1:1/shop",
+        database="postgresql://127.0.0.1:1/shop",
+        username=f"reader-{words.shared}",
+        encryption=DatabaseConnection.Encryption.REQUIRE,
+        seconds=1,
+        max_rows=10,
+    )
+    return {"database": connection.pk, "rag.databaseconnection": connection.pk}
 
 
 def _picture(word: str) -> bytes:

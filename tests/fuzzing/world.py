@@ -23,7 +23,7 @@ from memory.services import set_fact
 from memory.services.memories import record_messages
 from memory.tests.factories import remember
 from rag.context import RagContext
-from rag.models import Conversation, Message, Trace
+from rag.models import Conversation, DatabaseConnection, Message, Trace
 from rag.pipelines.validation import templates
 from rag.services.pipelines import create_pipeline
 from search.models import SavedSearch
@@ -48,6 +48,18 @@ def make_world() -> str:
     make_mention(Chunk.objects.get(pk=FIRST), a)
     _sources(alice)
     for number in NUMBERS:
+        DatabaseConnection.objects.create(
+            pk=number,
+            workspace=alice.workspace,
+            collection=Collection.objects.get(workspace=alice.workspace, slug=SLUGS[0]),
+            name=f"Shop {number}",
+            address=f"postgresql://127.0.0.1:1/shop{number}",
+            database=f"postgresql://127.0.0.1:1/shop{number}",
+            username="reader",
+            encryption=DatabaseConnection.Encryption.REQUIRE,
+            seconds=1,
+            max_rows=10,
+        )
         SavedSearch.objects.create(
             pk=number,
             workspace=alice.workspace,

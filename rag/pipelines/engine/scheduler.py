@@ -55,14 +55,17 @@ class NodeInput:
 @dataclass(frozen=True, slots=True)
 class NodeResult:
     """The result of a node. `output` goes to the nodes after it. `route` is a router's choice,
-    `passed` whether a gate opens or an evaluator accepts, `score` an evaluator's score; `feedback`
-    goes back along a loop, by default the output."""
+    `passed` whether a gate opens or an evaluator accepts, `score` an evaluator's score,
+    `is_computed` and `value` what tables gave; `feedback` goes back along a loop, by default the
+    output."""
 
     output: str
     route: str | None = None
     passed: bool | None = None
     score: float | None = None
     feedback: str | None = None
+    is_computed: bool | None = None
+    value: float | str | None = None
     sources: frozenset[int] = frozenset()
 
 
@@ -376,6 +379,8 @@ class Scheduler:
             "iteration": len(self._results[edge.source]),
             "score": result.score,
             "passed": result.passed,
+            "is_computed": result.is_computed,
+            "value": result.value,
         }
         return bool(self._conditions[edge.condition](facts))
 
@@ -391,8 +396,9 @@ SINK_SEPARATOR = "\n\n"
 
 class OutputBuffer:
     """Emits a sink's pieces as they come once all earlier sinks are over, and buffers the others'.
-    A sink that may have another turn is buffered until its last one. A sink that emitted nothing
-    gives its output as one piece."""
+    A sink that may have another turn is buffered until its last one. What other nodes emit is
+    buffered in case the run stops there. A node that emitted nothing gives its output as one
+    piece."""
 
     def __init__(self, flow: Scheduler) -> None:
         self._flow = flow
@@ -411,8 +417,6 @@ class OutputBuffer:
 
     def add(self, id: str, item: object) -> list[OutputPiece]:
         """Add a node's piece; returns the pieces that may go out now."""
-        if id not in self._waiting:
-            return []
         self._kept.setdefault(id, []).append(item)
         return self.flush()
 
