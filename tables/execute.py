@@ -423,9 +423,9 @@ class _Computation:
         rows = fetch_rows(connection, statement, self.parameters)
         self.group_mean = rows[0][4] if rows else None
         if plan.measure == "share":
-            whole, _ = self._aggregate(())
+            total, _ = self._aggregate(())
             rows = [
-                (name, 100 * (value or 0) / whole, *rest) for name, value, *rest in rows if whole
+                (name, 100 * (value or 0) / total, *rest) for name, value, *rest in rows if total
             ]
         if self._type(plan.group) == "boolean":
             rows = [
@@ -445,6 +445,9 @@ class _Computation:
             if self._type(plan.group) == "date":
                 days = _days_of(groups[0].name, plan.period or "month")
                 return (Filter(column=plan.group, op="within", values=days),)
+            if self._type(plan.group) == "boolean":
+                is_yes = groups[0].name == worded_value(True, plan.language)
+                return (Filter(column=plan.group, op="=", values=(is_yes,)),)
             return (Filter(column=plan.group, op="=", values=(float(groups[0].name),)),)
         return (Filter(column=plan.group, op="=", values=tuple(each.name for each in groups)),)
 

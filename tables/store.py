@@ -71,13 +71,13 @@ def store_tables(document_ids: Sequence[int]) -> int:
 
 
 def _store(document: Document) -> list[Table]:
-    """The tables that were written; none where the text has not changed."""
     passages = Chunk.objects.filter(document=document).only("start", "end", "text")
-    write_tables(document, join_passages(passages.order_by("ordinal").iterator(2_000)))
+    return write_tables(document, join_passages(passages.order_by("ordinal").iterator(2_000)))
 
 
-def write_tables(document: Document, text: str) -> None:
-    """Make the tables of a document those of its `text`, in the caller's transaction."""
+def write_tables(document: Document, text: str) -> list[Table]:
+    """Make the tables of a document those of its `text`, in the caller's transaction; returns those
+    that were written, none where the text has not changed."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     known = list(Table.objects.filter(document=document))
     if known and all(table.text_sha256 == digest for table in known):

@@ -8,6 +8,7 @@ import pytest
 from accounts.models import Change, Role
 from common.errors import Forbidden, InvalidInput
 from documents.models import Collection, Document
+from documents.sql.checker import check_sql
 from documents.tests.factories import CollectionFactory, MembershipFactory
 from inference.tests.stub_server import Reply, StubServer, chat_reply
 from rag.context import RagContext
@@ -15,7 +16,6 @@ from rag.events import Citation, Event, Failed, answer_text
 from rag.models import DatabaseConnection, Span
 from rag.services import databases
 from rag.services.pipelines import run_pipeline
-from documents.sql.checker import check_sql
 from rag.sql.connections import DatabaseUnavailable, RoleMayWrite
 from rag.sql.options import DatabaseOptions
 from rag.sql.runnable import NotRunnable, runnable_sql

@@ -14,7 +14,8 @@ from math import log2
 from string import punctuation
 
 from common.text import has_unspaced_script
-from tables.questions.words import concepts_of, fold, read_question, word_forms
+from tables.questions.parsing import read_question
+from tables.questions.words import concepts_of, fold, word_forms
 
 #: Words of a question that are read.
 MAX_WORDS = 60

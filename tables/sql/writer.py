@@ -13,8 +13,8 @@ from documents.sql.replies import extract_sql
 from inference.interfaces import ChatMessage, ChatModel, InferenceError
 from tables.execute import MAX_ROWS, Group, Result, evidence_rows
 from tables.models import Table
+from tables.questions.parsing import read_question
 from tables.questions.plan import TableSchema
-from tables.questions.words import read_question
 from tables.sql.checker import CheckedQuery, check_query
 from tables.sql.execute import NoReaderRole, QueryFailed, QueryRun, run_query
 from tables.sql.results import WrittenQuery
