@@ -15,7 +15,7 @@ from inference.interfaces import ChatModel, InferenceError
 from tables.execute import Result, compute, tables_gone
 from tables.models import Table
 from tables.questions.plan import Plan, Unsure
-from tables.questions.planner import Similarity, plan_question
+from tables.questions.planner import Similarity, names_tables, plan_question
 from tables.questions.words import asks_to_compute, has_measure
 from tables.schemas import load_schemas
 from tables.sql.results import WrittenQuery
@@ -56,8 +56,9 @@ def ask_tables(
     find_model: Callable[[], ChatModel | None] | None = None,
 ) -> TableAnswer:
     """Answer from `tables`, those that the reader may see, or what finds them. Without a word that
-    asks for something computed, no statement is run. Where the grammar is not sure, the model that
-    `find_model` gives writes a query."""
+    asks for something computed, no statement is run. Where the grammar is not sure, or does not
+    compute what is asked of names of the tables, the model that `find_model` gives writes a
+    query."""
     if not has_measure(question):
         return TableAnswer()
     if callable(tables):
@@ -70,8 +71,14 @@ def ask_tables(
     )
     if found is not None and not isinstance(found, Unsure):
         return TableAnswer(found, compute(found, tables))
-    is_for_model = isinstance(found, Unsure) or asks_to_compute(question)
-    if schemas and is_for_model and find_model is not None and (model := find_model()) is not None:
+    is_for_model = find_model is not None and (
+        isinstance(found, Unsure)
+        or (
+            asks_to_compute(question)
+            and names_tables(question, schemas, today=today, language=language)
+        )
+    )
+    if is_for_model and find_model is not None and (model := find_model()) is not None:
         from tables.sql.writer import ask_model  # noqa: PLC0415 (sqlglot is slow to load)
 
         answered = ask_model(question, schemas, tables, model=model, today=today, language=language)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from common.errors import InvalidInput
 from common.sql import copy_rows
@@ -206,7 +207,7 @@ def import_corrections(document_id: int, exported: Any) -> None:
     except (KeyError, TypeError):
         is_valid = False
     if not is_valid:
-        raise InvalidInput("“tables” must list tables with their corrected columns.")
+        raise InvalidInput(gettext("“tables” must list tables with their corrected columns."))
     for table in Table.objects.filter(document=document_id):
         before, table.columns = table.columns, []
         for column in before:
@@ -214,7 +215,7 @@ def import_corrections(document_id: int, exported: Any) -> None:
             corrected = corrections.get((table.name, read["name"]))
             table.columns.append(corrected | {"read": read} if corrected else read)
         if len({column["name"] for column in table.columns}) < len(table.columns):
-            raise InvalidInput("“tables” gives two columns of a table one name.")
+            raise InvalidInput(gettext("“tables” gives two columns of a table one name."))
         if table.columns != before:
             table.save(update_fields=["columns"])
         for position, (old, new) in enumerate(zip(before, table.columns, strict=True), 1):

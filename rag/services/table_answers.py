@@ -188,7 +188,7 @@ def _pieces(
         mark = f"[{each.passage.number}]"
         at = length + len(line)
         citation = Citation(each.passage, at, each.row.start, each.row.end, each.quote)
-        pieces += [f"{line}{mark} |", citation]
+        pieces += [f"{line}{mark}", citation, " |"]
         length = at + len(mark) + 2
     if text.more:
         pieces.append(f"\n\n{text.more}")

@@ -1,5 +1,6 @@
 """Somebody's database on the tests' server, with roles that read, write, or own everything."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ CREATE FUNCTION crm.spend() RETURNS int LANGUAGE sql SECURITY DEFINER
 -- Would be found before the system's own, were the search path the role's.
 CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS 'SELECT ''shadowed''';
 """
-DATABASE = "ragsite_test_shop"
+#: Each process of the test runner has its own.
+DATABASE = f"ragsite_test_shop_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 READER, WRITER, OWNER = (f"{DATABASE}_{role}" for role in ("reader", "writer", "owner"))
 ROLES = (READER, WRITER, OWNER)
 

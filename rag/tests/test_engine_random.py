@@ -4,7 +4,7 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag.pipelines.definition import structure_of
@@ -95,6 +95,24 @@ def test_loops_are_bounded_and_nothing_rests_on_what_was_done_again(
                 assert goes_round or one.output == latest[one.node]
 
 
+#: That the first sink never begins is known when a loop behind it never begins.
+_LATE = {
+    "id": "p",
+    "entry_node": "n0",
+    "nodes": [
+        {"id": id, "type": "llm"} for id in ("n5", "n2", "n3", "n4", "n0", "n6")
+    ] + [{"id": "n1", "type": "gate", "condition": "iteration >= 1"}],
+    "edges": [
+        {"from": "n0", "to": "n1", "type": "conditional", "condition": "iteration >= 1"},
+        {"from": "n0", "to": "n2", "type": "conditional", "condition": "iteration >= 1"},
+        *({"from": "n0", "to": id, "type": "direct"} for id in ("n3", "n4")),
+        *({"from": "n1", "to": id, "type": "direct"} for id in ("n5", "n6")),
+        {"from": "n6", "to": "n1", "type": "loop", "max_iter": 1},
+    ],
+}  # fmt: skip
+
+
+@example(_LATE, 1, 0, 1)
 @given(looped_graphs(), seeds, seeds, seeds)
 def test_loops_give_the_same_answer_whatever_ends_first(
     whole: dict[str, Any], seed: int, one: int, other: int

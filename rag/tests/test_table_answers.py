@@ -287,7 +287,7 @@ def test_tools_that_search_show_the_row_that_is_named_first(context: RagContext)
 
 
 def test_a_row_that_is_named_is_quoted_in_words(context: RagContext) -> None:
-    events = ask("Which category has the City Go?", context)
+    events = ask("Tell me about the City Go", context)
     text = answer_text(events)
     assert "Model City Go: Category City, Price 1,490 EUR [1]" in text
     cited = [event for event in events if isinstance(event, Citation)]

@@ -93,7 +93,7 @@ def test_an_unsure_question_that_ends_the_run_is_answered_by_readings(
 ) -> None:
     text = answer_text(run(pipeline(node("t", "tables")), UNSURE, context))
     assert text.startswith("The sources do not say")
-    assert "- sum of Price (EUR)" in text
+    assert "- Sum of Price (EUR)" in text
     german = answer_text(run(pipeline(node("t", "tables")), UNSURE, context, language="German"))
     assert german.startswith("Davon steht nichts in den Quellen")
     assert "Gemeint sein kann" in german
@@ -183,7 +183,7 @@ def test_a_collection_that_is_not_there_fails_the_run(context: RagContext) -> No
         ([node("t", "tables", outputs="xml")], "outputs"),
         (
             [node("a"), node("b"), edge("a", "b", "conditional", condition="is_computed")],
-            "A node of type llm has no is_computed. Put a node of type tables before",
+            "A node of type llm has no is_computed. Put a node of type tables or sql before",
         ),
         ([node("g", "gate", condition="value > 1")], "The input of a gate has no value"),
     ],

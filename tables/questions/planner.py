@@ -165,3 +165,14 @@ def _by_meaning(
             name, kind, index = names[best]
             found.append(Match(at, at + 1, kind, (index,), (name,) if kind == "value" else (), 1))
     return found
+
+
+def names_tables(
+    text: str, tables: Sequence[TableSchema], *, today: date, language: str = ""
+) -> bool:
+    """Whether the question names a table, a column or a value."""
+    question = read_question(text, today=today, language=language)
+    return any(
+        _meaningful(question, SchemaIndex(shape, question).matches(question))
+        for shape in shapes_of(tables)
+    )

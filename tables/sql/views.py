@@ -20,7 +20,7 @@ from tables.questions.words import Question
 from tables.rows import row_source
 
 #: Of the tables that may be asked, how many are offered; of each, how many columns.
-MAX_VIEWS, MAX_COLUMNS = 12, 60
+MAX_VIEWS, MAX_COLUMNS = 40, 60
 #: Values that are shown of a column, and how long they may be.
 MAX_SAMPLES, MAX_SAMPLE_CHARACTERS = 5, 40
 #: Identifiers of PostgreSQL have up to 63 bytes.
@@ -122,8 +122,7 @@ def sql_literal(text: str) -> str:
 def offer_views(
     tables: Sequence[TableSchema], question: Question, *, files: Mapping[int, str]
 ) -> list[View]:
-    """The views that fit the question best, the best first; none of tables of which the question
-    names nothing. Each has the columns that the question
+    """The views that fit the question best, the best first. Each has the columns that the question
     names, and the first others. `files` are the names of the tables' files by table id."""
     ranked: list[tuple[int, int, Shape, set[int]]] = []
     # Tables of a group may have other columns at each place: only equal ones are one view.
@@ -131,8 +130,7 @@ def offer_views(
         matches = SchemaIndex(shape, question).matches(question)
         named = {at for each in matches if each.kind != "table" for at in each.columns}
         strength = sum(each.strength * (each.end - each.start) for each in matches)
-        if strength:
-            ranked.append((-strength, len(ranked), shape, named))
+        ranked.append((-strength, len(ranked), shape, named))
     ranked.sort(key=lambda each: each[:2])
     views: list[View] = []
     for _, _, shape, named in ranked[:MAX_VIEWS]:

@@ -56,16 +56,16 @@ def ask_model(
 ) -> tuple[WrittenQuery, Result] | None:
     """What a query gives that `model` writes over `tables`, which the reader may see. None where it
     writes none that can be run, where it is away, and where the database has no role for it."""
+    if not reader_role(connection):
+        return None
     keys = dict(
         tables.filter(pk__in=[each.id for each in schemas]).values_list("pk", "document__key")
     )
-    views = reader_role(connection) and offer_views(
+    views = offer_views(
         [each for each in schemas if each.id in keys],
         read_question(question, today=today, language=language),
         files={pk: key.rsplit("/", 1)[-1] for pk, key in keys.items()},
     )
-    if not views:
-        return None
     views, shown = _fitting(views, model)
     messages = [
         ChatMessage("system", _RULES),

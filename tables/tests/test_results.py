@@ -108,7 +108,7 @@ def test_rows_that_a_reader_may_not_see_are_left_out(expenses: Collection) -> No
 def test_a_table_that_has_changed_is_not_computed(expenses: Collection) -> None:
     plan = read_plan_token(token("How much did we spend on travel?"))
     for table in Table.objects.all():
-        table.columns[2]["name"] = "Total"
+        table.columns[2]["type"] = "text"
         table.save()
     with pytest.raises(NotFound):
         compute_plan(plan, Table.objects.current())

@@ -236,9 +236,15 @@ class Scheduler:
 
     def begin(self) -> list[str]:
         """Nodes whose turn has come, in a deterministic order. Each is returned once."""
-        ready = [id for id in self._structure.order if self._is_ready(id)]
-        for id in ready:
-            self._state[id] = "begun"
+        ready: list[str] = []
+        settled = -1
+        # A node that never begins may end a loop, which decides about nodes before it in the order.
+        while settled < len(self._settled):
+            settled = len(self._settled)
+            for id in self._structure.order:
+                if self._is_ready(id):
+                    self._state[id] = "begun"
+                    ready.append(id)
         self._executions += len(ready)
         if self._executions > MAX_EXECUTIONS:
             raise RunError(
