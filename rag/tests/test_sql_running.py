@@ -194,6 +194,7 @@ def test_rows_time_and_transaction_have_limits(
         (OWNER, "it may write or owns crm.salaries"),
         ("", "it is a superuser"),
     ],
+    ids=["writer", "owner", "superuser"],
 )
 def test_a_role_that_may_write_is_refused(
     world: tuple[RagContext, Collection, Shop], role: str, told: str
