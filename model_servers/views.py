@@ -119,19 +119,19 @@ def _edit(
     preset: str = "",
     connection: ModelConnection | None = None,
 ) -> HttpResponse:
-    shown: dict[str, Any] = {"preset": PRESETS.get(preset), "connection": connection}
+    context: dict[str, Any] = {"preset": PRESETS.get(preset), "connection": connection}
     names = (
         workspace_names() if owner is None and not (connection and connection.is_default) else {}
     )
     given: dict[str, Any] = {
-        "preset": shown["preset"],
+        "preset": context["preset"],
         "connection": connection,
         "chooses_purpose": owner is None and connection is None,
     }
     act = request.POST.get("act", "")
     if request.method == "POST" and act == "list":
-        shown |= _listed(request, owner, connection)
-        form = ConnectionForm(None, **given, workspaces=names, models=shown["models"])
+        context |= _listed(request, owner, connection)
+        form = ConnectionForm(None, **given, workspaces=names, models=context["models"])
         form.initial.update(
             {name: request.POST.get(name) for name in form.fields},
             workspaces=request.POST.getlist("workspaces"),
@@ -141,14 +141,16 @@ def _edit(
         form = ConnectionForm(data, **given, workspaces=names)
     if form.is_valid():
         with errors_in_form(form):
-            kept = _kept(form, owner, connection, is_tried=act != "anyway", shown=shown)
+            kept = _saved(form, owner, connection, is_tried=act != "anyway", context=context)
             if kept is not None:
                 messages.success(request, _("“%(model)s” is connected.") % {"model": kept})
                 return redirect("model_connection", pk=kept.pk)
     is_part = act == "list" and request.headers.get("HX-Request") == "true"
     template = "model_servers/form.html#models" if is_part else "model_servers/form.html"
-    status = 400 if form.errors or shown.get("fault") else 200
-    response = render(request, template, {**shown, "form": form}, status=200 if is_part else status)
+    status = 400 if form.errors or context.get("fault") else 200
+    response = render(
+        request, template, {**context, "form": form}, status=200 if is_part else status
+    )
     response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -170,13 +172,13 @@ def _listed(
         return {"models": [], "fault": translated_message(str(error))}
 
 
-def _kept(
+def _saved(
     form: ConnectionForm,
     owner: Workspace | None,
     connection: ModelConnection | None,
     *,
     is_tried: bool,
-    shown: dict[str, Any],
+    context: dict[str, Any],
 ) -> ModelConnection | None:
     """The connection as it was saved, or None with a `fault` to show. Raises RagsiteError."""
     options = form.options()
@@ -184,8 +186,8 @@ def _kept(
         try:
             options, _ = services.tried_options(options, owner, stored=connection)
         except InferenceError as error:
-            shown["fault"] = translated_message(str(error))
-            shown["may_save"] = True
+            context["fault"] = translated_message(str(error))
+            context["may_save"] = True
             return None
     if connection is None:
         return services.connect_model(

@@ -286,7 +286,7 @@ def hit_views(
         {
             "hit": hit,
             "url": passage_url(hit, state.query_string()),
-            "table": shown_table(hit),
+            "table": table_as_json(hit),
             "thumbnail": thumbnail_url(hit.collection_slug, hit.document_id, hit.page)
             if hit.document_id in paged
             else "",
@@ -314,7 +314,7 @@ SHORT_CELL = 20
 _UNNAMED = re.compile(r"Column \d{1,5}")
 
 
-def shown_table(hit: Hit) -> dict[str, Any] | None:
+def table_as_json(hit: Hit) -> dict[str, Any] | None:
     """The best rows of a hit with the names of their columns and the address of the table's page
     that begins before them; None without rows."""
     table = hit.table

@@ -78,7 +78,7 @@ def result_response(
     `compute_plan`."""
     answer = compute_plan(plan, tables)
     assert answer.result is not None
-    said = worded(answer, shown_rows=0)
+    said = worded(answer, listed_rows=0)
     if part == "groups":
         if not answer.result.groups:
             raise InvalidInput(

@@ -79,17 +79,17 @@ def _compared(expected: Mapping[str, Any], answer: TableAnswer) -> AskedQuestion
     )
 
 
-def counts(asked: Sequence[AskedQuestion]) -> dict[Outcome, int]:
+def counts(results: Sequence[AskedQuestion]) -> dict[Outcome, int]:
     """How many were right, wrong and not known."""
-    found = Counter(each.outcome for each in asked)
+    found = Counter(each.outcome for each in results)
     outcomes: tuple[Outcome, ...] = ("right", "wrong", "unknown")
     return {outcome: found[outcome] for outcome in outcomes}
 
 
-def by_kind(asked: Sequence[AskedQuestion]) -> dict[str, list[AskedQuestion]]:
+def by_kind(results: Sequence[AskedQuestion]) -> dict[str, list[AskedQuestion]]:
     """The questions of each kind that is named, in order of the names."""
-    kinds = sorted({each.kind for each in asked if each.kind})
-    return {kind: [each for each in asked if each.kind == kind] for kind in kinds}
+    kinds = sorted({each.kind for each in results if each.kind})
+    return {kind: [each for each in results if each.kind == kind] for kind in kinds}
 
 
 def _names(plan: Plan, result: Result) -> list[str]:

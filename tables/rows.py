@@ -58,25 +58,25 @@ def row_source(
 
     The ids must be of tables that the reader may see: `Table.objects.visible_to(user)`.
     """
-    asked = [
+    wanted = [
         *((position, "cells", f"c{position}") for position in sorted(set(cells))),
         *((position, "numbers", f"n{position}") for position in sorted(set(numbers))),
         *((position, "dates", f"d{position}") for position in sorted(set(dates))),
     ]
-    if starts or not asked:
-        asked.insert(0, (0, "starts", "start"))
+    if starts or not wanted:
+        wanted.insert(0, (0, "starts", "start"))
     # One block for each position, however many of its arrays are read.
-    positions = sorted({int(position) for position, _, _ in asked})
+    positions = sorted({int(position) for position, _, _ in wanted})
     if is_mapped and 0 not in positions:
-        return _mapped_source(asked, positions, ordinals=ordinals)
+        return _mapped_source(wanted, positions, ordinals=ordinals)
     first, *others = (f"b{position}" for position in positions)
     joins = "".join(
         f" JOIN tables_columnblock AS {name} ON {name}.table_id = {first}.table_id"
         f" AND {name}.ordinal = {first}.ordinal AND {name}.position = {name[1:]}"
         for name in others
     )
-    values = ", ".join(f"unnest(b{position}.{array}) AS {name}" for position, array, name in asked)
-    numbered, order = _numbered(asked, first, ordinals=ordinals)
+    values = ", ".join(f"unnest(b{position}.{array}) AS {name}" for position, array, name in wanted)
+    numbered, order = _numbered(wanted, first, ordinals=ordinals)
     return (  # only names made of numbers
         f"(SELECT {first}.table_id, {numbered}{values} FROM tables_columnblock AS {first}{joins}"  # noqa: S608
         f" WHERE {first}.table_id = ANY(%(tables)s::bigint[]) AND {first}.position = {first[1:]}"
@@ -85,7 +85,7 @@ def row_source(
 
 
 def _mapped_source(
-    asked: Sequence[tuple[int, str, str]], positions: Sequence[int], *, ordinals: bool
+    wanted: Sequence[tuple[int, str, str]], positions: Sequence[int], *, ordinals: bool
 ) -> str:
     """As `row_source`, of tables with positions of their own."""
     first = f"b{positions[0]}"
@@ -95,8 +95,8 @@ def _mapped_source(
         + (f" AND b{position}.ordinal = {first}.ordinal" if position != positions[0] else "")
         for position in positions
     )
-    values = ", ".join(f"unnest(b{position}.{array}) AS {name}" for position, array, name in asked)
-    numbered, order = _numbered(asked, first, ordinals=ordinals)
+    values = ", ".join(f"unnest(b{position}.{array}) AS {name}" for position, array, name in wanted)
+    numbered, order = _numbered(wanted, first, ordinals=ordinals)
     names = ", ".join(f"p{position}" for position in positions)
     arrays = ", ".join(f"%(p{position})s::int2[]" for position in positions)
     return (  # only names made of numbers
@@ -106,12 +106,12 @@ def _mapped_source(
 
 
 def _numbered(
-    asked: Sequence[tuple[int, str, str]], first: str, *, ordinals: bool
+    wanted: Sequence[tuple[int, str, str]], first: str, *, ordinals: bool
 ) -> tuple[str, str]:
     """What numbers rows in a SELECT, and puts them in order; both empty without `ordinals`."""
     if not ordinals:
         return "", ""
-    position, array, _ = asked[0]
+    position, array, _ = wanted[0]
     subscripts = f"generate_subscripts(b{position}.{array}, 1)"
     # Blocks are sorted, which are few, and their rows put together afterwards.
     order = f" ORDER BY {first}.table_id, {first}.ordinal"

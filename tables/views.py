@@ -254,11 +254,11 @@ def _typed_cells(cells: Sequence[str], columns: Sequence[dict[str, Any]]) -> lis
     return [(cell, column["type"]) for cell, column in zip(cells, columns, strict=True)]
 
 
-def _paging(request: HttpRequest, options: PageOptions, shown: int, count: int) -> dict[str, Any]:
+def _paging(request: HttpRequest, options: PageOptions, listed: int, count: int) -> dict[str, Any]:
     before, after = max(0, options.offset - PAGE_ROWS), options.offset + PAGE_ROWS
     return {
         "first": options.offset + 1,
-        "last": options.offset + shown,
+        "last": options.offset + listed,
         "previous": _changed(request, offset=str(before or "")) if options.offset else "",
         "following": _changed(request, offset=str(after)) if after < count else "",
     }

@@ -49,8 +49,8 @@ def format_value(value: float | str | None, unit: str, language: str) -> str:
     return f"{worded_number(text, language)} {unit}".strip()
 
 
-def worded(answer: TableAnswer, *, language: str = "", shown_rows: int) -> WordedAnswer:
-    """The answer to a sure question in `language`, by default the question's. `shown_rows` is how
+def worded(answer: TableAnswer, *, language: str = "", listed_rows: int) -> WordedAnswer:
+    """The answer to a sure question in `language`, by default the question's. `listed_rows` is how
     many of its rows the caller lists below it."""
     if answer.written is not None and answer.result is not None:
         return _worded_query(answer.written, answer.result, language[:2])
@@ -86,7 +86,7 @@ def worded(answer: TableAnswer, *, language: str = "", shown_rows: int) -> Worde
         lines = [f"**{value}** {measure}"]
     if len(result.groups) > len(groups):
         lines += ["", phrases.more.format(count=len(result.groups) - len(groups))]
-    hidden = result.count - shown_rows
+    hidden = result.count - listed_rows
     is_extreme = plan.measure in ("most", "least")
     return WordedAnswer(
         value,
@@ -103,17 +103,17 @@ def _worded_query(written: WrittenQuery, result: Result, language: str) -> Worde
     language = language or written.language
     phrases = phrases_of(language)
 
-    def shown(cell: Cell, unit: str = "") -> str:
+    def in_words(cell: Cell, unit: str = "") -> str:
         return str(cell).lower() if isinstance(cell, bool) else format_value(cell, unit, language)
 
     rows, width = written.rows[:MAX_SHOWN_GROUPS], len(written.columns)
     value, groups = "", tuple[tuple[str, str], ...]()
     if len(written.rows) == 1 and width == 1:
-        value = shown(written.rows[0][0], result.unit)
+        value = in_words(written.rows[0][0], result.unit)
         lines = [f"**{value}**"]
     elif rows:
         units = [""] * (width - 1) + [result.unit]
-        cells = [list(map(shown, row, units)) for row in rows]
+        cells = [list(map(in_words, row, units)) for row in rows]
         lines = [*table_lines(written.columns), *map(row_line, cells)]
         if result.groups:
             groups = tuple((name, number) for name, number in cells)
@@ -151,7 +151,7 @@ def worded_reading(plan: Plan, *, language: str = "") -> str:
     return text
 
 
-def shown_columns(answer: TableAnswer) -> list[int]:
+def displayed_columns(answer: TableAnswer) -> list[int]:
     """Which columns of the rows are shown, in their order: those that the answer is about, and the
     first others that there is room for."""
     named = list[int | None]()

@@ -150,7 +150,7 @@ class ModelServer:
         described: Iterator[tuple[Any, Mapping[str, Any]]]
         if self.kind == "ollama":
             named = [(each.get("name"), each) for each in entries[:MAX_SHOWN_MODELS]]
-            described = ((name, self._shown(each, end)) for name, each in named)
+            described = ((name, self._described(each, end)) for name, each in named)
         else:
             listed = entries
             if not any("type" in each for each in entries):  # LM Studio tells it elsewhere
@@ -165,7 +165,7 @@ class ModelServer:
                 types[str(name)] = kind
         return types
 
-    def _shown(self, entry: Mapping[str, Any], end: float) -> Mapping[str, Any]:
+    def _described(self, entry: Mapping[str, Any], end: float) -> Mapping[str, Any]:
         """What Ollama tells of a model of its list: newer ones in the list itself."""
         left = end - time.monotonic()
         if "capabilities" in entry or left <= 0:

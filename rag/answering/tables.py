@@ -144,19 +144,19 @@ def priced_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
 
 
 def _rows_about(
-    asked: str, passages: Sequence[Passage], column: re.Pattern[str] | None
+    question: str, passages: Sequence[Passage], column: re.Pattern[str] | None
 ) -> list[tuple[list[TableRow], list[int]]]:
-    """The rows that name most of what is asked for, of each table that with its headings names as
+    """The rows that name most of what is question for, of each table that with its headings names as
     much of it as any other, with the columns of numbers that fit `column`, or are named where it is
     None."""
-    stems = content_stems(asked)
+    stems = content_stems(question)
     if column is not None:
         # Words for the column, such as “price”, name no row.
-        stems -= {word_stem(word[0]) for word in column.finditer(asked)}
+        stems -= {word_stem(word[0]) for word in column.finditer(question)}
     best: list[tuple[list[TableRow], list[int]]] = []
     best_share = MIN_SUBJECT_SHARE
     for table in _tables(passages):
-        columns = _number_columns(table, column, asked)
+        columns = _number_columns(table, column, question)
         subject = stems - _stems_of_columns(table, columns)
         if not columns or not subject:
             continue

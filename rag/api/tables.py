@@ -172,7 +172,7 @@ class TablesAskView(WorkspaceView):
         ]
         return TablesAnswer(
             is_computed=result is not None,
-            text=worded(answer, shown_rows=len(cited)).head if result else "",
+            text=worded(answer, listed_rows=len(cited)).head if result else "",
             value=result.value if result else None,
             unit=result.unit if result else "",
             count=result.count if result else 0,

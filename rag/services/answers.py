@@ -158,11 +158,11 @@ def _events(request: AnswerRequest) -> Iterator[Event]:
         yield from generate(request, request.chat, retrieved, prompt_question, language, quote)
 
 
-def _quoted_memory(remembered: InjectedMemory, asked: Question) -> str:
+def _quoted_memory(remembered: InjectedMemory, question: Question) -> str:
     """The user's memory as the answer: `metadata` names the entry."""
     entries = [*(f"{key}: {value}" for key, value in remembered.facts)]
     entries += [f"{message} ({day})" for day, message in remembered.context]
-    spoken = asked.language or question_language(asked.message)
+    spoken = question.language or question_language(question.message)
     return "\n".join([say("remembered", spoken), *(f"> {each}" for each in entries)])
 
 

@@ -19,7 +19,7 @@ from tables.phrases import phrases_of
 from tables.plan_tokens import plan_token
 from tables.questions.plan import Plan
 from tables.services import row_url
-from tables.wording import WordedAnswer, row_line, shown_columns, table_lines, worded
+from tables.wording import WordedAnswer, displayed_columns, row_line, table_lines, worded
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def compose_answer(
     if not cited and answer.plan and (answer.result.count or answer.plan.measure != "count"):
         return None
     language = language or answer.language
-    text = worded(answer, language=language, shown_rows=len(cited))
+    text = worded(answer, language=language, listed_rows=len(cited))
     return ComputedAnswer(language, text, tuple(cited), _pieces(answer, text, cited))
 
 
@@ -108,7 +108,7 @@ def computed_data(
     plan, result, written = answer.plan, answer.result, answer.written
     if result is None:
         raise ValueError("Only a computed answer has data.")
-    columns = shown_columns(answer)
+    columns = displayed_columns(answer)
     return {
         "value": result.value,
         "unit": result.unit,
@@ -178,7 +178,7 @@ def _pieces(
 ) -> tuple[str | Citation, ...]:
     pieces: list[str | Citation] = [f"{text.head}\n"]
     length = len(text.head) + 1
-    columns = shown_columns(answer)
+    columns = displayed_columns(answer)
     if cited and answer.result:
         head = "\n".join(table_lines([*(answer.result.columns[at] for at in columns), ""]))
         pieces.append(f"\n{head}")

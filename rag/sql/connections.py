@@ -113,7 +113,7 @@ def _connect(
         "options": "",
     }
     if place.socket_dir:
-        return _connect_once(connection, {**parameters, "host": place.socket_dir})
+        return _open_connection(connection, {**parameters, "host": place.socket_dir})
     parameters |= {"host": place.host, "sslmode": connection.encryption, "tcp_user_timeout": 30_000}
     if connection.encryption == DatabaseConnection.Encryption.VERIFY:
         parameters["sslrootcert"] = "system"
@@ -121,7 +121,7 @@ def _connect(
     for address in _addresses(connection, place):
         try:
             # By the number that was checked: the name is not resolved again.
-            return _connect_once(connection, {**parameters, "hostaddr": address})
+            return _open_connection(connection, {**parameters, "hostaddr": address})
         except DatabaseUnavailable as error:
             failed = error
     assert failed is not None  # there is an address
@@ -149,7 +149,7 @@ def _addresses(connection: DatabaseConnection, place: DatabasePlace) -> Sequence
         ) from error
 
 
-def _connect_once(connection: DatabaseConnection, parameters: dict[str, Any]) -> Connection[Any]:
+def _open_connection(connection: DatabaseConnection, parameters: dict[str, Any]) -> Connection[Any]:
     try:
         return psycopg.connect(**parameters)
     except psycopg.Error as error:

@@ -150,7 +150,7 @@ def query_tables(
             lines.append(f"Not understood: {unknown}. Use words of the tables.")
         return "\n".join(lines)
     cited = cite_rows(answer, context=scope)
-    text = worded(answer, language="en", shown_rows=len(cited))
+    text = worded(answer, language="en", listed_rows=len(cited))
     lines = [prefix_lines(text.head)]
     for each in cited:
         names = zip(answer.result.columns, each.row.cells, strict=False)

@@ -214,7 +214,7 @@ def _none_suggested() -> Conflict:
     return Conflict(gettext("No group is suggested for this table any more."))
 
 
-def _held_layout(table: Table) -> TableLayout:
+def _locked_layout(table: Table) -> TableLayout:
     """The layout of a table, which nobody else changes until the end of the transaction."""
     lock_groups(table.collection_id)
     layout = layout_of(table)
@@ -241,7 +241,7 @@ def _move(
 def accept_suggestion(*, table: Table) -> None:
     """Ask the table, and those with the same columns, together with the suggested group. Raises
     Conflict where none is suggested, or its columns have changed."""
-    layout = _held_layout(table)
+    layout = _locked_layout(table)
     positions = layout.suggested_positions
     if layout.suggested_group_id is None or positions is None:
         raise _none_suggested()
@@ -252,7 +252,7 @@ def accept_suggestion(*, table: Table) -> None:
 @transaction.atomic
 def refuse_suggestion(*, table: Table) -> None:
     """Never suggest the suggested group for these columns again. Raises Conflict where none is."""
-    layout = _held_layout(table)
+    layout = _locked_layout(table)
     if layout.suggested_group_id is None:
         raise _none_suggested()
     layout.refused = [*layout.refused, layout.suggested_group_id]
@@ -274,7 +274,7 @@ def set_apart(*, table: Table, is_apart: bool, with_alike: bool = False) -> None
         raise InvalidInput(
             gettext("Tables with the same columns can only be taken out together."), field="apart"
         )
-    layout = _held_layout(table)
+    layout = _locked_layout(table)
     layout.refused = [*layout.refused, layout.group_id]
     _move(table, layout, None, ())
 
@@ -283,7 +283,7 @@ def set_apart(*, table: Table, is_apart: bool, with_alike: bool = False) -> None
 def set_columns(*, table: Table, means: Mapping[str, int | None]) -> None:
     """Say which of the group's columns, by position, those of the table are, by name; None for one
     that the group does not have. Raises InvalidInput and Conflict."""
-    layout = _held_layout(table)
+    layout = _locked_layout(table)
     at_names = {column["name"]: at for at, column in enumerate(table.columns)}
     positions: list[int | None] = list(layout.positions)
     for name, position in means.items():

@@ -74,7 +74,7 @@ def run_query(query: CheckedQuery, *, workspace_ids: Collection[int]) -> QueryRu
         sql, view = evidence
         statements.append(sql)
         views[EVIDENCE_VIEW.format(view.name)] = view.statement(query.names, with_row=True)
-    results = run_fenced(
+    results = run_as_reader(
         [
             f'SELECT left(to_json("_result".*)::text, {MAX_ROW_CHARACTERS + 1})'  # noqa: S608
             f' FROM ({statement}) AS "_result" LIMIT {limit}'
@@ -111,7 +111,7 @@ def _cell(value: object) -> Cell:
     return float(value) if isinstance(value, int | float) else json.dumps(value)
 
 
-def run_fenced(
+def run_as_reader(
     statements: Sequence[str],
     views: Mapping[str, str],
     *,

@@ -192,7 +192,7 @@ def test_readings_and_answers_are_in_words(
     answer = ask_tables(question, Table.objects.current())
     assert answer.plan is not None, answer
     assert worded_reading(answer.plan) == reading
-    assert worded(answer, shown_rows=0).head.startswith(head)
+    assert worded(answer, listed_rows=0).head.startswith(head)
 
 
 def test_pages_of_rows_need_a_login(client: Client) -> None:

@@ -23,7 +23,7 @@ from tables.models import Table
 from tables.questions.plan import Column
 from tables.sql import execute
 from tables.sql.checker import CheckedQuery, check_query, generate
-from tables.sql.execute import QueryFailed, run_fenced, run_query
+from tables.sql.execute import QueryFailed, run_as_reader, run_query
 from tables.sql.views import View, ViewColumn
 from tables.tests.test_asking import CORPUS
 
@@ -188,7 +188,7 @@ def _bikes(collection: Collection) -> Table:
 
 def run_unchecked(sql: str, table: Table) -> list[str]:
     source = view("bikes", ("Model", "text"), tables={table.pk: "bikes.csv"})
-    (found,) = run_fenced(
+    (found,) = run_as_reader(
         [sql], {"bikes": source.statement(["Model"])}, workspace_ids=[table.workspace_id]
     )
     return found

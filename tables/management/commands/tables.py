@@ -66,26 +66,26 @@ def measure(options: Options) -> CommandOutput:
     tables = Table.objects.filter(workspace=workspace).current()
     if slug := options["collection"]:
         tables = tables.filter(collection=get_collection(workspace=workspace, slug=slug))
-    asked = evaluate(
+    results = evaluate(
         load_questions(options["directory"]), lambda question: ask_tables(question, tables)
     )
-    lines = [f"{pluralized(len(asked), 'question')}: {_in_words(asked)}."]
-    lines += [f"  {kind}: {_in_words(same)}" for kind, same in by_kind(asked).items()]
-    with_rows = [each for each in asked if each.has_right_rows is not None]
+    lines = [f"{pluralized(len(results), 'question')}: {_in_words(results)}."]
+    lines += [f"  {kind}: {_in_words(same)}" for kind, same in by_kind(results).items()]
+    with_rows = [each for each in results if each.has_right_rows is not None]
     if with_rows:
         right = sum(bool(each.has_right_rows) for each in with_rows)
         lines.append(f"Rows shown: {right} of {len(with_rows)} right.")
     if options["failures"]:
         lines += [
             f"{each.outcome}: {each.question} – {each.computed or 'nothing'} – {each.found}"
-            for each in asked
+            for each in results
             if each.outcome != "right"
         ]
     return CommandOutput(
-        data={**counts(asked), "questions": [asdict(each) for each in asked]}, lines=lines
+        data={**counts(results), "questions": [asdict(each) for each in results]}, lines=lines
     )
 
 
-def _in_words(asked: Sequence[AskedQuestion]) -> str:
-    found = counts(asked)
+def _in_words(results: Sequence[AskedQuestion]) -> str:
+    found = counts(results)
     return f"{found['right']} right, {found['wrong']} wrong, {found['unknown']} not answered"
