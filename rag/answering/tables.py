@@ -146,7 +146,7 @@ def priced_rows(question: str, passages: Sequence[Passage]) -> list[TableRow]:
 def _rows_about(
     question: str, passages: Sequence[Passage], column: re.Pattern[str] | None
 ) -> list[tuple[list[TableRow], list[int]]]:
-    """The rows that name most of what is question for, of each table that with its headings names as
+    """The rows that name most of what is asked for, of each table that with its headings names as
     much of it as any other, with the columns of numbers that fit `column`, or are named where it is
     None."""
     stems = content_stems(question)
