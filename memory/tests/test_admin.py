@@ -142,7 +142,7 @@ def test_lists_read_the_beginning_of_long_texts_only(client: Client) -> None:
         with CaptureQueriesContext(connection) as captured:
             page = client.get(page_of(model)).content
         assert b"cello" in page
-        assert len(page) < 100_000
+        assert len(page) < 110_000
         read = [each["sql"] for each in captured if f'"{model._meta.db_table}"' in each["sql"]]
         assert read
         whole = ("user_message", "assistant_response", "value", "messages", "error", "embedding")

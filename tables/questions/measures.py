@@ -55,7 +55,16 @@ class PlanBuilder(Columns):
     def _measure(  # noqa: PLR0912, PLR0915 (one step for each kind of words)
         self, compared: tuple[Filter, Filter] | None
     ) -> Plan:
-        has_share = bool(self._use_span("share"))
+        shares = [
+            span
+            for span in self.question.spans
+            if "share" in span.marks
+            and self._is_free(span)
+            and span.start - 1 not in self.question.numbers  # “90 percent”
+        ]
+        for span in shares[:1]:
+            self._use(span.start, span.end)
+        has_share = bool(shares)
         group, period = self._group()
         is_by_group = group is not None
         extreme = None if compared else self._extreme()
