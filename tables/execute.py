@@ -392,7 +392,8 @@ class _Computation:
         plan = self.plan
         assert plan.group is not None
         name = f"row.{self._name(plan.group)}"
-        key, shown = f"lower(btrim({name}))", f"min(btrim({name}))"
+        # Called as most of its cells are.
+        key, shown = f"lower(btrim({name}))", f"mode() WITHIN GROUP (ORDER BY btrim({name}))"
         if self._type(plan.group) == "date":
             key = f"date_trunc('{plan.period or 'month'}', {name})"
             shown = f"to_char(min({name}), '{_PERIODS[plan.period or 'month']}')"
@@ -414,10 +415,15 @@ class _Computation:
                 f"(SELECT {name}, {parts}count(*) AS times FROM {source} GROUP BY {name}) AS row"  # noqa: S608
             )
             computed, count = f"({whole})::float8", "sum(times)::bigint"
+            if self._type(plan.group) == "text":
+                shown = f"(array_agg(btrim({name}) ORDER BY times DESC, {name}))[1]"
+        counted = f"count({name}) > 0"
+        if plan.order and self._type(plan.group) == "text":
+            counted += f" AND {key} <> ''"  # Whoever has no name is not the first.
         statement = (
             f"SELECT {shown}, {computed}, {count}, {key} AS key,"  # noqa: S608
             f" avg({computed}) OVER () FROM {source}"  # of all groups, however many are read
-            f" GROUP BY {key} HAVING count({name}) > 0 ORDER BY {order} FETCH {ties}"
+            f" GROUP BY {key} HAVING {counted} ORDER BY {order} FETCH {ties}"
         )
         self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
         rows = fetch_rows(connection, statement, self.parameters)

@@ -6,7 +6,20 @@ from tables.questions.conditions import Conditions
 from tables.questions.matching import CURRENCIES, Match
 from tables.questions.plan import Filter
 from tables.questions.reader import NotOfTables
-from tables.questions.words import ADDITIVE, NOT_ADDITIVE, concepts_of
+from tables.questions.words import ADDITIVE, NOT_ADDITIVE, QUALIFIERS, concepts_of
+
+#: Words of what is over: of two columns it is the one of what was spent.
+_PAST = frozenset(
+    (
+        *("spent", "paid", "cost", "was", "were", "gekostet", "kostete", "kosteten", "ausgegeben"),
+        *("bezahlt", "war", "waren", "costo", "costaron", "gastamos", "gastado", "fue", "fueron"),
+    )
+)
+#: What tables of money that comes in are about, and of money that is paid out.
+_INCOME = frozenset(
+    ("revenue", "customer", "donation", "donor", "booking", "guest", "member", "tenant", "course")
+)
+_OUTLAY = frozenset(("supplier", "employee", "bought"))
 
 
 class Columns(Conditions):
@@ -35,13 +48,46 @@ class Columns(Conditions):
             if how_much and best == 1:
                 # “How much did we sell?” may ask for money, whatever “sell” is nearest to.
                 columns += [i for i in self._money() if i not in columns]
-            return int(self._one_of(columns))
+            return int(self._one_of(self._actual(columns)))
         columns = self.shape.measurable
         if how_much or len(columns) > 1:
             columns = self._money() or columns
         if not columns:
             raise NotOfTables
-        return int(self._one_of(columns))
+        return int(self._one_of(self._actual(columns)))
+
+    def _actual(self, columns: list[int]) -> list[int]:
+        """Without what was planned, where the question asks what was spent."""
+        kinds = {
+            index: {QUALIFIERS.get(word) for word in self.shape.names[index]} for index in columns
+        }
+        actual = [index for index in columns if "planned" not in kinds[index]]
+        asked = {QUALIFIERS.get(word) for word in self.words}
+        if not actual or "planned" in asked or not _PAST & set(self.words):
+            return columns
+        return actual
+
+    def _sums(self) -> list[int]:
+        """The columns that are added up: of money, else of anything."""
+        added = [index for index in self.shape.measurable if self._adds(index)]
+        return [index for index in added if index in self._money()] or added
+
+    def _is_earned(self) -> bool:
+        """Whether the question asks for money that came in, and the tables are about that."""
+        if self.question.has("raised"):
+            return bool(self._money()) and self._is_of_gifts()
+        about = self._about()
+        is_income = bool(about & _INCOME) and not about & _OUTLAY
+        return self.question.has("earned") and bool(self._money()) and is_income
+
+    def _is_of_gifts(self) -> bool:
+        return bool(self._about() & {"donation", "donor"})
+
+    def _about(self) -> set[str]:
+        """What the tables and their columns are about."""
+        return {each for each, columns in self.shape.concepts.items() if columns} | {
+            *self.shape.table_concepts
+        }
 
     def _money(self) -> list[int]:
         return [i for i in self.shape.measurable if self.shape.columns[i].unit in CURRENCIES]

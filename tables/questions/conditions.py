@@ -1,10 +1,10 @@
 """Conditions of a question: comparisons with numbers, times, values that occur. Begin with
 `Conditions.read_conditions`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
-from tables.questions.matching import CURRENCIES, Match
+from tables.questions.matching import CURRENCIES, Match, rate_of
 from tables.questions.plan import Filter, Operator
 from tables.questions.reader import NotOfTables, ShapeReader
 from tables.questions.words import Time, concepts_of, fold, word_forms
@@ -21,6 +21,23 @@ _COMPARISONS: dict[str, Operator] = {
 
 
 _OPPOSITES: dict[Operator | None, Operator] = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
+#: Before what each row or group is, never before one value.
+_PER = frozenset(("per", "each", "every", "je", "pro", "jede", "jeden", "jedes", "cada"))
+#: How headers begin that say their unit in another way.
+_UNIT_BEGINNINGS = {
+    "km": ("kilomet",),
+    "h": ("stunden", "hours", "horas"),
+    "min": ("minut",),
+    "kg": ("kilogra",),
+    "%": ("percent", "prozent", "porcent"),
+}
+#: Whom a bare number may be the age of.
+_PERSONS = frozenset(
+    (
+        *("customer", "employee", "supplier", "donor", "guest", "member", "student", "teacher"),
+        *("player", "driver", "patient", "tenant", "author", "name"),
+    )
+)
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
 
@@ -36,12 +53,15 @@ def _days(time: Time, year: int) -> tuple[date, date]:
 @dataclass
 class Conditions(ShapeReader):
     """Reads the conditions of a question into `filters`. `loose_joints` counts the words “or” that
-    do not join values of one column."""
+    do not join values of one column, `rates` are the places of words such as “per month” that are
+    part of a column's name."""
 
     loose_joints: int = 0
+    rates: set[int] = field(default_factory=set)
 
     def read_conditions(self) -> tuple[Filter, Filter] | None:
         """Read them all; returns two that are compared, if two are."""
+        self._rates()
         self._columns_compared()
         self._conditions()
         self._times()
@@ -50,6 +70,25 @@ class Conditions(ShapeReader):
         self._empties()
         self._join_alternatives()
         return compared
+
+    # "Per kilo", "a year", where a column has amounts for each
+
+    def _rates(self) -> None:
+        """Words that say what amounts are for each of name the columns of such amounts."""
+        for span in self.question.spans:
+            at = self._after_small(span.end)
+            if "each" in span.marks:
+                rate, end = span.marks["each"], span.end
+            elif "group" in span.marks and at < len(self.words):
+                rate, end = rate_of(self.words[at]), at + 1
+            else:
+                continue
+            columns = self.shape.rates.get(rate, [])
+            is_other = any(self._typed(m, "text", "boolean") for m in self._named_at(end - 1))
+            if columns and not is_other:
+                self.rates.add(span.start)
+                self.mentions.append(Match(span.start, end, "column", tuple(columns), (), 2))
+        self.mentions.sort(key=lambda match: (match.start, -match.strength))
 
     # Two columns of a row: "below their reorder level", "over budget"
 
@@ -187,17 +226,24 @@ class Conditions(ShapeReader):
         own = self.shape.columns[index].unit
         if unit and own and unit.casefold() != own.casefold():
             raise NotOfTables
-        if unit and not own and unit not in CURRENCIES:
-            # Without a unit of its own the header must say it: “Weight (kg)”.
-            named = set(self.shape.names[index])
-            if unit.casefold() not in named and not (unit == "%" or unit in ("h", "min")):
-                raise NotOfTables
+        if not unit or own or unit in (*CURRENCIES, "%", "h", "min"):
+            return
+        if not self._is_measured_in(index, unit):
+            raise NotOfTables  # Without a unit of its own the header must say it: “Weight (kg)”.
 
     def _compared_column(
         self, start: int, end: int, unit: str, concept: str, *, is_equal: bool
     ) -> tuple[int, Match | None] | None:
         """The column of numbers that a number belongs to."""
         numeric = [match for match in self.mentions if self._typed(match, "number")]
+        if unit:
+            # The unit itself may be in the name of a column that is measured in another one.
+            numeric = [
+                m
+                for m in numeric
+                if not (start < m.start and m.end == end)
+                or any(self._is_measured_in(i, unit) for i in m.columns)
+            ]
         next_word = self._after_small(end)
         behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
         behind = [m for m in behind if self._is_free(m)]
@@ -230,10 +276,33 @@ class Conditions(ShapeReader):
             return None
         columns = self.shape.measurable
         if unit:
-            columns = [i for i in columns if self.shape.columns[i].unit == unit] or [
-                i for i in columns if unit.casefold() in self.shape.names[i]
-            ]
+            exact = [i for i in columns if self.shape.columns[i].unit == unit]
+            columns = exact or [i for i in columns if self._is_measured_in(i, unit)]
+        elif not self._counts_amounts(start):
+            self.is_ambiguous = True  # “Donors over 60”: pounds or years.
         return (self._one_of(columns), None) if columns else None
+
+    def _is_measured_in(self, index: int, unit: str) -> bool:
+        """Whether a header says the unit, other than “per” it: “Distance km”, “Kilometerstand”."""
+        if self.shape.columns[index].unit == unit:
+            return True
+        names, beginning = self.shape.names[index], _UNIT_BEGINNINGS.get(unit, ())
+        is_named = unit.casefold() in names or any(name.startswith(beginning) for name in names)
+        return is_named and index not in self.shape.rates.get(unit, ())
+
+    def _counts_amounts(self, start: int) -> bool:
+        """Whether what is compared with a bare number is a row that is an amount, such as an
+        invoice, rather than a person or thing."""
+        small = {
+            at
+            for span in self.question.spans
+            if "words" in span.marks
+            for at in range(span.start, span.end)
+        }
+        nouns = [at for at in range(start) if at not in small]
+        if not nouns or _PERSONS & set(concepts_of(self.words[nouns[-1]], is_question=True)):
+            return False
+        return any(self._names_table(at) for at in nouns)
 
     def _names_rows(self, at: int) -> bool:
         """Whether a word is what rows are called, or are named by."""
@@ -320,7 +389,12 @@ class Conditions(ShapeReader):
         self._use(start, last.end)
 
     def _plain_dates(self, dates: list[int]) -> list[int]:
-        """The column that is only called “Date”, if there is one."""
+        """The column that is only called “Date”, if there is one; the one of buying or paying of
+        what was spent."""
+        if self.question.has("spent"):
+            concepts = [c for each in ("bought", "paid") for c in self.shape.concepts.get(each, ())]
+            if len(bought := [index for index in dates if index in concepts]) == 1:
+                return bought
         plain = [
             index
             for index in dates
@@ -424,8 +498,10 @@ class Conditions(ShapeReader):
             return None  # rather the name of the table or of a column
         if best == 2 and any(m.strength >= 2 for m in other):
             return None
-        span = self.question.span(start)
+        span = self.question.covering(start)
         if span and span.marks.keys() - {"words", "rows", "units", "numbers"} and best < 4:
+            return None
+        if start and self.words[start - 1] in _PER:
             return None
         matches = [match for match in matches if match.strength == best]
         beside = {

@@ -69,6 +69,16 @@ class ShapeReader:
         ]
         self.mentions.sort(key=lambda match: (match.start, -match.strength))
 
+    @property
+    def names_table(self) -> bool:
+        """Whether any word names a table of the shape, or is about it."""
+        return any(map(self._names_table, range(len(self.words))))
+
+    def _names_table(self, at: int) -> bool:
+        """Whether a word is in the name of a table, or about it."""
+        is_named = any(m.kind == "table" and m.start <= at < m.end for m in self.matches)
+        return is_named or self._is_of_table(at) or self._is_about_table(at)
+
     # What is used up
 
     def _use(self, start: int, end: int, strength: float = 0.0) -> None:
