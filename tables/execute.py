@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from django.db import connection
@@ -16,7 +16,7 @@ from common.sql import fetch_rows
 from tables.models import BLOCK_ROWS, Table
 from tables.options import PageOptions
 from tables.phrases import phrases_of, worded_number, worded_value
-from tables.questions.plan import Filter, Period, Plan, Value
+from tables.questions.plan import Filter, Plan, Value, days_of
 from tables.rows import Value as CellValue
 from tables.rows import column_position, places_at, row_source, rows_at
 
@@ -449,7 +449,7 @@ class _Computation:
             if len(groups) > 1:
                 return ()
             if self._type(plan.group) == "date":
-                days = _days_of(groups[0].name, plan.period or "month")
+                days = days_of(groups[0].name, plan.period or "month")
                 return (Filter(column=plan.group, op="within", values=days),)
             if self._type(plan.group) == "boolean":
                 is_yes = groups[0].name == worded_value(True, plan.language)
@@ -592,15 +592,3 @@ _PERIODS: Mapping[str, str] = {
     "quarter": 'YYYY-"Q"Q',
     "year": "YYYY",
 }
-
-
-def _days_of(name: str, period: Period) -> tuple[date, date]:
-    """The first day of a group's period, and the first one after it."""
-    if period in ("day", "week"):
-        first = date.fromisoformat(name)  # of a week its Monday
-        return first, first + timedelta(days=7 if period == "week" else 1)
-    year, _, part = name.partition("-")
-    months = {"month": 1, "quarter": 3, "year": 12}[period]
-    month = 1 if period == "year" else months * (int(part.removeprefix("Q")) - 1) + 1
-    after = month - 1 + months
-    return date(int(year), month, 1), date(int(year) + after // 12, after % 12 + 1, 1)

@@ -6,15 +6,8 @@ from tables.questions.conditions import Conditions
 from tables.questions.matching import CURRENCIES, Match
 from tables.questions.plan import Filter
 from tables.questions.reader import NotOfTables
-from tables.questions.words import ADDITIVE, NOT_ADDITIVE, QUALIFIERS, concepts_of
+from tables.questions.words import ADDITIVE, NOT_ADDITIVE, concepts_of
 
-#: Words of what is over: of two columns it is the one of what was spent.
-_PAST = frozenset(
-    (
-        *("spent", "paid", "cost", "was", "were", "gekostet", "kostete", "kosteten", "ausgegeben"),
-        *("bezahlt", "war", "waren", "costo", "costaron", "gastamos", "gastado", "fue", "fueron"),
-    )
-)
 #: What tables of money that comes in are about, and of money that is paid out.
 _INCOME = frozenset(
     ("revenue", "customer", "donation", "donor", "booking", "guest", "member", "tenant", "course")
@@ -55,17 +48,6 @@ class Columns(Conditions):
         if not columns:
             raise NotOfTables
         return int(self._one_of(self._actual(columns)))
-
-    def _actual(self, columns: list[int]) -> list[int]:
-        """Without what was planned, where the question asks what was spent."""
-        kinds = {
-            index: {QUALIFIERS.get(word) for word in self.shape.names[index]} for index in columns
-        }
-        actual = [index for index in columns if "planned" not in kinds[index]]
-        asked = {QUALIFIERS.get(word) for word in self.words}
-        if not actual or "planned" in asked or not _PAST & set(self.words):
-            return columns
-        return actual
 
     def _sums(self) -> list[int]:
         """The columns that are added up: of money, else of anything."""
@@ -114,7 +96,8 @@ class Columns(Conditions):
     def _adds(self, column: int) -> bool | None:
         """Whether the numbers of a column are added up over time; None where it is not known."""
         names, unit = self.shape.names[column], self.shape.columns[column].unit
-        if any(name in NOT_ADDITIVE for name in names):
+        is_rate = any(column in columns for columns in self.shape.rates.values())
+        if any(name in NOT_ADDITIVE for name in names) or (is_rate and unit not in CURRENCIES):
             return False
         if any(name in ADDITIVE for name in names) or unit in ("h", "kWh", "Wh", "MWh"):
             return True
@@ -147,6 +130,9 @@ class Columns(Conditions):
                         columns = [i for i in columns if i in match.columns]
             if not columns:
                 raise NotOfTables
+            # “The oldest car” was registered first, and not tested first.
+            ends = [i for each in ("end", "due", "renewal") for i in self.shape.concepts[each]]
+            columns = [i for i in columns if i not in ends] or columns
             return int(self._one_of(self._plain_dates(columns) if concept == "date" else columns))
         dates = [
             m

@@ -1,10 +1,10 @@
 """Conditions of a question: comparisons with numbers, times, values that occur. Begin with
 `Conditions.read_conditions`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 
-from tables.questions.matching import CURRENCIES, Match, rate_of
+from tables.questions.matching import CURRENCIES, Match
 from tables.questions.plan import Filter, Operator
 from tables.questions.reader import NotOfTables, ShapeReader
 from tables.questions.words import Time, concepts_of, fold, word_forms
@@ -32,10 +32,10 @@ _UNIT_BEGINNINGS = {
     "%": ("percent", "prozent", "porcent"),
 }
 #: Whom a bare number may be the age of.
-_PERSONS = frozenset(
+PERSONS = frozenset(
     (
         *("customer", "employee", "supplier", "donor", "guest", "member", "student", "teacher"),
-        *("player", "driver", "patient", "tenant", "author", "name"),
+        *("player", "driver", "patient", "tenant", "author", "name", "responsible"),
     )
 )
 #: Words of headers whose numbers are millions.
@@ -53,11 +53,9 @@ def _days(time: Time, year: int) -> tuple[date, date]:
 @dataclass
 class Conditions(ShapeReader):
     """Reads the conditions of a question into `filters`. `loose_joints` counts the words “or” that
-    do not join values of one column, `rates` are the places of words such as “per month” that are
-    part of a column's name."""
+    do not join values of one column."""
 
     loose_joints: int = 0
-    rates: set[int] = field(default_factory=set)
 
     def read_conditions(self) -> tuple[Filter, Filter] | None:
         """Read them all; returns two that are compared, if two are."""
@@ -70,25 +68,6 @@ class Conditions(ShapeReader):
         self._empties()
         self._join_alternatives()
         return compared
-
-    # "Per kilo", "a year", where a column has amounts for each
-
-    def _rates(self) -> None:
-        """Words that say what amounts are for each of name the columns of such amounts."""
-        for span in self.question.spans:
-            at = self._after_small(span.end)
-            if "each" in span.marks:
-                rate, end = span.marks["each"], span.end
-            elif "group" in span.marks and at < len(self.words):
-                rate, end = rate_of(self.words[at]), at + 1
-            else:
-                continue
-            columns = self.shape.rates.get(rate, [])
-            is_other = any(self._typed(m, "text", "boolean") for m in self._named_at(end - 1))
-            if columns and not is_other:
-                self.rates.add(span.start)
-                self.mentions.append(Match(span.start, end, "column", tuple(columns), (), 2))
-        self.mentions.sort(key=lambda match: (match.start, -match.strength))
 
     # Two columns of a row: "below their reorder level", "over budget"
 
@@ -271,7 +250,7 @@ class Conditions(ShapeReader):
                 if unit:
                     of_unit = [i for i in columns if self.shape.columns[i].unit == unit]
                     columns = of_unit or columns
-                return self._one_of(columns), nearest
+                return self._one_of(self._actual(columns)), nearest
         if is_equal:
             return None
         columns = self.shape.measurable
@@ -280,7 +259,7 @@ class Conditions(ShapeReader):
             columns = exact or [i for i in columns if self._is_measured_in(i, unit)]
         elif not self._counts_amounts(start):
             self.is_ambiguous = True  # “Donors over 60”: pounds or years.
-        return (self._one_of(columns), None) if columns else None
+        return (self._one_of(self._actual(columns)), None) if columns else None
 
     def _is_measured_in(self, index: int, unit: str) -> bool:
         """Whether a header says the unit, other than “per” it: “Distance km”, “Kilometerstand”."""
@@ -300,7 +279,7 @@ class Conditions(ShapeReader):
             for at in range(span.start, span.end)
         }
         nouns = [at for at in range(start) if at not in small]
-        if not nouns or _PERSONS & set(concepts_of(self.words[nouns[-1]], is_question=True)):
+        if not nouns or PERSONS & set(concepts_of(self.words[nouns[-1]], is_question=True)):
             return False
         return any(self._names_table(at) for at in nouns)
 
@@ -389,12 +368,15 @@ class Conditions(ShapeReader):
         self._use(start, last.end)
 
     def _plain_dates(self, dates: list[int]) -> list[int]:
-        """The column that is only called “Date”, if there is one; the one of buying or paying of
-        what was spent."""
+        """The column that is only called “Date”, if there is one; of what was spent the day of
+        buying or paying, of a stay its first day."""
         if self.question.has("spent"):
             concepts = [c for each in ("bought", "paid") for c in self.shape.concepts.get(each, ())]
             if len(bought := [index for index in dates if index in concepts]) == 1:
                 return bought
+        stay = [set(self.shape.concepts.get(each, ())) for each in ("arrival", "departure")]
+        if len(stay[0]) == 1 and all(stay) and set(dates) == stay[0] | stay[1]:
+            return [*stay[0]]  # A stay in August begins in August.
         plain = [
             index
             for index in dates
@@ -543,6 +525,11 @@ class Conditions(ShapeReader):
         named: dict[int, list[Match]] = {}
         for match in self.mentions:
             columns = self._typed(match, "boolean")
+            concepts = concepts_of(self.words[match.start], is_question=True)
+            about = {index for each in concepts for index in self.shape.concepts.get(each, ())}
+            if match.strength == 2 and about & {each.column for each in self.filters}:
+                self._use(match.start, match.end)  # “renew in June”: the date, not “Auto-renew”
+                continue
             if columns and self._is_free(match) and not self._precedes_group(match.start):
                 named.setdefault(self._one_of(columns), []).append(match)
         for column, matches in named.items():
@@ -566,6 +553,8 @@ class Conditions(ShapeReader):
             columns = self._typed(match, "number", "text", "date")
             if len(columns) != 1 or not self._is_free(match) or match.strength == 1:
                 continue
+            if match.strength == 2 and self._type(columns[0]) == "number":
+                continue  # “Unused seats” are no zeros of “Seats used”
             if self._negated(match.start):
                 self.filters.append(Filter(column=columns[0], op="empty"))
                 self._use(match.start, match.end, match.strength)

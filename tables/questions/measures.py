@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tables.questions.conditions import PERSONS
 from tables.questions.groups import Extreme, Groups, extremes_of
 from tables.questions.matching import Match, table_names
 from tables.questions.plan import Filter, Measure, Period, Plan
@@ -18,6 +19,8 @@ from tables.questions.words import (
 _PARTICLES = frozenset(("ab", "an", "auf", "aus", "ein", "vor", "zu"))
 #: What columns are about that name a row better than its number does.
 _NAMING = frozenset(("name", "product", "project", "device", "customer", "employee", "course"))
+#: Questions for persons begin with these.
+_WHO = frozenset(("who", "whom", "wer", "wem", "quien", "quienes"))
 #: Words for the amount of one thing.
 _SINGLE = ("amount", "value", "betrag", "wert", "importe", "monto", "valor")
 #: Words between what is asked for and its superlative: “customer with the most invoices”.
@@ -89,6 +92,9 @@ class PlanBuilder(Groups):
             is_top = limit is not None and self.question.has("top", "bottom")
             is_much = is_much or bool(asked) or (is_top and self._ranks_sums(subject))
             is_much = is_much or (extreme is not None and extreme[1] == "rating")
+            numbers = [i for m in self.mentions for i in self._typed(m, "number")]
+            if numbers and not asked and all(self._adds(i) is False for i in numbers):
+                is_much = extreme is not None and extreme[1] == "rating"  # the greatest rate
             group, period = self._subject_group(subject, is_much=is_much) or (None, None)
         label = self._label(subject, group)
         if compared is not None and not asked & {"sum", "mean", "count"}:
@@ -114,6 +120,9 @@ class PlanBuilder(Groups):
         elif extreme:
             raise NotOfTables  # “How many … the most …”
         self._use_span("top", "bottom")
+        named = group if group is not None else label if measure != "count" else None
+        if named is not None and _WHO & set(self.words[:2]):
+            self.is_ambiguous = self.is_ambiguous or not self._is_of_persons(named)
         return self._plan(
             measure,
             column,
@@ -124,6 +133,12 @@ class PlanBuilder(Groups):
             compared=compared,
             label=label,
         )
+
+    def _is_of_persons(self, index: int) -> bool:
+        """Whether a column says who."""
+        words = self.shape.names[index]
+        phrases = (*words, " ".join(words))
+        return any(PERSONS & set(concepts_of(each, is_question=False)) for each in phrases)
 
     def _plan(self, measure: Measure, column: int | None, **others: Any) -> Plan:
         return Plan(
@@ -207,7 +222,16 @@ class PlanBuilder(Groups):
                 if measure == "count":
                     raise NotOfTables  # An average of counts needs groups.
                 return "mean", column
-            if group is not None and not any(self._typed(m, "number") for m in self.mentions):
+            is_named = any(self._typed(m, "number") for m in self.mentions)
+            sums = self._sums() if group is not None and not is_named else []
+            span = self.question.first("mean")
+            noun = self.words[span.end] if span and span.end < len(self.words) else ""
+            is_of_rows = (
+                span is not None and not noun.endswith(("s", "en")) and self._names_table(span.end)
+            )
+            if len(sums) == 1 and is_of_rows and sums[0] in self._money():
+                return "mean", sums[0]  # “Average donation per campaign”
+            if group is not None and not is_named:
                 raise NotOfTables  # “The average of invoices by customer”: of what, is not said.
             return "mean", self._number_column()
         if "count" in asked and not extreme:
@@ -357,7 +381,7 @@ class PlanBuilder(Groups):
             ):
                 at += 1
             asks = [m for m in self._named_at(span.start) if "which" in span.marks]
-            for match in (*self._named_at(at), *asks):
+            for match in (*asks, *self._named_at(at)):
                 if self._is_free(match) or match in asks:
                     return match
             period = self.question.span(at)
@@ -407,6 +431,9 @@ class PlanBuilder(Groups):
         any, whether what is ranked is none of the rows: “top 3 customers” of invoices."""
         columns = {i for match in self.mentions for i in self._typed(match, "number")}
         if not columns:
+            tables = [m for m in self.matches if m.kind == "table" and m.start == subject.start]
+            if subject.strength >= 3:
+                return all(match.strength < subject.strength for match in tables)
             return not self._names_table(subject.start)
         return all(self._adds(column) for column in columns)
 
@@ -422,6 +449,11 @@ class PlanBuilder(Groups):
         """The column that names a row: what is asked for, else the first of texts."""
         if subject is not None and self._is_free(subject):
             columns = self._typed(subject, "text", "date")
+            dates = self._typed(subject, "date")
+            if len(dates) > 1 and len(dates) == len(columns):  # “When does the contract end?”
+                others = [m for m in self.mentions if m is not subject]
+                dated = {i for m in others for i in self._typed(m, "date")} & set(dates)
+                columns = [self._one_of(sorted(dated) or dates)]
             if columns and columns[0] != group:
                 self._use(subject.start, subject.end, subject.strength)
                 return columns[0]
