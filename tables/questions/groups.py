@@ -65,10 +65,11 @@ class Groups(Columns):
 
     def _is_each_row(self, at: int) -> bool:
         """Whether “per” this word is of each row, so that a mean has no groups."""
-        columns = [i for match in self._named_at(at) for i in self._typed(match, "text")]
-        if columns:
-            return all(self.shape.columns[index].is_unique for index in columns)
-        return not self._named_at(at) and self._names_table(at)
+        named = self._named_at(at)
+        columns = [i for match in named for i in self._typed(match, "text")]
+        is_row = all(self.shape.columns[index].is_unique for index in columns)
+        # Other columns may have no cell twice by chance.
+        return is_row and bool(columns or not named) and self._names_table(at)
 
     def _period(self, at: int) -> tuple[int, Period] | None:
         span = self.question.span(at)
