@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from django.db import connection
@@ -16,7 +16,7 @@ from common.sql import fetch_rows
 from tables.models import BLOCK_ROWS, Table
 from tables.options import PageOptions
 from tables.phrases import phrases_of, worded_number, worded_value
-from tables.questions.plan import Filter, Period, Plan, Value
+from tables.questions.plan import Filter, Plan, Value, days_of
 from tables.rows import Value as CellValue
 from tables.rows import column_position, places_at, row_source, rows_at
 
@@ -392,7 +392,8 @@ class _Computation:
         plan = self.plan
         assert plan.group is not None
         name = f"row.{self._name(plan.group)}"
-        key, shown = f"lower(btrim({name}))", f"min(btrim({name}))"
+        # Called as most of its cells are.
+        key, shown = f"lower(btrim({name}))", f"mode() WITHIN GROUP (ORDER BY btrim({name}))"
         if self._type(plan.group) == "date":
             key = f"date_trunc('{plan.period or 'month'}', {name})"
             shown = f"to_char(min({name}), '{_PERIODS[plan.period or 'month']}')"
@@ -414,10 +415,15 @@ class _Computation:
                 f"(SELECT {name}, {parts}count(*) AS times FROM {source} GROUP BY {name}) AS row"  # noqa: S608
             )
             computed, count = f"({whole})::float8", "sum(times)::bigint"
+            if self._type(plan.group) == "text":
+                shown = f"(array_agg(btrim({name}) ORDER BY times DESC, {name}))[1]"
+        counted = f"count({name}) > 0"
+        if plan.order and self._type(plan.group) == "text":
+            counted += f" AND {key} <> ''"  # Whoever has no name is not the first.
         statement = (
             f"SELECT {shown}, {computed}, {count}, {key} AS key,"  # noqa: S608
             f" avg({computed}) OVER () FROM {source}"  # of all groups, however many are read
-            f" GROUP BY {key} HAVING count({name}) > 0 ORDER BY {order} FETCH {ties}"
+            f" GROUP BY {key} HAVING {counted} ORDER BY {order} FETCH {ties}"
         )
         self.parameters["most"] = min(plan.limit or MAX_GROUPS, MAX_GROUPS)
         rows = fetch_rows(connection, statement, self.parameters)
@@ -443,7 +449,7 @@ class _Computation:
             if len(groups) > 1:
                 return ()
             if self._type(plan.group) == "date":
-                days = _days_of(groups[0].name, plan.period or "month")
+                days = days_of(groups[0].name, plan.period or "month")
                 return (Filter(column=plan.group, op="within", values=days),)
             if self._type(plan.group) == "boolean":
                 is_yes = groups[0].name == worded_value(True, plan.language)
@@ -586,15 +592,3 @@ _PERIODS: Mapping[str, str] = {
     "quarter": 'YYYY-"Q"Q',
     "year": "YYYY",
 }
-
-
-def _days_of(name: str, period: Period) -> tuple[date, date]:
-    """The first day of a group's period, and the first one after it."""
-    if period in ("day", "week"):
-        first = date.fromisoformat(name)  # of a week its Monday
-        return first, first + timedelta(days=7 if period == "week" else 1)
-    year, _, part = name.partition("-")
-    months = {"month": 1, "quarter": 3, "year": 12}[period]
-    month = 1 if period == "year" else months * (int(part.removeprefix("Q")) - 1) + 1
-    after = month - 1 + months
-    return date(int(year), month, 1), date(int(year) + after // 12, after % 12 + 1, 1)

@@ -38,8 +38,9 @@ _CELLS = """
 """
 
 
-#: Of a column: its first and last day, how many cells of the first block are filled, its values.
-_Profile = tuple[date | None, date | None, int, tuple[str, ...]]
+#: Of a column: its first and last day, its values, and whether each cell of the first block that is
+#: filled has another one.
+_Profile = tuple[date | None, date | None, tuple[str, ...], bool]
 
 
 class _Profiles:
@@ -64,12 +65,13 @@ class _Profiles:
         for start in range(0, len(missing), _BATCH):
             parameters = {"tables": missing[start : start + _BATCH]}
             for table, position, first, last in fetch_rows(connection, _DAYS, parameters):
-                profiles[table][position] = (first, last, 0, ())
+                profiles[table][position] = (first, last, (), False)
             for table, position, cells in fetch_rows(connection, _CELLS, parameters):
                 short = [cell for cell in cells if len(cell) <= MAX_VALUE_CHARACTERS]
                 filled = list(filter(None, map(str.strip, short)))
-                values = tuple(dict.fromkeys(filled))[: MAX_VALUES + 1]
-                profiles[table][position] = (None, None, len(filled), values)
+                values = tuple(dict.fromkeys(filled))
+                is_unique = 0 < len(filled) == len(values)
+                profiles[table][position] = (None, None, values[: MAX_VALUES + 1], is_unique)
         with self._lock:
             for pk, key in keys.items():
                 self._known[key] = profiles[pk]
@@ -133,14 +135,14 @@ def _schema(table: Table, profile: dict[int, _Profile], layouts: _Layouts) -> Ta
 
 
 def _column(column: dict[str, Any], profile: _Profile | None, *, is_whole: bool) -> Column:
-    first, last, filled, values = profile or (None, None, 0, ())
+    first, last, values, is_unique = profile or (None, None, (), False)
     return Column(
         column["name"],
         column["type"],
         column.get("unit") or "",
         values[:MAX_VALUES],
         is_whole and len(values) <= MAX_VALUES,
-        is_unique=0 < filled == len(values),
+        is_unique=is_unique,
         least=first,
         most=last,
     )

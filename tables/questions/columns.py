@@ -8,6 +8,12 @@ from tables.questions.plan import Filter
 from tables.questions.reader import NotOfTables
 from tables.questions.words import ADDITIVE, NOT_ADDITIVE, concepts_of
 
+#: What tables of money that comes in are about, and of money that is paid out.
+_INCOME = frozenset(
+    ("revenue", "customer", "donation", "donor", "booking", "guest", "member", "tenant", "course")
+)
+_OUTLAY = frozenset(("supplier", "employee", "bought"))
+
 
 class Columns(Conditions):
     """Chooses the column of a measure."""
@@ -35,13 +41,35 @@ class Columns(Conditions):
             if how_much and best == 1:
                 # “How much did we sell?” may ask for money, whatever “sell” is nearest to.
                 columns += [i for i in self._money() if i not in columns]
-            return int(self._one_of(columns))
+            return int(self._one_of(self._actual(columns)))
         columns = self.shape.measurable
         if how_much or len(columns) > 1:
             columns = self._money() or columns
         if not columns:
             raise NotOfTables
-        return int(self._one_of(columns))
+        return int(self._one_of(self._actual(columns)))
+
+    def _sums(self) -> list[int]:
+        """The columns that are added up: of money, else of anything."""
+        added = [index for index in self.shape.measurable if self._adds(index)]
+        return [index for index in added if index in self._money()] or added
+
+    def _is_earned(self) -> bool:
+        """Whether the question asks for money that came in, and the tables are about that."""
+        if self.question.has("raised"):
+            return bool(self._money()) and self._is_of_gifts()
+        about = self._about()
+        is_income = bool(about & _INCOME) and not about & _OUTLAY
+        return self.question.has("earned") and bool(self._money()) and is_income
+
+    def _is_of_gifts(self) -> bool:
+        return bool(self._about() & {"donation", "donor"})
+
+    def _about(self) -> set[str]:
+        """What the tables and their columns are about."""
+        return {each for each, columns in self.shape.concepts.items() if columns} | {
+            *self.shape.table_concepts
+        }
 
     def _money(self) -> list[int]:
         return [i for i in self.shape.measurable if self.shape.columns[i].unit in CURRENCIES]
@@ -68,7 +96,8 @@ class Columns(Conditions):
     def _adds(self, column: int) -> bool | None:
         """Whether the numbers of a column are added up over time; None where it is not known."""
         names, unit = self.shape.names[column], self.shape.columns[column].unit
-        if any(name in NOT_ADDITIVE for name in names):
+        is_rate = any(column in columns for columns in self.shape.rates.values())
+        if any(name in NOT_ADDITIVE for name in names) or (is_rate and unit not in CURRENCIES):
             return False
         if any(name in ADDITIVE for name in names) or unit in ("h", "kWh", "Wh", "MWh"):
             return True
@@ -101,6 +130,9 @@ class Columns(Conditions):
                         columns = [i for i in columns if i in match.columns]
             if not columns:
                 raise NotOfTables
+            # “The oldest car” was registered first, and not tested first.
+            ends = [i for each in ("end", "due", "renewal") for i in self.shape.concepts[each]]
+            columns = [i for i in columns if i not in ends] or columns
             return int(self._one_of(self._plain_dates(columns) if concept == "date" else columns))
         dates = [
             m

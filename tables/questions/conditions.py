@@ -21,6 +21,23 @@ _COMPARISONS: dict[str, Operator] = {
 
 
 _OPPOSITES: dict[Operator | None, Operator] = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
+#: Before what each row or group is, never before one value.
+_PER = frozenset(("per", "each", "every", "je", "pro", "jede", "jeden", "jedes", "cada"))
+#: How headers begin that say their unit in another way.
+_UNIT_BEGINNINGS = {
+    "km": ("kilomet",),
+    "h": ("stunden", "hours", "horas"),
+    "min": ("minut",),
+    "kg": ("kilogra",),
+    "%": ("percent", "prozent", "porcent"),
+}
+#: Whom a bare number may be the age of.
+PERSONS = frozenset(
+    (
+        *("customer", "employee", "supplier", "donor", "guest", "member", "student", "teacher"),
+        *("player", "driver", "patient", "tenant", "author", "name", "responsible"),
+    )
+)
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
 
@@ -42,6 +59,7 @@ class Conditions(ShapeReader):
 
     def read_conditions(self) -> tuple[Filter, Filter] | None:
         """Read them all; returns two that are compared, if two are."""
+        self._rates()
         self._columns_compared()
         self._conditions()
         self._times()
@@ -187,17 +205,24 @@ class Conditions(ShapeReader):
         own = self.shape.columns[index].unit
         if unit and own and unit.casefold() != own.casefold():
             raise NotOfTables
-        if unit and not own and unit not in CURRENCIES:
-            # Without a unit of its own the header must say it: “Weight (kg)”.
-            named = set(self.shape.names[index])
-            if unit.casefold() not in named and not (unit == "%" or unit in ("h", "min")):
-                raise NotOfTables
+        if not unit or own or unit in (*CURRENCIES, "%", "h", "min"):
+            return
+        if not self._is_measured_in(index, unit):
+            raise NotOfTables  # Without a unit of its own the header must say it: “Weight (kg)”.
 
     def _compared_column(
         self, start: int, end: int, unit: str, concept: str, *, is_equal: bool
     ) -> tuple[int, Match | None] | None:
         """The column of numbers that a number belongs to."""
         numeric = [match for match in self.mentions if self._typed(match, "number")]
+        if unit:
+            # The unit itself may be in the name of a column that is measured in another one.
+            numeric = [
+                m
+                for m in numeric
+                if not (start < m.start and m.end == end)
+                or any(self._is_measured_in(i, unit) for i in m.columns)
+            ]
         next_word = self._after_small(end)
         behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
         behind = [m for m in behind if self._is_free(m)]
@@ -225,15 +250,38 @@ class Conditions(ShapeReader):
                 if unit:
                     of_unit = [i for i in columns if self.shape.columns[i].unit == unit]
                     columns = of_unit or columns
-                return self._one_of(columns), nearest
+                return self._one_of(self._actual(columns)), nearest
         if is_equal:
             return None
         columns = self.shape.measurable
         if unit:
-            columns = [i for i in columns if self.shape.columns[i].unit == unit] or [
-                i for i in columns if unit.casefold() in self.shape.names[i]
-            ]
-        return (self._one_of(columns), None) if columns else None
+            exact = [i for i in columns if self.shape.columns[i].unit == unit]
+            columns = exact or [i for i in columns if self._is_measured_in(i, unit)]
+        elif not self._counts_amounts(start):
+            self.is_ambiguous = True  # “Donors over 60”: pounds or years.
+        return (self._one_of(self._actual(columns)), None) if columns else None
+
+    def _is_measured_in(self, index: int, unit: str) -> bool:
+        """Whether a header says the unit, other than “per” it: “Distance km”, “Kilometerstand”."""
+        if self.shape.columns[index].unit == unit:
+            return True
+        names, beginning = self.shape.names[index], _UNIT_BEGINNINGS.get(unit, ())
+        is_named = unit.casefold() in names or any(name.startswith(beginning) for name in names)
+        return is_named and index not in self.shape.rates.get(unit, ())
+
+    def _counts_amounts(self, start: int) -> bool:
+        """Whether what is compared with a bare number is a row that is an amount, such as an
+        invoice, rather than a person or thing."""
+        small = {
+            at
+            for span in self.question.spans
+            if "words" in span.marks
+            for at in range(span.start, span.end)
+        }
+        nouns = [at for at in range(start) if at not in small]
+        if not nouns or PERSONS & set(concepts_of(self.words[nouns[-1]], is_question=True)):
+            return False
+        return any(self._names_table(at) for at in nouns)
 
     def _names_rows(self, at: int) -> bool:
         """Whether a word is what rows are called, or are named by."""
@@ -320,7 +368,15 @@ class Conditions(ShapeReader):
         self._use(start, last.end)
 
     def _plain_dates(self, dates: list[int]) -> list[int]:
-        """The column that is only called “Date”, if there is one."""
+        """The column that is only called “Date”, if there is one; of what was spent the day of
+        buying or paying, of a stay its first day."""
+        if self.question.has("spent"):
+            concepts = [c for each in ("bought", "paid") for c in self.shape.concepts.get(each, ())]
+            if len(bought := [index for index in dates if index in concepts]) == 1:
+                return bought
+        stay = [set(self.shape.concepts.get(each, ())) for each in ("arrival", "departure")]
+        if len(stay[0]) == 1 and all(stay) and set(dates) == stay[0] | stay[1]:
+            return [*stay[0]]  # A stay in August begins in August.
         plain = [
             index
             for index in dates
@@ -424,8 +480,10 @@ class Conditions(ShapeReader):
             return None  # rather the name of the table or of a column
         if best == 2 and any(m.strength >= 2 for m in other):
             return None
-        span = self.question.span(start)
+        span = self.question.covering(start)
         if span and span.marks.keys() - {"words", "rows", "units", "numbers"} and best < 4:
+            return None
+        if start and self.words[start - 1] in _PER:
             return None
         matches = [match for match in matches if match.strength == best]
         beside = {
@@ -467,6 +525,11 @@ class Conditions(ShapeReader):
         named: dict[int, list[Match]] = {}
         for match in self.mentions:
             columns = self._typed(match, "boolean")
+            concepts = concepts_of(self.words[match.start], is_question=True)
+            about = {index for each in concepts for index in self.shape.concepts.get(each, ())}
+            if match.strength == 2 and about & {each.column for each in self.filters}:
+                self._use(match.start, match.end)  # “renew in June”: the date, not “Auto-renew”
+                continue
             if columns and self._is_free(match) and not self._precedes_group(match.start):
                 named.setdefault(self._one_of(columns), []).append(match)
         for column, matches in named.items():
@@ -490,6 +553,8 @@ class Conditions(ShapeReader):
             columns = self._typed(match, "number", "text", "date")
             if len(columns) != 1 or not self._is_free(match) or match.strength == 1:
                 continue
+            if match.strength == 2 and self._type(columns[0]) == "number":
+                continue  # “Unused seats” are no zeros of “Seats used”
             if self._negated(match.start):
                 self.filters.append(Filter(column=columns[0], op="empty"))
                 self._use(match.start, match.end, match.strength)

@@ -13,9 +13,11 @@ from typing import Literal
 from tables.questions.plan import Column, Layout, TableSchema
 from tables.questions.words import (
     MAX_PHRASE,
+    PERIODS,
     Question,
     concepts_of,
     fold_text,
+    spans_of,
     split_words,
     word_forms,
 )
@@ -54,6 +56,14 @@ _IDENTIFIERS = frozenset(
         "ean",
     ]
 )
+
+
+#: Ends of headers whose numbers name rows.
+_NUMBERING = ("nummer", "nr", "number", "id", "code")
+#: Letters of the first part of a German compound, and how many more the header has.
+_MIN_PART, _MIN_REST = 5, 3
+#: “Rent per month”, “€/kg”, “precio por noche”: what the numbers are for each of.
+_RATE = re.compile(r"(?:\b(?:per|pro|por|je|al|cada)\s+|/\s*)(?:\d+\s*)?([^\W\d_]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,18 @@ class Shape:
         return found
 
     @cached_property
+    def rates(self) -> dict[str, list[int]]:
+        """Columns of numbers that are each for one of something: what, as `rate_of`."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for index in self.measurable:
+            name = fold_text(self.columns[index].name)
+            words = {rate_of(each[1]) for each in _RATE.finditer(name)}
+            words |= {rate_of(word) for word in self.names[index] if rate_of(word) in PERIODS}
+            for word in words:
+                found[word].append(index)
+        return found
+
+    @cached_property
     def table_words(self) -> frozenset[str]:
         """The words that its tables are called by."""
         names = (name for table in self.tables for name in table_names(table))
@@ -148,8 +170,14 @@ class Shape:
         return [
             index
             for index, column in enumerate(self.columns)
-            if column.type == "number" and not _IDENTIFIERS & set(self.names[index])
+            if column.type == "number" and not self.is_numbering(index)
         ]
+
+    def is_numbering(self, index: int) -> bool:
+        """Whether a header says that its cells are numbers of rows: “Part no.”, and not “Cost per
+        year”."""
+        name = _RATE.sub(" ", fold_text(self.columns[index].name))
+        return not _IDENTIFIERS.isdisjoint(split_words(name))
 
 
 def _joined_column(same: Sequence[Column], *, is_one: bool) -> Column:
@@ -341,6 +369,32 @@ def found_values(pattern: re.Pattern[str], values: Sequence[str]) -> Iterator[st
         at, line = end + 1, line + 1
 
 
+def rate_of(word: str) -> str:
+    """What “per month” or “monthly” is a rate of, however it is written: a period, a unit, or the
+    shortest form of the folded word."""
+    for span in spans_of([word]):
+        marks = span.marks
+        if found := marks.get("each") or marks.get("units"):
+            return found
+        if period := next((each for each in PERIODS if each in marks), ""):
+            return period
+    return min(word_forms(word), key=lambda form: (len(form), form))
+
+
+def _begun_by(word: str, shape: Shape) -> list[int]:
+    """Columns of numbers whose header is a German compound that begins with this word."""
+    return [
+        index
+        for index in shape.measurable
+        if any(
+            name.startswith(word)
+            and len(name) >= len(word) + _MIN_REST
+            and not name.endswith(_NUMBERING)
+            for name in shape.names[index]
+        )
+    ]
+
+
 def concept_matches(question: Question, shape: Shape) -> list[Match]:
     """The columns that single words and phrases of the question mean without naming them, or that
     are the last part of a German compound, such as “Rechnungsbetrag”."""
@@ -355,6 +409,20 @@ def concept_matches(question: Question, shape: Shape) -> list[Match]:
                 and question.words[at].endswith(words[0])
                 and question.words[at] != words[0]
             ]
+            if not columns:
+                # “Zuschauerzahl” is what the column “Zuschauer” counts.
+                counted = question.words[at].removesuffix("zahl").removesuffix("an")
+                columns = [i for i in shape.measurable if counted in shape.names[i]]
+            if not columns and len(question.words[at]) >= _MIN_PART:
+                columns = _begun_by(question.words[at], shape)
+            if columns:
+                found.append(Match(at, at + 1, "column", tuple(columns), (), 1))
+                continue
+        span = question.span(at)
+        unit = span.marks.get("units", "") if span and at - 1 not in question.numbers else ""
+        if unit and unit not in CURRENCIES:
+            # “How many kilometers”
+            columns = [i for i in shape.measurable if shape.columns[i].unit == unit]
             if columns:
                 found.append(Match(at, at + 1, "column", tuple(columns), (), 1))
                 continue

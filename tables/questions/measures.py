@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tables.questions.columns import Columns
+from tables.questions.conditions import PERSONS
+from tables.questions.groups import Extreme, Groups, extremes_of
 from tables.questions.matching import Match, table_names
 from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
@@ -14,14 +15,18 @@ from tables.questions.words import (
     concepts_of,
 )
 
+#: Parts of German verbs that end a question: “Wann läuft der Vertrag ab?”
+_PARTICLES = frozenset(("ab", "an", "auf", "aus", "ein", "vor", "zu"))
+#: What columns are about that name a row better than its number does.
+_NAMING = frozenset(("name", "product", "project", "device", "customer", "employee", "course"))
+#: Questions for persons begin with these.
+_WHO = frozenset(("who", "whom", "wer", "wem", "quien", "quienes"))
 #: Words for the amount of one thing.
 _SINGLE = ("amount", "value", "betrag", "wert", "importe", "monto", "valor")
 #: Words between what is asked for and its superlative: “customer with the most invoices”.
 _WITH = frozenset(("with", "mit", "con"))
 #: First words of questions for a number rather than for rows.
 _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
-#: Which end is asked for, and of what: a concept, `any`, or `much` of “most”.
-_Extreme = tuple[Literal["most", "least"], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,7 @@ class Reading:
     is_ambiguous: bool
 
 
-def _extremes_of(span: Span) -> list[str]:
-    return f"{span.marks.get('most', '')} {span.marks.get('least', '')}".split()
-
-
-class PlanBuilder(Columns):
+class PlanBuilder(Groups):
     """Builds the plan of one shape."""
 
     def read(self) -> Reading:
@@ -47,7 +48,7 @@ class PlanBuilder(Columns):
         plan = self._measure(self.read_conditions())
         self._names(plan.column)
         plan = self._of_tables(plan)
-        unknown = tuple(self._unknown())
+        unknown = tuple(self._unknown(plan.column))
         return Reading(plan, unknown, self.strength, self.is_ambiguous)
 
     # The measure
@@ -98,8 +99,11 @@ class PlanBuilder(Columns):
         if ranked and group is None and subject is not None and not asked & {"count", "how_much"}:
             is_much = often is not None or extreme is None or extreme[1] == "much"
             is_top = limit is not None and self.question.has("top", "bottom")
-            is_much = is_much or bool(asked) or (is_top and self._ranks_sums())
+            is_much = is_much or bool(asked) or (is_top and self._ranks_sums(subject))
             is_much = is_much or (extreme is not None and extreme[1] == "rating")
+            numbers = [i for m in self.mentions for i in self._typed(m, "number")]
+            if numbers and not asked and all(self._adds(i) is False for i in numbers):
+                is_much = extreme is not None and extreme[1] == "rating"  # the greatest rate
             group, period = self._subject_group(subject, is_much=is_much) or (None, None)
         label = self._label(subject, group)
         if compared is not None and not asked & {"sum", "mean", "count"}:
@@ -125,6 +129,9 @@ class PlanBuilder(Columns):
         elif extreme:
             raise NotOfTables  # “How many … the most …”
         self._use_span("top", "bottom")
+        named = group if group is not None else label if measure != "count" else None
+        if named is not None and _WHO & set(self.words[:2]):
+            self.is_ambiguous = self.is_ambiguous or not self._is_of_persons(named)
         return self._plan(
             measure,
             column,
@@ -135,6 +142,12 @@ class PlanBuilder(Columns):
             compared=compared,
             label=label,
         )
+
+    def _is_of_persons(self, index: int) -> bool:
+        """Whether a column says who."""
+        words = self.shape.names[index]
+        phrases = (*words, " ".join(words))
+        return any(PERSONS & set(concepts_of(each, is_question=False)) for each in phrases)
 
     def _plan(self, measure: Measure, column: int | None, **others: Any) -> Plan:
         return Plan(
@@ -204,7 +217,7 @@ class PlanBuilder(Columns):
         self,
         asked: set[str],
         subject: Match | None,
-        extreme: _Extreme | None,
+        extreme: Extreme | None,
         group: int | None,
         label: int | None,
     ) -> tuple[Measure, int | None]:
@@ -218,7 +231,16 @@ class PlanBuilder(Columns):
                 if measure == "count":
                     raise NotOfTables  # An average of counts needs groups.
                 return "mean", column
-            if group is not None and not any(self._typed(m, "number") for m in self.mentions):
+            is_named = any(self._typed(m, "number") for m in self.mentions)
+            sums = self._sums() if group is not None and not is_named else []
+            span = self.question.first("mean")
+            noun = self.words[span.end] if span and span.end < len(self.words) else ""
+            is_of_rows = (
+                span is not None and not noun.endswith(("s", "en")) and self._names_table(span.end)
+            )
+            if len(sums) == 1 and is_of_rows and sums[0] in self._money():
+                return "mean", sums[0]  # “Average donation per campaign”
+            if group is not None and not is_named:
                 raise NotOfTables  # “The average of invoices by customer”: of what, is not said.
             return "mean", self._number_column()
         if "count" in asked and not extreme:
@@ -236,23 +258,37 @@ class PlanBuilder(Columns):
             return "sum", self._number_column()
         if extreme:
             return extreme[0], self._extreme_column(extreme[1])
-        if question.has("spent"):
+        if question.has("spent") or self._is_earned():
             column = self._number_column(how_much=True)
             if any(each.column == column for each in self.filters):
                 raise NotOfTables  # “Shops where we spent more than 100” compares sums.
             return "sum", column
         if question.has("top", "bottom"):
+            named = any(self._typed(m, "number") and self._is_free(m) for m in self.mentions)
+            if group is not None and not named:
+                return self._of_entity()
             column = self._number_column()
             return ("sum" if group is not None else self._end()), column
         return self._of_group() if group is not None else self._listed(label)
 
     def _most_of(self) -> tuple[Measure, int | None]:
         """What “most” of groups means: rows, if these are named behind it, else rows or money."""
-        spans = [s for s in self.question.spans if "much" in _extremes_of(s)]
+        spans = [s for s in self.question.spans if "much" in extremes_of(s)]
         named = any(self._names_rows(self._after_small(span.end)) for span in spans)
         options: list[tuple[Measure, int | None]] = [("count", None)]
         if not named:
             options += [("sum", column) for column in self._money() if not self._is_price(column)]
+        chosen: tuple[Measure, int | None] = self._one_of(options[:2])
+        return chosen
+
+    def _of_entity(self) -> tuple[Measure, int | None]:
+        """What “top 5 donors” are ranked by: the only amounts that are added up, else rows, which
+        is not sure."""
+        sums = self._sums()
+        if len(sums) == 1:
+            return "sum", sums[0]
+        options: list[tuple[Measure, int | None]] = [*(("sum", i) for i in sums), ("count", None)]
+        self.is_ambiguous = self.is_ambiguous or len(options) == 1
         chosen: tuple[Measure, int | None] = self._one_of(options[:2])
         return chosen
 
@@ -294,11 +330,19 @@ class PlanBuilder(Columns):
         if label is not None and any(e.column == label and e.op == "=" for e in conditions):
             raise NotOfTables  # The answer would be the value of the question.
         times = {at for time in question.times for at in range(time.start, time.end)}
+        asked = [span.end for span in question.spans if "which" in span.marks]
         names_rows = any(
-            match.kind == "table" or match.strength > 1 or self._typed(match, "text", "date")
-            for match in (*self.matches, *self.mentions)
-            if match.kind != "value" and match.start not in times
-        ) or any(self._is_of_table(at) for at in range(len(self.words)) if at not in times)
+            match.kind == "value" and match.start in asked for match in self.matches
+        )  # “Which posters cost …”
+        names_rows = (
+            names_rows
+            or any(
+                match.kind == "table" or match.strength > 1 or self._typed(match, "text", "date")
+                for match in (*self.matches, *self.mentions)
+                if match.kind != "value" and match.start not in times
+            )
+            or any(self._is_of_table(at) for at in range(len(self.words)) if at not in times)
+        )
         is_limited = len(conditions) > 1 or any(
             each.op != "=" or self._type(each.column) == "boolean" for each in conditions
         )
@@ -319,91 +363,6 @@ class PlanBuilder(Columns):
         is_named = concept == "any"
         column = self._number_column(how_much=True) if is_named else self._extreme_column(concept)
         return "list" if self._is_price(column, compared) else "sum", column
-
-    def _group(self) -> tuple[int | None, Period | None]:
-        """The column after “by” or “per”, and the period where it is a date."""
-        for span in self.question.spans:
-            if "group" not in span.marks or not self._is_free(span):
-                continue
-            at = self._after_small(span.end)
-            named = self._named_at(at)
-            if self._period(at):
-                named = [match for match in named if match.strength > 1]
-            for match in named:
-                columns = self._typed(match, "text", "boolean", "date")
-                columns += [
-                    i
-                    for i in match.columns
-                    if self._type(i) == "number"
-                    and match.strength > 1
-                    and i not in self.shape.measurable
-                ]
-                if columns and self._is_free(match):
-                    column: int = self._one_of(columns)
-                    self._use(span.start, match.end, match.strength)
-                    return column, "month" if self._type(column) == "date" else None
-            if period := self._period(at):
-                self._use(span.start, at + 1)
-                return period
-        for span in self.question.spans:
-            in_name = any(
-                match.start <= span.start < match.end and match.end - match.start > 1
-                for match in self.matches
-            )
-            if "each" in span.marks and self._is_free(span) and not in_name:
-                dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
-                if dates:
-                    self._use(span.start, span.end)
-                    each: Period = span.marks["each"]  # type: ignore[assignment]
-                    return self._one_of(self._plain_dates(dates)), each
-        return None, None
-
-    def _period(self, at: int) -> tuple[int, Period] | None:
-        span = self.question.span(at)
-        dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
-        periods: tuple[Period, ...] = ("month", "quarter", "year", "week", "day")
-        for period in periods:
-            if span and period in span.marks and dates:
-                return self._one_of(self._plain_dates(dates)), period
-        return None
-
-    def _extreme(self) -> _Extreme | None:
-        """The superlative: which end, of what, and where."""
-        for span in self.question.spans:
-            for kind in ("most", "least"):
-                if kind in span.marks and self._is_free(span):
-                    concepts = [
-                        concept
-                        for concept in span.marks[kind].split()
-                        if concept in ("any", "much") or self.shape.concepts.get(concept)
-                    ]
-                    if not concepts and any(
-                        match.strength > 1 and self._typed(match, "number")
-                        for match in self._named_at(span.end)
-                    ):
-                        concepts = ["any"]  # “the shortest life expectancy”
-                    if concepts:
-                        self._use(span.start, span.end)
-                        self._use_more(kind)
-                        return ("most" if kind == "most" else "least"), concepts[0]
-        return None
-
-    def _use_more(self, kind: str) -> None:
-        """Further words that say the same: “the top 3 largest”."""
-        for span in self.question.spans:
-            if kind in span.marks and "any" in span.marks[kind].split() and self._is_free(span):
-                self._use(span.start, span.end)
-
-    def _limit(self) -> int | None:
-        """“Top 3”, “the five highest”: a number that no condition uses."""
-        if not self.question.has("most", "least", "top", "bottom", "often", "seldom"):
-            return None
-        for at, number in self.question.numbers.items():
-            in_time = any(time.start <= at < time.end for time in self.question.times)
-            if at not in self.used and not in_time and number == int(number) and 0 < number <= 1000:
-                self._use(at, at + 1)
-                return int(number)
-        return None
 
     def _subject(self) -> Match | None:
         """What is asked for: the name after “which”, “how many” or “top 3”."""
@@ -431,7 +390,7 @@ class PlanBuilder(Columns):
             ):
                 at += 1
             asks = [m for m in self._named_at(span.start) if "which" in span.marks]
-            for match in (*self._named_at(at), *asks):
+            for match in (*asks, *self._named_at(at)):
                 if self._is_free(match) or match in asks:
                     return match
             period = self.question.span(at)
@@ -476,10 +435,16 @@ class PlanBuilder(Columns):
             and not (is_table or has_number)
         )
 
-    def _ranks_sums(self) -> bool:
-        """Whether the numbers that a ranking names are added: “top 3 customers by amount”."""
+    def _ranks_sums(self, subject: Match) -> bool:
+        """Whether the numbers that a ranking names are added: “top 3 customers by amount”; without
+        any, whether what is ranked is none of the rows: “top 3 customers” of invoices."""
         columns = {i for match in self.mentions for i in self._typed(match, "number")}
-        return bool(columns) and all(self._adds(column) for column in columns)
+        if not columns:
+            tables = [m for m in self.matches if m.kind == "table" and m.start == subject.start]
+            if subject.strength >= 3:
+                return all(match.strength < subject.strength for match in tables)
+            return not self._names_table(subject.start)
+        return all(self._adds(column) for column in columns)
 
     def _asks_revenue(self) -> bool:
         """Whether amounts are asked for that are added rather than compared singly."""
@@ -493,11 +458,25 @@ class PlanBuilder(Columns):
         """The column that names a row: what is asked for, else the first of texts."""
         if subject is not None and self._is_free(subject):
             columns = self._typed(subject, "text", "date")
+            dates = self._typed(subject, "date")
+            if len(dates) > 1 and len(dates) == len(columns):  # “When does the contract end?”
+                others = [m for m in self.mentions if m is not subject]
+                dated = {i for m in others for i in self._typed(m, "date")} & set(dates)
+                columns = [self._one_of(sorted(dated) or dates)]
             if columns and columns[0] != group:
                 self._use(subject.start, subject.end, subject.strength)
                 return columns[0]
         named = [m for m in self.mentions if m.strength >= 3 and self._is_free(m)]
         texts = [i for m in named for i in self._typed(m, "text") if i != group]
+        texts += [
+            i
+            for i, column in enumerate(self.shape.columns)
+            if column.is_unique
+            and self.shape.is_numbering(0)
+            and any(
+                _NAMING & set(concepts_of(word, is_question=False)) for word in self.shape.names[i]
+            )
+        ]
         texts += [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
         same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
         return next((i for i in texts if i not in same), texts[0] if texts else None)
@@ -521,6 +500,12 @@ class PlanBuilder(Columns):
                 return "count", None  # “How many responses” of “Response”, the numbers of rows
             return "sum", self._one_of(numbers)
         texts = self._typed(subject, "text")
+        # “How many cars” of a fleet, where each model is in several rows, are its rows.
+        is_table = is_table or (
+            self._is_about_table(subject.start)
+            and not any(self.shape.columns[index].is_unique for index in texts)
+            and any(column.is_unique for column in self.shape.columns)
+        )
         if texts and not is_table:
             self._use(subject.start, subject.end, subject.strength)
             column: int = self._one_of(texts)
@@ -578,13 +563,21 @@ class PlanBuilder(Columns):
         ids = tuple(tables[at].id for at in order)
         return plan.model_copy(update={"tables": ids, "layouts": self.shape.layouts(order)})
 
-    def _unknown(self) -> list[int]:
-        """The words that nothing explains."""
+    def _unknown(self, computed: int | None) -> list[int]:
+        """The words that nothing explains; `computed` is the column that is computed with."""
         known = set(self.used)
         joints = {"words", "rows", "and", "or", "which", "list"}
+        if self._is_earned():
+            joints |= {"earned", "raised"}
+        if not self._is_of_gifts():
+            joints.add("spent")
+            if {*self._money()} & {computed, *(each.column for each in self.filters)}:
+                joints.add("pays")
         for span in self.question.spans:
             if span.marks.keys() & joints:
                 known.update(range(span.start, span.end))
-            elif ("group" in span.marks and span.end in self.used) or "spent" in span.marks:
+            elif "group" in span.marks and span.end in self.used:
                 known.update(range(span.start, span.end))  # “delivered by Norwerk”
+        if self.question.language == "de" and self.words[-1] in _PARTICLES:
+            known.add(len(self.words) - 1)
         return [at for at in range(len(self.words)) if at not in known]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -172,3 +172,15 @@ class Unsure(_Value):
 
     readings: tuple[Plan, ...]
     unknown: tuple[str, ...] = ()
+
+
+def days_of(name: str, period: Period) -> tuple[date, date]:
+    """The first day of a group's period, and the first one after it."""
+    if period in ("day", "week"):
+        first = date.fromisoformat(name)  # of a week its Monday
+        return first, first + timedelta(days=7 if period == "week" else 1)
+    year, _, part = name.partition("-")
+    months = {"month": 1, "quarter": 3, "year": 12}[period]
+    month = 1 if period == "year" else months * (int(part.removeprefix("Q")) - 1) + 1
+    after = month - 1 + months
+    return date(int(year), month, 1), date(int(year) + after // 12, after % 12 + 1, 1)

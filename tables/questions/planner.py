@@ -3,10 +3,9 @@
 Without Django.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Literal
 
 from tables.questions.matching import (
     Match,
@@ -54,11 +53,14 @@ def plan_question(
         return None
     shapes = shapes_of(tables)
     readings: list[Reading] = []
-    named: set[int] = set()
-    for shape in shapes:
-        matches = _meaningful(question, SchemaIndex(shape, question).matches(question))
-        named.update(at for match in matches for at in range(match.start, match.end))
-        readings += _read_shape(question, shape, matches, similarity)
+    matched = [
+        _meaningful(question, SchemaIndex(shape, question).matches(question)) for shape in shapes
+    ]
+    named = _places(match for matches in matched for match in matches)
+    # What one table is called, or has by name, is guessed of no other.
+    known = _places(m for matches in matched for m in matches if m.strength >= 3)
+    for shape, matches in zip(shapes, matched, strict=True):
+        readings += _read_shape(question, shape, matches, similarity, known)
     if all(each.unknown for each in readings):
         strange = {word for at, word in enumerate(question.words) if at not in named}
         strange -= known_words(1)
@@ -82,11 +84,21 @@ def plan_question(
     return Unsure(readings=plans[:2], unknown=tuple(question.words[at] for at in best.unknown))
 
 
+def _is_group(question: Question, at: int) -> bool:
+    span = question.span(at)
+    return span is not None and "group" in span.marks
+
+
+def _places(matches: Iterable[Match]) -> frozenset[int]:
+    """The words that these name."""
+    return frozenset(at for match in matches for at in range(match.start, match.end))
+
+
 def _meaningful(question: Question, matches: Sequence[Match]) -> list[Match]:
     """Without names found in small words and, in part, in words of the grammar."""
     kept = []
     for match in matches:
-        span = question.span(match.start)
+        span = question.covering(match.start)
         is_covered = span is not None and match.end <= span.end
         is_small = is_covered and span is not None and "words" in span.marks
         if (is_small and match.strength < 4) or (
@@ -106,19 +118,30 @@ def _meaningful(question: Question, matches: Sequence[Match]) -> list[Match]:
 
 
 def _read_shape(
-    question: Question, shape: Shape, matches: list[Match], similarity: Similarity | None
+    question: Question,
+    shape: Shape,
+    matches: list[Match],
+    similarity: Similarity | None,
+    known: Collection[int] = (),
 ) -> list[Reading]:
-    """The readings of a question for one shape: two where it is ambiguous."""
+    """The readings of a question for one shape: two where it is ambiguous. Words at the places
+    `known` are not compared by meaning."""
     found = []
     for pick in (0, 1):
         builder = PlanBuilder(question, shape, matches, pick)
         try:
             reading = builder.read()
-            if len(reading.unknown) == 1 and reading.strength >= 1 and similarity is not None:
-                added = _by_meaning(question, shape, reading.unknown, similarity)
+            # In “by colleague” the first word is unknown because of the second.
+            strange = [at for at in reading.unknown if not _is_group(question, at)]
+            is_near = len(strange) == 1 and strange[0] not in known and builder.names_table
+            if is_near and similarity is not None:
+                added = _by_meaning(question, shape, strange, similarity)
                 if added:
-                    builder = PlanBuilder(question, shape, [*matches, *added], pick)
-                    reading = builder.read()
+                    guess = PlanBuilder(question, shape, [*matches, *added], pick)
+                    guessed = guess.read()
+                    used = guessed.plan.used_columns - reading.plan.used_columns
+                    if used & {index for match in added for index in match.columns}:
+                        builder, reading = guess, guessed
         except NotOfTables:
             break
         found.append(reading)
@@ -145,25 +168,17 @@ def _respelled(
 def _by_meaning(
     question: Question, shape: Shape, unknown: Sequence[int], similarity: Similarity
 ) -> list[Match]:
-    """What the unexplained words mean by a model: the name that is clearly nearest."""
-    names: list[tuple[str, Literal["table", "column", "value"], int]] = []
-    names += [(table.name, "table", at) for at, table in enumerate(shape.tables) if table.name]
-    names += [(column.name, "column", at) for at, column in enumerate(shape.columns)]
-    names += [
-        (value, "value", at)
-        for at, column in enumerate(shape.columns)
-        if column.type == "text" and len(column.values) <= 50
-        for value in column.values
-    ]
+    """What the unexplained words mean by a model: the column whose name is clearly nearest. Values
+    are not guessed: a number for another one would be wrong."""
+    names = [column.name for column in shape.columns]
     found = []
     words = [question.words[at] for at in unknown]
-    for at, scores in zip(unknown, similarity(words, [name for name, _, _ in names]), strict=True):
+    for at, scores in zip(unknown, similarity(words, names), strict=True):
         order = sorted(range(len(scores)), key=lambda index: -scores[index])
         best = order[0]
         second = scores[order[1]] if len(order) > 1 else 0.0
         if scores[best] >= MIN_SIMILARITY and scores[best] - second >= MIN_LEAD:
-            name, kind, index = names[best]
-            found.append(Match(at, at + 1, kind, (index,), (name,) if kind == "value" else (), 1))
+            found.append(Match(at, at + 1, "column", (best,), (), 1))
     return found
 
 

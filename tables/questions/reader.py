@@ -7,14 +7,21 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from tables.questions.matching import Match, Shape, concept_matches
+from tables.questions.matching import MONEY, Match, Shape, concept_matches, rate_of
 from tables.questions.plan import Filter
-from tables.questions.words import Question, Span, concepts_of, word_forms
+from tables.questions.words import QUALIFIERS, Question, Span, concepts_of, word_forms
 
 #: What tables are about that is in their columns, and is no name of their rows.
 _MEASURED = frozenset(("price", "quantity", "weight", "duration", "rating", "distance", "capacity"))
 #: Endings that verbs and nouns of one stem differ by.
 _ENDING = re.compile(r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|en)$")
+#: Words of what is over: of two columns it is the one of what was spent.
+_PAST = frozenset(
+    (
+        *("spent", "paid", "cost", "was", "were", "gekostet", "kostete", "kosteten", "ausgegeben"),
+        *("bezahlt", "war", "waren", "costo", "costaron", "gastamos", "gastado", "fue", "fueron"),
+    )
+)
 #: Between a word of comparison and its number or time.
 _ARTICLES = frozenset(("the", "a", "los", "las", "el", "la", "dem", "den", "der", "die", "das"))
 
@@ -33,7 +40,7 @@ def _is_derived(word: str, name: str) -> bool:
     ):
         return True
     stem = _ENDING.sub("", word)
-    if len(stem) >= 4 and stem != word and stem == _ENDING.sub("", name):
+    if len(stem) >= 5 and stem != word and stem == _ENDING.sub("", name):
         return True
     pairs = zip(word, name, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -43,7 +50,8 @@ def _is_derived(word: str, name: str) -> bool:
 @dataclass
 class ShapeReader:
     """A question before tables of one shape. `used` are the words that are explained so far, and
-    `strength` is how well. Of the first ambiguous choice it takes the one at `pick`."""
+    `strength` is how well. Of the first ambiguous choice it takes the one at `pick`.
+    `rates` are the places of words such as “per month” that are part of a column's name."""
 
     question: Question
     shape: Shape
@@ -54,6 +62,7 @@ class ShapeReader:
     alternatives: tuple[Filter, ...] = ()
     strength: float = 0.0
     is_ambiguous: bool = False
+    rates: set[int] = field(default_factory=set)
     _of_table: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -68,6 +77,18 @@ class ShapeReader:
             if match.start not in places
         ]
         self.mentions.sort(key=lambda match: (match.start, -match.strength))
+
+    @property
+    def names_table(self) -> bool:
+        """Whether any word names a table of the shape, or is about it."""
+        return any(map(self._names_table, range(len(self.words))))
+
+    def _names_table(self, at: int) -> bool:
+        """Whether a word is in the name of a table, or about it."""
+        if at >= len(self.words):
+            return False
+        is_named = any(m.kind == "table" and m.start <= at < m.end for m in self.matches)
+        return is_named or self._is_of_table(at) or self._is_about_table(at)
 
     # What is used up
 
@@ -150,3 +171,45 @@ class ShapeReader:
             if self._type(index) in types
             and (self._type(index) != "number" or index in self.shape.measurable)
         ]
+
+    def _actual(self, columns: list[int]) -> list[int]:
+        """Without what was planned, where the question asks what was spent."""
+        kinds = {
+            index: {QUALIFIERS.get(word) for word in self.shape.names[index]} for index in columns
+        }
+        actual = [index for index in columns if "planned" not in kinds[index]]
+        asked = {QUALIFIERS.get(word) for word in self.words}
+        if not actual or "planned" in asked or not _PAST & set(self.words):
+            return columns
+        return actual
+
+    # "Per kilo", "a year", where a column has amounts for each
+
+    def _rates(self) -> None:
+        """Words that say what amounts are for each of name the columns of such amounts."""
+        for span in self.question.spans:
+            at = self._after_small(span.end)
+            if "each" in span.marks:
+                rate, end = span.marks["each"], span.end
+            elif "group" in span.marks and at < len(self.words):
+                rate, end = rate_of(self.words[at]), at + 1
+            else:
+                continue
+            columns = self.shape.rates.get(rate, [])
+            if not self._is_spoken_of(columns, range(span.start, end)):
+                continue
+            is_other = any(self._typed(m, "text", "boolean") for m in self._named_at(end - 1))
+            if columns and not is_other:
+                self.rates.add(span.start)
+                self.mentions.append(Match(span.start, end, "column", tuple(columns), (), 4))
+        self.mentions.sort(key=lambda match: (match.start, -match.strength))
+
+    def _is_spoken_of(self, columns: list[int], apart: range) -> bool:
+        """Whether more than money, and the words at the places `apart`, names the table or these
+        columns."""
+        return self.names_table or any(
+            (match.strength >= 3 or set(match.columns) & set(columns))
+            and match.start not in apart
+            and not set(MONEY) & set(concepts_of(self.words[match.start], is_question=True))
+            for match in self.mentions
+        )

@@ -55,7 +55,8 @@ def _nearest(word: str, candidates: Iterable[str]) -> str | None:
         if candidate[0] == word[0] and abs(len(candidate) - len(word)) <= most:
             mistakes = _mistakes(word, candidate)
             # Another ending is another form of the word rather than a mistake.
-            if mistakes <= (most if candidate[-1] == word[-1] else 1):
+            is_ending = candidate[-1] != word[-1] and sorted(candidate) != sorted(word)
+            if mistakes <= (int(len(word) >= MIN_KNOWN_LETTERS) if is_ending else most):
                 by_mistakes.setdefault(mistakes, []).append(candidate)
     if not by_mistakes:
         return None

@@ -23,6 +23,15 @@ _NEGATED = re.compile(
     r"assigned|opened|used|occupied|signed|verified|settled|bezahlt|beglichen|erledigt|verkauft|geliefert|"
     r"beantwortet|bestatigt|genehmigt))|im(?=pagad))"
 )
+#: Endings of British spelling: “licences”, “colours”, “organised”, “centres”, “catalogue”.
+_AMERICAN = {"ence": "ense", "our": "or", "is": "iz", "tre": "ter", "ogue": "og", "lled": "led"}
+_BRITISH = re.compile(
+    r"(?<=\w\w)(?:ence(?=s?$)|our(?=s?$)|is(?=(?:e[ds]?|ing|ations?)$)|tre(?=s?$)|ogue(?=s?$)|lled$)"
+)
+#: Letters of a word that is a form of one that says what columns are about.
+MIN_FORM = 6
+#: Marks of spans of time.
+PERIODS = ("day", "week", "month", "quarter", "year")
 #: Most words of a phrase, and of a name in a table that is looked for.
 MAX_PHRASE = 6
 
@@ -56,6 +65,8 @@ def word_forms(word: str) -> frozenset[str]:
             forms.add(word[: -len(ending)])
     if word.endswith("ies") and len(word) > 4:
         forms.add(f"{word[:-3]}y")
+    if (american := _BRITISH.sub(lambda found: _AMERICAN[found[0]], word)) != word:
+        forms |= word_forms(american)
     return frozenset(forms)
 
 
@@ -102,6 +113,8 @@ MEASURES = frozenset(
         "count",
         "how_much",
         "spent",
+        "earned",
+        "raised",
         "sum",
         "mean",
         "most",
@@ -123,7 +136,19 @@ MEASURES = frozenset(
 #: Those that ask for a computation, and not only for what is there: a chat model may write SQL.
 _COMPUTATIONS = frozenset(
     (
-        *("count", "how_much", "spent", "sum", "mean", "most", "least", "often", "seldom"),
+        *(
+            "count",
+            "how_much",
+            "spent",
+            "earned",
+            "raised",
+            "sum",
+            "mean",
+            "most",
+            "least",
+            "often",
+            "seldom",
+        ),
         *("difference", "share", "unsupported"),
     )
 )
@@ -165,7 +190,12 @@ _HEADER_CONCEPTS, _QUESTION_CONCEPTS = _concepts("concepts"), _concepts("concept
 
 def concepts_of(phrase: str, *, is_question: bool) -> tuple[str, ...]:
     """What a folded word or phrase of a header, or of a question, is about."""
-    return (_QUESTION_CONCEPTS if is_question else _HEADER_CONCEPTS).get(phrase, ())
+    known = _QUESTION_CONCEPTS if is_question else _HEADER_CONCEPTS
+    if found := known.get(phrase):
+        return found
+    if len(phrase) < MIN_FORM:
+        return ()
+    return next((known[form] for form in sorted(word_forms(phrase)) if form in known), ())
 
 
 #: Folded words that tell columns of one concept apart → what they say of them.
@@ -249,6 +279,10 @@ class Question:
     def span(self, at: int) -> Span | None:
         """The span that begins at this word."""
         return next((span for span in self.spans if span.start == at), None)
+
+    def covering(self, at: int) -> Span | None:
+        """The span that has this word."""
+        return next((span for span in self.spans if span.start <= at < span.end), None)
 
     def has(self, *kinds: str) -> bool:
         """Whether any span means one of these."""

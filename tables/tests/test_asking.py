@@ -66,6 +66,20 @@ def test_the_rows_are_the_evidence(corpus: Collection) -> None:
         assert chunk.text[row.start - chunk.start :].startswith(f"| {row.cells[0]}")
 
 
+def test_groups_are_called_as_most_cells_are(collection: Collection, tmp_path: Path) -> None:
+    """And rows without a name are no group that comes first."""
+    rows = ["Ada,Laptop,100", "Ada,Laptop,200", "Ben,LAPTOP,300", ",laptop,900", "ben,Phone,50"]
+    file = tmp_path / "purchases.csv"
+    file.write_text("\n".join(["Buyer,Kind,Amount (EUR)", *rows]))
+    ingest_inline(collection=collection, sources=discover([file]))
+    groups = computed("average amount by kind").groups
+    assert [(each.name, each.value) for each in groups] == [("Laptop", 375.0), ("Phone", 50.0)]
+    groups = computed("top 2 buyers").groups
+    assert [(each.name, each.value) for each in groups] == [("Ben", 350.0), ("Ada", 300.0)]
+    groups = computed("number of different buyers by kind").groups
+    assert [each.name for each in groups] == ["Laptop", "Phone"]
+
+
 def test_files_of_one_shape_are_summed(corpus: Collection) -> None:
     result = computed("How much did we spend on travel?")
     assert result.value == pytest.approx(3935.75)

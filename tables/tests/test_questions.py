@@ -296,17 +296,35 @@ def test_an_unknown_word_is_named() -> None:
 
 
 def test_a_word_is_understood_by_meaning() -> None:
-    """Where a model says that the word is clearly nearest to a value."""
+    """Where a model says that the word is clearly nearest to a column of a table that is named."""
 
     def similarity(words: list[str], names: list[str]) -> list[list[float]]:
-        assert words == ["meals"]
-        return [[0.9 if name == "Food" else 0.3 for name in names] for _ in words]
+        assert words == ["coworker"]
+        return [[0.9 if name == "Employee" else 0.3 for name in names] for _ in words]
 
-    question = "How much did we spend on meals in March?"
+    question = "Total expenses by coworker"
     found = plan_question(question, [EXPENSES], today=TODAY, similarity=similarity)
     assert isinstance(found, Plan)
-    assert "Category = Food" in found.describe()
+    assert found.describe() == "sum of Amount, by Employee"
     assert not isinstance(plan_question(question, [EXPENSES], today=TODAY), Plan)
+
+
+@pytest.mark.parametrize(
+    ("question", "near"),
+    [
+        ("How much did we spend on meals in March?", "Food"),  # a value
+        ("How many bikes have lights?", "Weight (kg)"),  # nothing is computed with it
+        ("What is the mean of lights?", "Price"),  # its table is not named
+        ("How many bikes have lamps?", "Lamps"),  # which another table has by name
+    ],
+)
+def test_a_near_word_is_not_enough(question: str, near: str) -> None:
+    def similarity(words: list[str], names: list[str]) -> list[list[float]]:
+        return [[0.95 if name == near else 0.1 for name in names] for _ in words]
+
+    lamps = TableSchema(9, "Rooms", (Column("Room", is_unique=True), Column("Lamps", "boolean")))
+    found = plan_question(question, [*TABLES, lamps], today=TODAY, similarity=similarity)
+    assert not isinstance(found, Plan)
 
 
 def test_tables_of_one_shape_are_asked_as_one() -> None:
