@@ -47,7 +47,9 @@ def test_a_token_of_a_thousand_tables_fits_into_an_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["", "x", "a:b:c", signing.dumps({"tables": 3}, salt="tables.plan", compress=True)]
+    "token",
+    ["", "x", "a:b:c", signing.dumps({"tables": 3}, salt="tables.plan", compress=True)],
+    ids=["empty", "letter", "parts", "signed"],
 )
 def test_other_texts_are_no_token(token: str) -> None:
     with pytest.raises(InvalidInput):
