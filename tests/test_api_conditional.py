@@ -21,6 +21,7 @@ from documents.tests.factories import (
 )
 from rag.models import Conversation, Trace
 from rag.pipelines.validation import templates
+from tables.tests.test_groups import add as add_table
 from tests.description import api_description
 from tests.kit import at_once, client_of
 
@@ -117,6 +118,12 @@ def key(api: APIClient, alice: Membership) -> str:
     return f"{V1}/keys/{made.json()['id']}/"
 
 
+def table_group(api: APIClient, alice: Membership) -> str:
+    collection = CollectionFactory(workspace=alice.workspace)
+    table = add_table(collection, "a.md", "Date|Amount", [["2026-01-01", "5"]])
+    return f"{V1}/tables/{table.pk}/group/"
+
+
 _CHANGED = {**templates()["rag"].to_json(), "id": "mine", "name": "Other"}
 THINGS = {
     "collection": Thing(collection, ("patch", {"name": "New"})),
@@ -130,6 +137,7 @@ THINGS = {
     "node": Thing(node, ("put", {"id": "src:a", "name": "B"}), changes_at=f"{V1}/graph/nodes/"),
     "pipeline": Thing(pipeline, ("put", _CHANGED)),
     "run": Thing(run, deletable=False),
+    "table group": Thing(table_group, ("patch", {"apart": True}), deletable=False),
     "trace": Thing(trace),
 }
 

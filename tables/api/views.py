@@ -66,6 +66,20 @@ class TableViewSet(ResourceViewSet):
         """
         return services.read_page(table, RowOptions.pick(self.parameters))
 
+    @property
+    def is_detail_request(self) -> bool:
+        """Its group is read and changed as a single object, too."""
+        return super().is_detail_request or self.action in ("group", "correct_group")
+
+    def read_object(self) -> Any:
+        if self.action != "correct_group":
+            return super().read_object()
+        self.action = "group"
+        try:
+            return self.group(self.request, *self.args, **self.kwargs).data
+        finally:
+            self.action = "correct_group"
+
     @action(detail=True, pagination_class=None)
     @operation(gives=serializers.GroupedTablesSerializer, operation_id="tables_group")
     def group(self, table: Table) -> curation.ReadGroup:
