@@ -100,8 +100,7 @@ class Shape:
                     table.columns[place]
                     for table, places in zip(tables, self.places, strict=True)
                     if (place := places[index]) is not None
-                ],
-                is_one=len(tables) == 1,
+                ]
             )
             for index in range(len(order))
         ]
@@ -180,17 +179,19 @@ class Shape:
         return not _IDENTIFIERS.isdisjoint(split_words(name))
 
 
-def _joined_column(same: Sequence[Column], *, is_one: bool) -> Column:
+def _joined_column(same: Sequence[Column]) -> Column:
     """What several tables say of one column, called as most of them do."""
+    values = tuple(dict.fromkeys(chain.from_iterable(each.values for each in same)))
     days = [day for each in same for day in (each.least, each.most) if day]
     name, *other_names = (name for name, _ in Counter(each.name for each in same).most_common())
     return Column(
         name,
         same[0].type,
         next((each.unit for each in same if each.unit), ""),
-        tuple(dict.fromkeys(chain.from_iterable(each.values for each in same))),
+        values,
         all(each.is_whole for each in same),
-        is_one and same[0].is_unique,
+        all(each.is_unique for each in same)
+        and len(values) == sum(len(each.values) for each in same),
         min(days, default=None),
         max(days, default=None),
         tuple(other_names),
