@@ -264,8 +264,11 @@ class SchemaIndex:
     question. Most values are passed over without being split into words."""
 
     def __init__(self, shape: Shape, question: Question) -> None:
-        # Forms of a word begin alike.
-        beginnings = {re.escape(word[:3]) for word in question.content_words}
+        # Forms of a word begin alike; a number has only one.
+        beginnings = {
+            rf"(?<!\d){word}(?!\d)" if word.isdecimal() else re.escape(word[:3])
+            for word in question.content_words
+        }
         may_be_named = re.compile("|".join(sorted(beginnings)) or "(?!)")
         self.shape = shape
         self._entries: list[_Entry] = []
