@@ -38,6 +38,11 @@ PERSONS = frozenset(
         *("player", "driver", "patient", "tenant", "author", "name", "responsible"),
     )
 )
+#: What rows may be, though their table does not say it.
+ROW_CONCEPTS = (PERSONS - {"supplier"}) | {
+    *("vehicle", "device", "room", "course", "route", "coffee", "wine", "book", "event", "task"),
+    *("machine", "tool", "recipe", "plant", "apartment", "branch", "flight"),
+}
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
 
@@ -281,7 +286,7 @@ class Conditions(ShapeReader):
         nouns = [at for at in range(start) if at not in small]
         if not nouns or PERSONS & set(concepts_of(self.words[nouns[-1]], is_question=True)):
             return False
-        return any(self._names_table(at) for at in nouns)
+        return any(self.is_table_at(at) for at in nouns)
 
     def _names_rows(self, at: int) -> bool:
         """Whether a word is what rows are called, or are named by."""
@@ -530,6 +535,10 @@ class Conditions(ShapeReader):
             if match.strength == 2 and about & {each.column for each in self.filters}:
                 self._use(match.start, match.end)  # “renew in June”: the date, not “Auto-renew”
                 continue
+            asking = self._span_to(match.start)
+            is_asked = asking is not None and "count" in asking.marks
+            if match.strength == 2 and (is_asked or ROW_CONCEPTS & set(concepts)):
+                continue  # “How many wines”: not those of “Organic wine”
             if columns and self._is_free(match) and not self._precedes_group(match.start):
                 named.setdefault(self._one_of(columns), []).append(match)
         for column, matches in named.items():
@@ -540,6 +549,11 @@ class Conditions(ShapeReader):
             for match in matches:
                 self._use(match.start, match.end, match.strength)
 
+        if span := self.question.first("out_of_stock"):
+            stocks = [i for i in self.shape.concepts["quantity"] if i in self.shape.measurable]
+            if len(stocks) == 1 and self._is_free(span):
+                self.filters.append(Filter(column=stocks[0], op="empty"))
+                self._use(span.start, span.end, 2)
         if span := self.question.first("on_time"):
             late = [i for i in self.shape.concepts["delay"] if self._type(i) == "boolean"]
             if len(late) == 1 and self._is_free(span):

@@ -5,8 +5,10 @@ from typing import Literal
 
 from tables.questions.columns import Columns
 from tables.questions.plan import Period
+from tables.questions.reader import NotOfTables
 from tables.questions.words import Span
 
+_EACH = frozenset(("each", "every", "jede", "jeder", "jedes", "jeden", "cada"))
 #: Which end is asked for, and of what: a concept, `any`, or `much` of “most”.
 Extreme = tuple[Literal["most", "least"], str]
 
@@ -49,6 +51,8 @@ class Groups(Columns):
             if period := self._period(at):
                 self._use(span.start, at + 1)
                 return period
+            if self.words[span.start] in _EACH and not named and self.is_table_at(at):
+                raise NotOfTables  # “each vet” of visits to a vet
         for span in self.question.spans:
             in_name = any(
                 match.start <= span.start < match.end and match.end - match.start > 1
@@ -69,7 +73,7 @@ class Groups(Columns):
         columns = [i for match in named for i in self._typed(match, "text")]
         is_row = all(self.shape.columns[index].is_unique for index in columns)
         # Other columns may have no cell twice by chance.
-        return is_row and bool(columns or not named) and self._names_table(at)
+        return is_row and bool(columns or not named) and self.is_table_at(at)
 
     def _period(self, at: int) -> tuple[int, Period] | None:
         span = self.question.span(at)
@@ -98,7 +102,14 @@ class Groups(Columns):
                     if concepts:
                         self._use(span.start, span.end)
                         self._use_more(kind)
-                        return ("most" if kind == "most" else "least"), concepts[0]
+                        # “The highest tree” is the tallest, unless another number is named.
+                        special = [each for each in concepts if each not in ("any", "much")]
+                        if special and any(
+                            match.strength > 1 and self._typed(match, "number")
+                            for match in self.mentions
+                        ):
+                            special = []
+                        return ("most" if kind == "most" else "least"), (special or concepts)[0]
         return None
 
     def _use_more(self, kind: str) -> None:

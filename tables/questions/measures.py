@@ -10,6 +10,7 @@ from tables.questions.groups import Extreme, Groups, extremes_of
 from tables.questions.matching import Match, table_names
 from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
+from tables.questions.row_nouns import may_name_rows
 from tables.questions.words import (
     Span,
     concepts_of,
@@ -29,15 +30,21 @@ _WITH = frozenset(("with", "mit", "con"))
 _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
 
 
+#: What is there of a thing.
+_STOCK = frozenset(("stock", "lager", "vorrat", "vorratig", "existencias", "almacen", "hand"))
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A plan with the words that it leaves unexplained, and how well it fits: the sum of the
-    strengths of the names that it uses."""
+    strengths of the names that it uses. With `names_rows` the only unexplained word seems to be
+    what a row is: “members” of a table that does not say so."""
 
     plan: Plan
     unknown: tuple[int, ...]
     strength: float
     is_ambiguous: bool
+    names_rows: bool = False
 
 
 class PlanBuilder(Groups):
@@ -49,9 +56,13 @@ class PlanBuilder(Groups):
         self._names(plan.column)
         plan = self._of_tables(plan)
         unknown = tuple(self._unknown(plan.column))
-        return Reading(plan, unknown, self.strength, self.is_ambiguous)
-
-    # The measure
+        # Something else must say that the question is one of these tables.
+        used = plan.used_columns
+        named = {i for i in used if self._type(i) != "date"}
+        dated = {i for m in self.mentions if m.start in self.used for i in self._typed(m, "date")}
+        is_sure = bool((named and self.strength >= 2) or dated & used)
+        names_rows = len(unknown) == 1 and is_sure and may_name_rows(self, unknown[0])
+        return Reading(plan, unknown, self.strength, self.is_ambiguous, names_rows)
 
     def _measure(  # noqa: PLR0912, PLR0915 (one step for each kind of words)
         self, compared: tuple[Filter, Filter] | None
@@ -236,7 +247,7 @@ class PlanBuilder(Groups):
             span = self.question.first("mean")
             noun = self.words[span.end] if span and span.end < len(self.words) else ""
             is_of_rows = (
-                span is not None and not noun.endswith(("s", "en")) and self._names_table(span.end)
+                span is not None and not noun.endswith(("s", "en")) and self.is_table_at(span.end)
             )
             if len(sums) == 1 and is_of_rows and sums[0] in self._money():
                 return "mean", sums[0]  # “Average donation per campaign”
@@ -244,7 +255,8 @@ class PlanBuilder(Groups):
                 raise NotOfTables  # “The average of invoices by customer”: of what, is not said.
             return "mean", self._number_column()
         if "count" in asked and not extreme:
-            return self._counted(subject, is_distinct="distinct" in asked)
+            is_distinct = "distinct" in asked
+            return self._stocked() or self._counted(subject, is_distinct=is_distinct)
         if "sum" in asked or ("how_much" in asked and not extreme):
             column = self._number_column(how_much="how_much" in asked)
             is_value = "sum" not in asked and group is None and self._is_price(column)
@@ -274,7 +286,16 @@ class PlanBuilder(Groups):
     def _most_of(self) -> tuple[Measure, int | None]:
         """What “most” of groups means: rows, if these are named behind it, else rows or money."""
         spans = [s for s in self.question.spans if "much" in extremes_of(s)]
-        named = any(self._names_rows(self._after_small(span.end)) for span in spans)
+        nouns = [self._after_small(span.end) for span in spans]
+        named = any(
+            self._names_rows(at)
+            or any(self._typed(match, "date") for match in self._named_at(at))
+            or (
+                may_name_rows(self, at)
+                and (self.words[at].endswith("s") or concepts_of(self.words[at], is_question=True))
+            )
+            for at in nouns
+        )
         options: list[tuple[Measure, int | None]] = [("count", None)]
         if not named:
             options += [("sum", column) for column in self._money() if not self._is_price(column)]
@@ -326,6 +347,8 @@ class PlanBuilder(Groups):
             is_single = self._is_price(column) or self._adds(column) is False
             if is_single or self._adds(column):
                 return ("list" if is_single else "sum"), column
+            if any(self._typed(m, "number") and m.strength >= 3 for m in self._named_at(first)):
+                raise NotOfTables  # Numbers are asked for, and not the rows.
         conditions = (*self.filters, *self.alternatives)
         if label is not None and any(e.column == label and e.op == "=" for e in conditions):
             raise NotOfTables  # The answer would be the value of the question.
@@ -336,6 +359,7 @@ class PlanBuilder(Groups):
         )  # “Which posters cost …”
         names_rows = (
             names_rows
+            or question.has("out_of_stock")
             or any(
                 match.kind == "table" or match.strength > 1 or self._typed(match, "text", "date")
                 for match in (*self.matches, *self.mentions)
@@ -443,7 +467,7 @@ class PlanBuilder(Groups):
             tables = [m for m in self.matches if m.kind == "table" and m.start == subject.start]
             if subject.strength >= 3:
                 return all(match.strength < subject.strength for match in tables)
-            return not self._names_table(subject.start)
+            return not self.is_table_at(subject.start)
         return all(self._adds(column) for column in columns)
 
     def _asks_revenue(self) -> bool:
@@ -473,6 +497,7 @@ class PlanBuilder(Groups):
             for i, column in enumerate(self.shape.columns)
             if column.is_unique
             and self.shape.is_numbering(0)
+            and not self.shape.is_numbering(i)
             and any(
                 _NAMING & set(concepts_of(word, is_question=False)) for word in self.shape.names[i]
             )
@@ -481,11 +506,25 @@ class PlanBuilder(Groups):
         same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
         return next((i for i in texts if i not in same), texts[0] if texts else None)
 
+    def _stocked(self) -> tuple[Measure, int | None] | None:
+        """Of “how many X are in stock”: the pieces that there are; None for other questions."""
+        for match in self.mentions:
+            if self._is_free(match) and _STOCK & set(self.words[match.start : match.end]):
+                numbers = self._typed(match, "number")
+                if len(numbers) == 1:
+                    self._use(match.start, match.end, match.strength)
+                    # Without a product it may ask for the number of products.
+                    self.is_ambiguous = self.is_ambiguous or not self.filters
+                    return "sum", numbers[0]
+        return None
+
     def _counted(
         self, subject: Match | None, *, is_distinct: bool = False
     ) -> tuple[Measure, int | None]:
         """Of “how many X”: X are numbers of a column to add, values of one to count, or rows."""
-        if is_distinct:
+        if is_distinct and not (
+            subject is None and self.filters and any(c.is_unique for c in self.shape.columns)
+        ):
             return "count", self._distinct(subject)
         if subject is None:
             return "count", None

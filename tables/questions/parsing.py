@@ -29,6 +29,18 @@ _THOUSANDS, _MILLIONS = (
 _ANYWHERE = (0, 0, "in")
 
 
+#: “Sin pagar” is said of what is not “pagado”.
+_UNDONE = re.compile(
+    r"\b(?:sin|por) (pagar|cobrar|devolver|entregar|resolver|vender|facturar)\b", re.I
+)
+_DONE = {"cobrar": "pagado", "devolver": "devuelto", "resolver": "resuelto", "vender": "vendido"}
+
+
+def _undone(found: re.Match[str]) -> str:
+    verb = found[1].lower()
+    return f"no {_DONE.get(verb, f'{verb[:-2]}ado')}"
+
+
 def read_question(text: str, *, today: date, language: str = "") -> Question:
     """Take a question apart. `language` is its ISO code where it is known."""
     held: list[Time] = []
@@ -44,7 +56,7 @@ def read_question(text: str, *, today: date, language: str = "") -> Question:
         held.append(Time(*_ANYWHERE, year, month, 1, day))
         return f" heldday{len(held) - 1} "
 
-    words = split_words(_DATES.sub(hold, text))
+    words = split_words(_UNDONE.sub(_undone, _DATES.sub(hold, text)))
     spans = [
         Span(span.start, span.end, {k: v for k, v in span.marks.items() if k != "which"})
         if words[span.start] == "was" and language == "en"

@@ -77,7 +77,7 @@ def plan_question(
         if len(each.unknown) == len(best.unknown) and each.strength >= best.strength - 0.5
     ]
     plans = tuple(dict.fromkeys(each.plan for each in equals))
-    if not best.unknown and len(plans) == 1 and not best.is_ambiguous:
+    if len(plans) == 1 and not best.is_ambiguous and (not best.unknown or best.names_rows):
         return best.plan
     if len(best.unknown) > 1:
         return None
@@ -140,7 +140,8 @@ def _read_shape(
                     guess = PlanBuilder(question, shape, [*matches, *added], pick)
                     guessed = guess.read()
                     used = guessed.plan.used_columns - reading.plan.used_columns
-                    if used & {index for match in added for index in match.columns}:
+                    is_same = guessed.plan.measure == reading.plan.measure
+                    if is_same and used & {i for match in added for i in match.columns}:
                         builder, reading = guess, guessed
         except NotOfTables:
             break

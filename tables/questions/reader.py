@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from tables.questions.matching import MONEY, Match, Shape, concept_matches, rate_of
+from tables.questions.matching import CURRENCIES, MONEY, Match, Shape, concept_matches, rate_of
 from tables.questions.plan import Filter
 from tables.questions.words import QUALIFIERS, Question, Span, concepts_of, word_forms
 
@@ -20,6 +20,13 @@ _PAST = frozenset(
     (
         *("spent", "paid", "cost", "was", "were", "gekostet", "kostete", "kosteten", "ausgegeben"),
         *("bezahlt", "war", "waren", "costo", "costaron", "gastamos", "gastado", "fue", "fueron"),
+    )
+)
+#: Words of headers of what is paid in the end.
+_WHOLE_AMOUNTS = frozenset(
+    (
+        *("total", "amount", "invoice", "betrag", "gesamtbetrag", "rechnungsbetrag", "gesamt"),
+        *("summe", "importe", "monto"),
     )
 )
 #: Between a word of comparison and its number or time.
@@ -81,9 +88,9 @@ class ShapeReader:
     @property
     def names_table(self) -> bool:
         """Whether any word names a table of the shape, or is about it."""
-        return any(map(self._names_table, range(len(self.words))))
+        return any(map(self.is_table_at, range(len(self.words))))
 
-    def _names_table(self, at: int) -> bool:
+    def is_table_at(self, at: int) -> bool:
         """Whether a word is in the name of a table, or about it."""
         if at >= len(self.words):
             return False
@@ -173,7 +180,11 @@ class ShapeReader:
         ]
 
     def _actual(self, columns: list[int]) -> list[int]:
-        """Without what was planned, where the question asks what was spent."""
+        """Without what was planned, where the question asks what was spent, and without parts of
+        amounts where one column has the whole."""
+        if len(columns) > 1 and all(self.shape.columns[i].unit in CURRENCIES for i in columns):
+            whole = [i for i in columns if _WHOLE_AMOUNTS & set(self.shape.names[i])]
+            columns = whole if len(whole) == 1 else columns
         kinds = {
             index: {QUALIFIERS.get(word) for word in self.shape.names[index]} for index in columns
         }

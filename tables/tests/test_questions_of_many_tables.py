@@ -170,3 +170,52 @@ def test_the_table_that_is_spoken_of_is_asked(question: str, table: int, compute
 )
 def test_a_wrong_number_is_worse_than_none(question: str) -> None:
     assert _plan(question) is None
+
+
+GYM = TableSchema(
+    1,
+    "Sheet1",
+    (
+        Column("Full name", values=("Ada Byron", "Tom Reed"), is_unique=True),
+        Column("Plan", values=("Gold", "Basic", "Student")),
+        Column("Monthly fee", "number", "EUR"),
+        Column("Joined", "date", least=date(2025, 1, 3), most=date(2026, 3, 30)),
+        Column("Paid", "boolean"),
+        Column("Visits", "number"),
+    ),
+    "gym-2026.csv",
+)
+PARTS = TableSchema(
+    2,
+    "",
+    (
+        Column("Item", values=("Oak board", "Screw M8", "Table leg"), is_unique=True),
+        Column("Stock", "number"),
+        Column("Unit price", "number", "EUR"),
+        Column("Supplier", values=("Holz Meier", "Fixit")),
+    ),
+    "parts.csv",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "computed"),
+    [
+        ("how many members have the gold plan", "count of rows where Plan = Gold"),
+        ("Number of unpaid gold memberships", "count of rows where Plan = Gold and Paid = no"),
+        ("top 3 members by visits", "most of Visits, first 3"),
+        (
+            "I'd like to know the total of fees of student members",
+            "sum of Monthly fee where Plan = Student",
+        ),
+        ("how many women have the gold plan", ""),
+        ("How much insurance do gold members pay?", ""),
+        ("How many screws m8 do we have in stock?", "sum of Stock where Item = Screw M8"),
+        ("Könnten Sie mir bitte sagen, was ausverkauft ist?", "Item where Stock is empty"),
+        ("Which items are out of stock?", "Item where Stock is empty"),
+        ("¿Me podéis decir qué está agotado?", "Item where Stock is empty"),
+    ],
+)
+def test_a_noun_for_the_rows_may_be_in_no_name(question: str, computed: str) -> None:
+    found = plan_question(question, [GYM, PARTS], today=TODAY)
+    assert (found.describe() if isinstance(found, Plan) else "") == computed

@@ -1,0 +1,58 @@
+"""Nouns that a question has for the rows of a table that does not say what they are: “members” of
+names, plans and fees. Begin with `may_name_rows`."""
+
+from tables.questions.conditions import ROW_CONCEPTS
+from tables.questions.reader import ShapeReader
+from tables.questions.words import concepts_of
+
+#: Some of the rows, and not all of them.
+_PARTS_OF_ROWS = frozenset(
+    (
+        *("women", "woman", "girls", "boys", "males", "females", "children", "kids", "adults"),
+        *("seniors", "juniors", "frauen", "manner", "madchen", "jungen", "kinder", "erwachsene"),
+        *("mujeres", "hombres", "chicas", "chicos", "ninos", "ninas", "adultos", "beginners"),
+        *("anfanger", "principiantes", "newcomers", "cancellations", "kundigungen", "bajas"),
+        *("refunds", "returns", "complaints", "errors", "losses", "debts", "savings", "profit"),
+    )
+)
+_OF = frozenset(("of", "de", "del", "los", "las", "der", "von"))
+#: Before a noun of which it is known what it means.
+_FOR = frozenset(("for", "fur", "para"))
+_WHICH = frozenset(("which", "welche", "welcher", "welches", "welchen", "que", "cuales", "cual"))
+_ASKING = frozenset(("count", "list", "top", "bottom", "most", "least"))
+
+
+def may_name_rows(reader: ShapeReader, at: int) -> bool:
+    """Whether a word that nothing explains is in the place of a noun for the rows, which no other
+    word names: “how many gold members”, “average fee of the members”."""
+    if at >= len(reader.words) or reader.question.span(at):
+        return False
+    word = reader.words[at]
+    concepts = set(concepts_of(word, is_question=True))
+    return (
+        word.isalpha()
+        and len(word) >= 4
+        and word not in _PARTS_OF_ROWS
+        and concepts <= ROW_CONCEPTS
+        and not any(reader.is_table_at(other) for other in range(len(reader.words)) if other != at)
+        and _is_behind_measure(reader, at, is_known=bool(concepts))
+    )
+
+
+def _is_behind_measure(reader: ShapeReader, at: int, *, is_known: bool) -> bool:
+    before = at - 1
+    while before > 0 and before in reader.used and not reader.question.span(before):
+        before -= 1  # “of student members”
+    if before < 0:
+        return is_known
+    if reader.words[before] in _OF or (is_known and reader.words[before] in _FOR):
+        return True
+    for span in reader.question.spans:
+        distance = at - span.end
+        if (
+            (span.marks.keys() & _ASKING and 0 <= distance <= 3)
+            or ("how_much" in span.marks and 0 < distance <= 3)
+            or (reader.words[span.start] in _WHICH and 0 <= distance <= 1)
+        ):
+            return True
+    return False
