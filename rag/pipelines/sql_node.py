@@ -40,7 +40,7 @@ _MARKDOWN = re.compile(r"([\\`*\[\]<>|&])")
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenQuery:
+class CheckedStatement:
     """A query that passed its check, and what it gave where it was run on `connection`, a name."""
 
     checked: SqlCheck
@@ -79,7 +79,7 @@ def answer_with_sql(call: NodeCall, resources: RunResources) -> NodeResult:
 
 def _write_sql(
     node_context: NodeContext, question: str, finding: TableSearchResult, refusal: str
-) -> WrittenQuery | None:
+) -> CheckedStatement | None:
     """SQL that passes the check, and is run; None if the model says that the tables do not contain
     the answer."""
     node = cast("SqlNode", node_context.call.node)
@@ -146,13 +146,15 @@ def _connections(node_context: NodeContext, finding: TableSearchResult) -> _Conn
     return {key: connection for key, connection in found.items() if connection is not None}
 
 
-def _run(node_context: NodeContext, checked: SqlCheck, connections: _Connections) -> WrittenQuery:
+def _run(
+    node_context: NodeContext, checked: SqlCheck, connections: _Connections
+) -> CheckedStatement:
     """What the query gives, where the caller may run it. Every run is in the history, without the
     query, whose values could be private. Raises NotRunnable and QueryFailed."""
     context = node_context.context
     connection = connections.get((checked.collection_id, checked.database))
     if connection is None:
-        return WrittenQuery(checked)
+        return CheckedStatement(checked)
     statement = runnable_sql(checked)
     context.check()
     with workspace_context(context.workspace.pk, collections=context.key_collections):
@@ -176,7 +178,7 @@ def _run(node_context: NodeContext, checked: SqlCheck, connections: _Connections
                 values=values,
                 user=context.user,
             )
-    return WrittenQuery(checked, result, connection.name)
+    return CheckedStatement(checked, result, connection.name)
 
 
 def _single_value(result: QueryResult | None) -> float | str | None:
@@ -209,7 +211,7 @@ def _cell(text: str | None) -> str:
     return "" if text is None else _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
-def _answer_pieces(written: WrittenQuery, finding: TableSearchResult) -> list[str | Citation]:
+def _answer_pieces(written: CheckedStatement, finding: TableSearchResult) -> list[str | Citation]:
     """The result, the statement, and the tables it uses, each with a citation of its
     description."""
     checked = written.checked
