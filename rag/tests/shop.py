@@ -69,7 +69,12 @@ class Shop:
             *self.execute("SELECT * FROM crm.customers ORDER BY id"),
             *self.execute("SELECT oid::bigint, relname FROM pg_class ORDER BY oid"),
             *self.execute("SELECT oid::bigint, proname FROM pg_proc ORDER BY oid"),
-            *self.execute("SELECT oid::bigint, rolname, rolsuper FROM pg_roles ORDER BY oid"),
+            # Roles of other workers' databases come and go meanwhile.
+            *self.execute(
+                "SELECT oid::bigint, rolname, rolsuper FROM pg_roles"
+                " WHERE NOT starts_with(rolname, 'ragsite')"
+                " OR starts_with(rolname, current_database()) ORDER BY oid"
+            ),
             *self.execute("SELECT count(*) FROM pg_largeobject_metadata"),
         ]
 
