@@ -69,10 +69,10 @@ class Shop:
             *self.execute("SELECT * FROM crm.customers ORDER BY id"),
             *self.execute("SELECT oid::bigint, relname FROM pg_class ORDER BY oid"),
             *self.execute("SELECT oid::bigint, proname FROM pg_proc ORDER BY oid"),
-            # Roles of other workers' databases come and go meanwhile.
+            # Other workers make and drop the roles of their own shops meanwhile.
             *self.execute(
                 "SELECT oid::bigint, rolname, rolsuper FROM pg_roles"
-                " WHERE NOT starts_with(rolname, 'ragsite')"
+                " WHERE NOT starts_with(rolname, 'ragsite_test_shop_')"
                 " OR starts_with(rolname, current_database()) ORDER BY oid"
             ),
             *self.execute("SELECT count(*) FROM pg_largeobject_metadata"),
