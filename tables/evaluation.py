@@ -142,4 +142,4 @@ def _is_right_query(expected: Mapping[str, Any], written: WrittenQuery) -> bool:
 
 
 def _is_close(found: object, expected: float) -> bool:
-    return isinstance(found, float) and isclose(found, expected, rel_tol=1e-5, abs_tol=1e-6)
+    return isinstance(found, float) and isclose(found, expected, rel_tol=1e-6, abs_tol=1e-6)

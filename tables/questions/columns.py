@@ -142,8 +142,7 @@ class Columns(Conditions):
         if dates and not any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
             self._use(dates[0].start, dates[0].end, dates[0].strength)
             return int(self._typed(dates[0], "date")[0])
-        stocks = [i for i in self.shape.concepts["quantity"] if i in self.shape.measurable]
         is_named = any(self._typed(m, "number") for m in self.mentions)
-        if concept == "much" and len(stocks) == 1 and not is_named:
-            return stocks[0]  # “What do we have the most of?”
+        if concept == "much" and len(self.shape.stocks) == 1 and not is_named:
+            return self.shape.stocks[0]  # “What do we have the most of?”
         return self._number_column()

@@ -549,11 +549,10 @@ class Conditions(ShapeReader):
             for match in matches:
                 self._use(match.start, match.end, match.strength)
 
-        if span := self.question.first("out_of_stock"):
-            stocks = [i for i in self.shape.concepts["quantity"] if i in self.shape.measurable]
-            if len(stocks) == 1 and self._is_free(span):
-                self.filters.append(Filter(column=stocks[0], op="empty"))
-                self._use(span.start, span.end, 2)
+        stocks, span = self.shape.stocks, self.question.first("out_of_stock")
+        if span and len(stocks) == 1 and self._is_free(span):
+            self.filters.append(Filter(column=stocks[0], op="empty"))
+            self._use(span.start, span.end, 2)
         if span := self.question.first("on_time"):
             late = [i for i in self.shape.concepts["delay"] if self._type(i) == "boolean"]
             if len(late) == 1 and self._is_free(span):

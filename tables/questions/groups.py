@@ -8,6 +8,7 @@ from tables.questions.plan import Period
 from tables.questions.reader import NotOfTables
 from tables.questions.words import Span
 
+#: Words for “by” that a noun for groups follows.
 _EACH = frozenset(("each", "every", "jede", "jeder", "jedes", "jeden", "cada"))
 #: Which end is asked for, and of what: a concept, `any`, or `much` of “most”.
 Extreme = tuple[Literal["most", "least"], str]

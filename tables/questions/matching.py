@@ -172,6 +172,11 @@ class Shape:
             if column.type == "number" and not self.is_numbering(index)
         ]
 
+    @cached_property
+    def stocks(self) -> list[int]:
+        """The measurable columns of quantities."""
+        return [index for index in self.concepts["quantity"] if index in self.measurable]
+
     def is_numbering(self, index: int) -> bool:
         """Whether a header says that its cells are numbers of rows: “Part no.”, and not “Cost per
         year”."""

@@ -28,8 +28,6 @@ _SINGLE = ("amount", "value", "betrag", "wert", "importe", "monto", "valor")
 _WITH = frozenset(("with", "mit", "con"))
 #: First words of questions for a number rather than for rows.
 _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
-
-
 #: What is there of a thing.
 _STOCK = frozenset(("stock", "lager", "vorrat", "vorratig", "existencias", "almacen", "hand"))
 
@@ -63,6 +61,8 @@ class PlanBuilder(Groups):
         is_sure = bool((named and self.strength >= 2) or dated & used)
         names_rows = len(unknown) == 1 and is_sure and may_name_rows(self, unknown[0])
         return Reading(plan, unknown, self.strength, self.is_ambiguous, names_rows)
+
+    # The measure
 
     def _measure(  # noqa: PLR0912, PLR0915 (one step for each kind of words)
         self, compared: tuple[Filter, Filter] | None

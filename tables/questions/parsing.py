@@ -27,8 +27,6 @@ _THOUSANDS, _MILLIONS = (
 )
 #: A time that a word or phrase stands for, before its place in the question is known.
 _ANYWHERE = (0, 0, "in")
-
-
 #: “Sin pagar” is said of what is not “pagado”.
 _UNDONE = re.compile(
     r"\b(?:sin|por) (pagar|cobrar|devolver|entregar|resolver|vender|facturar)\b", re.I
