@@ -38,6 +38,17 @@ CREATE FUNCTION crm.spend() RETURNS int LANGUAGE sql SECURITY DEFINER
 -- Would be found before the system's own, were the search path the role's.
 CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS 'SELECT ''shadowed''';
 """
+STATE = (
+    "SELECT * FROM crm.orders ORDER BY id",
+    "SELECT * FROM crm.customers ORDER BY id",
+    "SELECT oid::bigint, relname FROM pg_class ORDER BY oid",
+    "SELECT oid::bigint, proname FROM pg_proc ORDER BY oid",
+    # Other workers make and drop the roles of their own shops meanwhile.
+    "SELECT oid::bigint, rolname, rolsuper FROM pg_roles"
+    " WHERE NOT starts_with(rolname, 'ragsite_test_shop_')"
+    " OR starts_with(rolname, current_database()) ORDER BY oid",
+    "SELECT count(*) FROM pg_largeobject_metadata",
+)
 #: Each process of the test runner has its own.
 DATABASE = f"ragsite_test_shop_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 READER, WRITER, OWNER = (f"{DATABASE}_{role}" for role in ("reader", "writer", "owner"))
@@ -64,19 +75,8 @@ class Shop:
 
     def state(self) -> list[tuple[Any, ...]]:
         """All that a statement could have changed."""
-        return [
-            *self.execute("SELECT * FROM crm.orders ORDER BY id"),
-            *self.execute("SELECT * FROM crm.customers ORDER BY id"),
-            *self.execute("SELECT oid::bigint, relname FROM pg_class ORDER BY oid"),
-            *self.execute("SELECT oid::bigint, proname FROM pg_proc ORDER BY oid"),
-            # Other workers make and drop the roles of their own shops meanwhile.
-            *self.execute(
-                "SELECT oid::bigint, rolname, rolsuper FROM pg_roles"
-                " WHERE NOT starts_with(rolname, 'ragsite_test_shop_')"
-                " OR starts_with(rolname, current_database()) ORDER BY oid"
-            ),
-            *self.execute("SELECT count(*) FROM pg_largeobject_metadata"),
-        ]
+        with _server(DATABASE) as server:
+            return [row for statement in STATE for row in server.execute(statement)]
 
     def catalogue(self, collection: Collection) -> None:
         """Its tables as documents, but for the salaries."""
