@@ -1,10 +1,12 @@
 """Fixtures of all apps' tests. A module that needs another `alice` or `collection` defines it."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.db.transaction import atomic, set_rollback
+from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
 from accounts.models import Membership, Role
@@ -45,14 +47,36 @@ def charlie() -> Client:
     return logged_in(MembershipFactory())
 
 
+@contextmanager
+def only_models_of_settings() -> Iterator[None]:
+    """What people connect is read from the database now and then, and tests count queries. None is
+    looked for on this machine."""
+    with override_settings(FIND_MODEL_SERVERS=[]):
+        former = connect(lambda kind: ())
+        yield
+        connect(former)
+
+
 @pytest.fixture(autouse=True)
-def without_connected_models(settings: Any) -> Iterator[None]:
-    """Only the settings have models: what people connect is read from the database now and then,
-    and tests count queries. `connected` brings them back. None is looked for on this machine."""
-    settings.FIND_MODEL_SERVERS = []
-    former = connect(lambda kind: ())
-    yield
-    connect(former)
+def without_connected_models() -> Iterator[None]:
+    """Only the settings have models. `connected` brings the others back."""
+    with only_models_of_settings():
+        yield
+
+
+@pytest.fixture(scope="module")
+def shared_rows(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """What fixtures of a module write is there for its tests that are marked `django_db`, each of
+    which takes back what it changes; all is rolled back at the end. The others of the module see
+    it too, and none may need a committed row."""
+    transaction = atomic()
+    transaction._from_testcase = True  # or nothing inside could ask for a durable one
+    media = override_settings(MEDIA_ROOT=tmp_path_factory.mktemp("media"))
+    with django_db_blocker.unblock(), transaction, media, only_models_of_settings():
+        yield
+        set_rollback(True)
 
 
 @pytest.fixture

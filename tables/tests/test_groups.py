@@ -10,7 +10,7 @@ from django.db import connection
 from accounts.models import Role
 from common.rls import workspace_context
 from documents import services as document_services
-from documents.ingestion.sources import text_source
+from documents.ingestion.sources import Source, text_source
 from documents.models import Collection, Document
 from documents.services import ingest_inline, update_document
 from documents.tests.factories import CollectionFactory, MembershipFactory
@@ -25,12 +25,16 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 Rows = Sequence[Sequence[str]]
 
 
-def add(collection: Collection, key: str, header: str, rows: Rows) -> Table:
-    """A document with one table; `header` has its columns between bars."""
+def document(key: str, header: str, rows: Rows) -> Source:
+    """With one table; `header` has its columns between bars."""
     names = header.split("|")
     lines = [names, ["-"] * len(names), *rows]
-    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    ingest_inline(collection=collection, sources=[text_source(key, text)])
+    return text_source(key, "".join(f"| {' | '.join(line)} |\n" for line in lines))
+
+
+def add(collection: Collection, key: str, header: str, rows: Rows) -> Table:
+    """Ingest a document with one table."""
+    ingest_inline(collection=collection, sources=[document(key, header, rows)])
     return Table.objects.current().get(document__key=key)
 
 
@@ -71,8 +75,8 @@ MONTHS = [
 @pytest.fixture
 def months(collection: Collection) -> list[Table]:
     """Twelve lists of expenses: 100.50 of travel in January to 1200.50 in December, and 1 of food
-    in each."""
-    tables = []
+    in each. They come in two runs of six."""
+    lists = []
     for month, (header, row) in enumerate(MONTHS, 1):
         rows = [
             row.format(day=f"2026-{month:02}-{day:02}", sum=100 * month).split("|")
@@ -84,8 +88,10 @@ def months(collection: Collection) -> list[Table]:
             )
             for cell in rows[1]
         ]
-        tables.append(add(collection, f"list-{month:02}.md", header, rows))
-    return tables
+        lists.append(document(f"list-{month:02}.md", header, rows))
+    for run in (lists[:6], lists[6:]):
+        ingest_inline(collection=collection, sources=run)
+    return list(Table.objects.current().order_by("document__key"))
 
 
 def test_lists_of_twelve_months_are_one(months: list[Table]) -> None:
@@ -128,13 +134,16 @@ def test_groups_and_extremes_are_of_all_lists(months: list[Table]) -> None:
 
 
 def test_two_hundred_receipts_are_one_layout(collection: Collection) -> None:
-    for number in range(200):
-        add(
-            collection,
+    receipts = [
+        document(
             f"receipt-{number}.md",
             "Item|Quantity|Price (EUR)|Total (EUR)",
             [["Paper", "2", "1.50", "3.00"], ["Ink", "1", f"{number}.00", f"{number}.00"]],
         )
+        for number in range(200)
+    ]
+    for run in (receipts[:1], receipts[1:3], receipts[3:]):
+        ingest_inline(collection=collection, sources=run)
     assert TableLayout.objects.count() == TableGroup.objects.count() == 1
     assert computed("Sum of the total for ink").value == sum(range(200))
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import pytest
 
 from accounts.models import Role
-from documents.ingestion.sources import discover, text_source
+from documents.ingestion.sources import text_source
 from documents.models import Collection, Document
 from documents.services import ingest_inline, update_document
 from documents.tests.factories import MembershipFactory
@@ -51,14 +51,6 @@ class ScriptedModel:
 
     def stream(self, messages: Any, **options: Any) -> Any:
         raise AssertionError("not used")
-
-
-@pytest.fixture
-def corpus(collection: Collection) -> Collection:
-    """Files in English, German and Spanish: CSV, Excel, HTML, Markdown."""
-    files = [path for path in sorted(CORPUS.iterdir()) if path.suffix != ".toml"]
-    ingest_inline(collection=collection, sources=discover(files))
-    return collection
 
 
 def ask(
@@ -286,7 +278,7 @@ def test_texts_of_documents_are_quoted_in_the_prompt(collection: Collection) -> 
     source = text_source("evil.csv", rows, file_name="evil.csv")
     ingest_inline(collection=collection, sources=[source])
     model = ScriptedModel("NO ANSWER")
-    ask("How many?", model)
+    ask("How many?", model, Table.objects.filter(collection=collection))
     content = model.asked[0][1].content
     assert content.count("\nQuestion: ") == 1
     assert all(
@@ -314,7 +306,7 @@ def test_names_are_readable_and_distinct(collection: Collection) -> None:
         text = f"{column},_row,File\n1,north,x\n5,south,y\n"
         ingest_inline(collection=collection, sources=[text_source(name, text, file_name=name)])
     model = ScriptedModel("NO ANSWER")
-    ask("How many rows?", model)
+    ask("How many rows?", model, Table.objects.filter(collection=collection))
     lines = model.asked[0][1].content.splitlines()
     names = [line for line in lines[2:] if line and not line.startswith(("  ", "Today", "Quest"))]
     assert sorted(names) == ["order_tsv", "select", "t_2026", "ubersicht_2026"]
