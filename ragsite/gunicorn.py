@@ -8,6 +8,7 @@ from time import sleep
 from typing import Any
 
 from django.conf import settings
+from gunicorn.workers.gthread import ThreadWorker
 
 from ragsite import metrics_directory
 from ragsite.environment import load_env_file
@@ -17,7 +18,21 @@ load_env_file()
 # Before settings are read. Twice the threads that answer pages: streams hold none while they wait.
 os.environ.setdefault("RAGSITE_DATABASE_POOL_SIZE", "16")
 
-worker_class = "gthread"
+
+class Worker(ThreadWorker):
+    """Closes a connection in the thread that answered. gunicorn does it where others are accepted,
+    and waits there for two seconds where a client keeps its own end open."""
+
+    def handle(self, conn: Any) -> Any:
+        """True for a connection that is kept."""
+        is_kept = super().handle(conn)
+        if not is_kept:
+            conn.close(graceful=True)
+            conn.close = lambda graceful=False: None
+        return is_kept
+
+
+worker_class = Worker
 workers = 2
 #: A stream has a thread to itself as long as it is open: pages keep eight of theirs.
 threads = 8 + settings.EVENT_STREAMS + settings.CHAT_STREAMS

@@ -370,9 +370,10 @@ class JsonClient:
         except (httpx2.ReadError, httpx2.RemoteProtocolError) as error:
             raise RetryableError(f"{where} broke off: {error}. See the server's log.") from error
         except httpx2.RequestError as error:
-            raise RetryableError(
-                f"{where} cannot be reached: {error}. {self._unreachable}"
-            ) from error
+            # A transport that refuses an address does so each time.
+            is_refused = isinstance(error.__cause__, BackendUnavailable)
+            kind = BackendUnavailable if is_refused else RetryableError
+            raise kind(f"{where} cannot be reached: {error}. {self._unreachable}") from error
 
     def _answered(
         self, where: str, payload: Mapping[str, object] | None, at: float

@@ -8,6 +8,7 @@ from base64 import b64encode
 from contextlib import closing
 from http.client import HTTPConnection
 from subprocess import run
+from time import monotonic
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -457,6 +458,18 @@ def test_pages_of_other_sites_may_not_ask(site: SiteProcess, secret: str) -> Non
     with pytest.raises(HTTPError) as refused:
         request(site, PING, secret, Host="evil.example")
     assert refused.value.status == 400
+
+
+def test_a_client_that_does_not_hang_up_keeps_nobody_waiting(
+    site: SiteProcess, secret: str
+) -> None:
+    with closing(HTTPConnection(urlsplit(site.url).netloc, timeout=30)) as connection:
+        connection.request("GET", "/login/", headers={"Connection": "close"})
+        answer = connection.getresponse()  # and the connection stays open on this side
+        began = monotonic()
+        assert post(site, PING, secret)[0] == 200
+        assert monotonic() - began < 1.5
+    assert answer.status == 200
 
 
 def test_more_than_fits_is_refused(site: SiteProcess, secret: str) -> None:
