@@ -27,17 +27,6 @@ settings.load_profile("busy")
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 _ROOT = Path(__file__).resolve().parent.parent
-#: Modules whose tests share a site or thousands of rows, made in one process only.
-_SAME_PROCESS = (
-    "tests/test_under_faults.py",
-    "tests/test_docs_examples.py",
-    "tests/test_bootstrap.py",
-    "tests/test_embedded_services.py",
-    "tests/test_chat_streams.py",
-    "tests/test_replicas.py",
-    "tests/test_shards.py",
-    "search/tests/test_lexical_candidates.py",
-)
 #: Modules whose tests come to one web server: one process starts it, not each.
 _SAME_SITE = (
     "rag/tests/test_openai_client.py",
@@ -46,28 +35,40 @@ _SAME_SITE = (
     "clients/tests/test_remote_retriever.py",
     "clients/tests/test_langchain.py",
 )
-#: Modules with tests of half a minute and more, longest first: the others fill what is left of each
-#: process's time, while a long test that begins last would be waited for alone.
+#: Modules of ten seconds and more, longest first: the others fill what is left of each process's
+#: time, while a long one that begins last would be waited for alone.
 _LONGEST = (
     "tests/test_under_faults.py",
     "tests/test_docs_examples.py",
     "tests/test_access_walk.py",
     "tests/test_shards.py",
     "tests/test_reference_figures.py",
-    "tests/test_browser_matrix.py",
     "rag/tests/test_openai_client.py",
+    "tests/test_browser_matrix.py",
+    "tests/test_api_fuzz.py",
+    "tests/test_browser_chat.py",
     "tests/test_bootstrap.py",
+    "documents/tests/test_worker_faults.py",
     "tests/test_embedded_services.py",
     "tests/test_api_hostile.py",
     "tests/test_service_faults.py",
     "tests/test_backup.py",
+    "inference/tests/test_chat_protocols.py",
+    "tests/test_browser.py",
+    "tests/test_schema.py",
+    "rag/tests/test_sql_running.py",
     "rag/tests/test_sql_spider.py",
-    "documents/tests/test_worker_faults.py",
     "tests/test_upgrades.py",
-    "tests/test_api_fuzz.py",
     "tests/test_chat_streams.py",
     "tests/test_stored_markup.py",
     "search/tests/test_lexical_candidates.py",
+    "tests/test_browser_search.py",
+    "search/tests/test_spaces.py",
+    "tests/test_pattern_times.py",
+    "sources/tests/test_synchronisation.py",
+    "tests/test_api_bounds.py",
+    "documents/tests/test_reembedding.py",
+    "tests/test_browser_sign_in.py",
 )
 #: Fixtures of pytest-django without which there is no database.
 _OF_DATABASE = {"db", "transactional_db", "django_db_setup", "live_server"}
@@ -134,12 +135,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute tests one by one, but modules in `_SAME_PROCESS` as a whole and those in
-    `_SAME_SITE` together; `_LONGEST` first."""
+    """Distribute modules, whose browser, site or rows are made in one process only; those in
+    `_SAME_SITE` together, and `_LONGEST` first."""
     from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
-    def rank(scope: str) -> int:
-        module = scope.partition("::")[0]
+    def rank(module: str) -> int:
         return _LONGEST.index(module) if module in _LONGEST else len(_LONGEST)
 
     class ByModule(LoadGroupScheduling):
@@ -147,9 +147,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
         def _split_scope(self, nodeid: str) -> str:
             module = nodeid.partition("::")[0]
-            if module in _SAME_SITE:
-                return _SAME_SITE[0]
-            return module if module in _SAME_PROCESS else nodeid
+            return _SAME_SITE[0] if module in _SAME_SITE else module
 
         def _assign_work_unit(self, node: Any) -> None:
             if not self.is_sorted:

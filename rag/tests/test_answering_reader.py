@@ -13,7 +13,7 @@ from rag.answering.answerability import Evidence, judge_confidence
 from rag.answering.evidence import FoundPassages, find_passages, quote_passages
 from rag.answering.extractive import ExtractiveAnswer
 from rag.answering.reader import Reader, find_reader
-from rag.tests.asking import document
+from rag.tests.asking import document, documents
 from search.query_options import site_scope
 from search.ranking import NoRerankerConfigured
 from search.results import Scope
@@ -60,15 +60,16 @@ Die Werkstatt ist am Dienstag von zehn bis achtzehn Uhr geöffnet. Reparaturen d
 """
 
 
+@pytest.fixture(scope="module")
+def shelf(shared_rows: None) -> Collection:
+    texts = {"workshop.md": WORKSHOP, "prices.md": PRICES, "plan.md": PLAN, "werkstatt.md": GERMAN}
+    return documents(CollectionFactory(slug="shelf"), texts)
+
+
 @pytest.fixture
-def scope(media_root: Any, settings: Any) -> Scope:
+def scope(shelf: Collection, media_root: Any, settings: Any) -> Scope:
     use_models(settings, reranker=BUNDLED, token_encoder=TOKENS)
-    collection: Collection = CollectionFactory(slug="shelf")
-    document(collection, "workshop.md", WORKSHOP)
-    document(collection, "prices.md", PRICES)
-    document(collection, "plan.md", PLAN)
-    document(collection, "werkstatt.md", GERMAN)
-    return site_scope(workspace=collection.workspace, collections=[collection.slug])
+    return site_scope(workspace=shelf.workspace, collections=[shelf.slug])
 
 
 def answer_to(
@@ -131,9 +132,8 @@ def test_what_is_only_near_is_refused(scope: Scope, question: str) -> None:
     assert judge_confidence(answer_to(question, scope)[2]) != "high"
 
 
-def test_a_phone_number_that_is_there_is_given(scope: Scope) -> None:
-    collection = Collection.objects.get(slug="shelf")
-    document(collection, "phone.md", "# Workshop\n\nCall the workshop at +49 431 556677.")
+def test_a_phone_number_that_is_there_is_given(shelf: Collection, scope: Scope) -> None:
+    document(shelf, "phone.md", "# Workshop\n\nCall the workshop at +49 431 556677.")
     _, quoted, evidence = answer_to("What is the phone number of the workshop?", scope)
     assert "556677" in quoted.cited[0].quote
     assert judge_confidence(evidence) == "high"

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from documents.models import Collection
 from inference.backends.chat_ollama import OllamaChat
 from inference.backends.chat_openai import OpenAIChat
 from inference.interfaces import BackendUnavailable, ChatMessage
@@ -21,7 +20,7 @@ from rag.events import Done, Event, Failed, answer_text
 from rag.services.answers import answer
 from rag.services.questions import Question
 from rag.tests.answering import passage
-from rag.tests.asking import document
+from rag.tests.asking import documents, reader
 
 pytestmark = pytest.mark.django_db
 
@@ -67,14 +66,14 @@ class Scripted:
         return chat_stream(text) if payload.get("stream") else chat_reply(text)
 
 
-@pytest.fixture
-def long_texts(context: RagContext) -> Collection:
-    """Passages about the question that no small model can read all of."""
-    collection: Collection = context.workspace.collections.get()
-    for number in range(12):
-        text = f"The firm leaves Mill Street on 14 March, says note {number}. " * 40
-        document(collection, f"note-{number}.md", f"# Note {number}\n\n{text}")
-    return collection
+@pytest.fixture(scope="module")
+def context(shared_rows: None) -> RagContext:
+    """A member with passages about the question that no small model can read all of."""
+    context, collection = reader()
+    text = "The firm leaves Mill Street on 14 March, says note {}. "
+    notes = {f"note-{at}.md": f"# Note {at}\n\n{text.format(at) * 40}" for at in range(12)}
+    documents(collection, notes)
+    return context
 
 
 def told(context: RagContext, question: str = QUESTION, **how: Any) -> list[Event]:
@@ -87,7 +86,7 @@ SIZES = [1_500, 4_096, 8_192, 32_768]
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("setting", [3_000, 100_000])
 def test_an_answer_fits_into_the_context_that_is_set(
-    size: int, setting: int, context: RagContext, long_texts: Collection, settings: Any
+    size: int, setting: int, context: RagContext, settings: Any
 ) -> None:
     settings.RAG_CONTEXT_TOKENS = setting
     settings.RAG_PASSAGES = 12
@@ -102,7 +101,7 @@ def test_an_answer_fits_into_the_context_that_is_set(
 
 @pytest.mark.parametrize("size", [1_500, 2_500])
 def test_a_context_that_the_server_names_is_kept_to_from_then_on(
-    size: int, context: RagContext, long_texts: Collection, settings: Any
+    size: int, context: RagContext, settings: Any
 ) -> None:
     settings.RAG_CONTEXT_TOKENS = 20_000
     settings.RAG_PASSAGES = 12
@@ -116,7 +115,7 @@ def test_a_context_that_the_server_names_is_kept_to_from_then_on(
 
 @pytest.mark.parametrize(("density", "refusals"), [(1.9, 1), (3.5, 2)])
 def test_a_prompt_of_more_tokens_than_estimated_is_shortened(
-    density: float, refusals: int, context: RagContext, long_texts: Collection, settings: Any
+    density: float, refusals: int, context: RagContext, settings: Any
 ) -> None:
     settings.RAG_PASSAGES = 12
     with stub_server() as server:
@@ -127,9 +126,7 @@ def test_a_prompt_of_more_tokens_than_estimated_is_shortened(
     assert model.refused == refusals
 
 
-def test_a_prompt_is_not_shortened_for_ever(
-    context: RagContext, long_texts: Collection, settings: Any
-) -> None:
+def test_a_prompt_is_not_shortened_for_ever(context: RagContext, settings: Any) -> None:
     with stub_server() as server:
         model = Scripted(server, settings, 4_096, density=20, context_tokens=4_096)
         assert isinstance(told(context)[-1], Failed)
