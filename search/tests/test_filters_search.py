@@ -17,6 +17,7 @@ from documents.tests.factories import (
     ChunkFactory,
     CollectionFactory,
     DocumentFactory,
+    MembershipFactory,
 )
 from search.filters import FilterError
 from search.query_options import site_scope
@@ -26,7 +27,13 @@ pytestmark = pytest.mark.django_db
 URL = "/api/v1/search/"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def alice(shared_rows: None) -> Membership:
+    """The owner of a workspace, for all tests of the module."""
+    return MembershipFactory()
+
+
+@pytest.fixture(scope="module")
 def collection(alice: Membership) -> Collection:
     """A document for each year from 2000, every third a draft, German ones from 2015."""
     collection = CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")

@@ -2,7 +2,6 @@
 
 import csv
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from common.sql import fetch_rows
 from documents.ingestion.sources import discover
 from documents.models import Collection, Document
 from documents.services import ingest_inline, update_document
-from documents.tests.factories import MembershipFactory
+from documents.tests.factories import CollectionFactory, MembershipFactory
 from search.query_options import scope_for
 from search.results import Hit
 from search.services import search
@@ -37,9 +36,17 @@ is counted each Friday. Whoever needs a part asks for its price, its number and 
 """
 
 
-@pytest.fixture
-def parts(alice: Membership, leaflets: Collection, tmp_path: Path) -> Collection:
+@pytest.fixture(scope="module")
+def alice(shared_rows: None) -> Membership:
+    """The owner of a workspace, for all tests of the module."""
+    return MembershipFactory()
+
+
+@pytest.fixture(scope="module")
+def parts(alice: Membership, tmp_path_factory: pytest.TempPathFactory) -> Collection:
     """A price list of many parts, and prose that has all words of the questions but the numbers."""
+    tmp_path = tmp_path_factory.mktemp("files")
+    leaflets = CollectionFactory(workspace=alice.workspace, slug="leaflets", name="Leaflets")
     with (tmp_path / "parts.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["Part number", "Description", "Price (EUR)", "Stock"])

@@ -81,8 +81,8 @@ def entry(server: JudgeServer) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def collection() -> Collection:
+@pytest.fixture(scope="module")
+def otters(shared_rows: None) -> int:
     """Thirty passages about otters, told apart by a number; the more otters the better by words."""
     collection = CollectionFactory(default_language="en")
     texts = [f"Passage number {n} of " + "otter " * (COUNT - n) + "and water" for n in range(COUNT)]
@@ -90,7 +90,12 @@ def collection() -> Collection:
         collection=collection,
         sources=[text_source(f"{n:02}", text) for n, text in enumerate(texts)],
     )
-    return collection
+    return int(collection.pk)
+
+
+@pytest.fixture
+def collection(otters: int) -> Collection:
+    return Collection.objects.get(pk=otters)
 
 
 def find(collection: Collection, query: str = "otter", **options: Any) -> SearchResult:

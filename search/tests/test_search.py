@@ -33,11 +33,16 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-def collection() -> Collection:
+@pytest.fixture(scope="module")
+def notes(shared_rows: None) -> int:
     collection = CollectionFactory(slug="notes", default_language="en")
     fill(collection, TEXTS)
-    return collection
+    return int(collection.pk)
+
+
+@pytest.fixture
+def collection(notes: int) -> Collection:
+    return Collection.objects.get(pk=notes)
 
 
 def fill(collection: Collection, texts: dict[str, str], **declared: Any) -> None:

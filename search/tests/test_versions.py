@@ -24,8 +24,8 @@ OLD = "The xylophone was repaired in spring by a master of the craft from the ol
 NEW = "The bassoon was repaired in spring by a master of the craft from the old town."
 
 
-@pytest.fixture
-def collection() -> Collection:
+@pytest.fixture(scope="module")
+def guide(shared_rows: None) -> int:
     """A document with two versions, which differ in one word."""
     collection = CollectionFactory()
     for text in (OLD, NEW):
@@ -34,7 +34,12 @@ def collection() -> Collection:
             sources=[text_source("guide", text, title="Guide")],
             policy=IngestionRun.Policy.NEW_VERSION,
         )
-    return collection
+    return int(collection.pk)
+
+
+@pytest.fixture
+def collection(guide: int) -> Collection:
+    return Collection.objects.get(pk=guide)
 
 
 def found(collection: Collection, query: str, mode: Any = "hybrid", **where: Any) -> SearchResult:
