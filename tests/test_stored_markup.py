@@ -6,6 +6,7 @@ the admin's too.
 
 import json
 from collections import Counter, deque
+from functools import cache
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import pytest
@@ -85,6 +86,7 @@ def browser(client: Client, media_root: object) -> Client:
     return client
 
 
+@cache
 def view_of(path: str) -> str:
     """The view behind an address; empty where there is none to look at."""
     if path.startswith(LEFT_OUT):
