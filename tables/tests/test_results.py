@@ -30,7 +30,13 @@ EXPENSES = """Date,Category,Amount (EUR),Paid
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def alice(shared_rows: None) -> Membership:
+    """The owner of a workspace, for all tests of the module."""
+    return MembershipFactory()
+
+
+@pytest.fixture(scope="module")
 def expenses(alice: Membership) -> Collection:
     collection = CollectionFactory(workspace=alice.workspace, slug="office")
     for key, text in (

@@ -12,7 +12,7 @@ from common.errors import Conflict, InvalidInput
 from documents.ingestion.sources import Source
 from documents.models import Chunk, Collection, Document
 from documents.services import ingest_inline
-from documents.tests.factories import CollectionFactory
+from documents.tests.factories import CollectionFactory, MembershipFactory
 from tables import services
 from tables.models import BLOCK_ROWS, ColumnBlock, Table
 from tables.options import RowOptions
@@ -35,9 +35,20 @@ def put_in(collection: Collection, data: str = EXPENSES, name: str = "march.csv"
     return Table.objects.get(document__key=name)
 
 
+@pytest.fixture(scope="module")
+def alice(shared_rows: None) -> Membership:
+    """The owner of a workspace, for all tests of the module."""
+    return MembershipFactory()
+
+
+@pytest.fixture(scope="module")
+def office(alice: Membership) -> int:
+    return put_in(CollectionFactory(workspace=alice.workspace, slug="office")).pk
+
+
 @pytest.fixture
-def expenses(alice: Membership) -> Table:
-    return put_in(CollectionFactory(workspace=alice.workspace, slug="office"))
+def expenses(office: int) -> Table:
+    return Table.objects.get(pk=office)
 
 
 def kinds(table: Table, **options: Any) -> list[str]:
