@@ -1,17 +1,13 @@
 """The pages of memory in a real Chromium: read, corrected, searched, forgotten, erased."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.utils import timezone
 from playwright.sync_api import Browser, expect
 
 from accounts.models import Membership
-from memory import services
-from memory.models import Context, ExtractionItem, Pruning
 from memory.scopes import UserScope, account_id
-from memory.tests.factories import make_scope, remember
+from memory.tests.factories import HOSTILE, fill_pages
 from tests.browser import Visit
 
 pytestmark = [
@@ -20,34 +16,12 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
 
-LONG = "w" * 200
-HOSTILE = f"a/b\"'><img src=x onerror=alert(1)> \u202egnp.exe אבג {LONG}"[:255]
-
 
 @pytest.fixture
 def scope(alice: Membership) -> UserScope:
     """Alice's memory, with something on each page."""
     scope = UserScope(alice.workspace.pk, account_id(alice.user))
-    now = timezone.now()
-    for number in range(30):
-        said = f"Turn {number} about the allotment and its plums"
-        remember(scope, said, f"Answer {number}. {LONG}", at=now - timedelta(hours=7 * number))
-    source = Context.objects.latest("pk")
-    for age, city in [(900, "Lisbon"), (400, "Munich"), (30, "Berlin")]:
-        at = now - timedelta(days=age)
-        services.set_fact(scope=scope, key="home_city", value=city, at=at, source=source)
-    for number in range(24):
-        services.set_fact(scope=scope, key=f"note_{number}", value=f"{number} {LONG}")
-    services.set_fact(scope=scope, key="car", value="a red one")
-    services.clear_fact(scope=scope, key="car")
-    whose: dict[str, Any] = {"workspace": alice.workspace, "user_id": scope.user_id}
-    waiting = [{"content": f"I live in {LONG}", "at": now.isoformat()}]
-    for state in ("dead", "running", "waiting"):
-        ExtractionItem.objects.create(
-            **whose, key=f"{state} {LONG}", state=state, messages=waiting, error=f"No. {LONG}"
-        )
-    Pruning.objects.create(**whose, reason="user", rows=12, bytes=2048, until=now)
-    services.set_fact(scope=make_scope(HOSTILE, workspace=alice.workspace), key="a", value=HOSTILE)
+    fill_pages(scope, alice.workspace, turns=30, notes=24)
     return scope
 
 

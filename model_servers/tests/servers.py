@@ -44,6 +44,12 @@ EMBEDDER = "nomic-embed"
 RERANKER = "bge-reranker"
 
 
+def search_options(server: StubServer, **given: Any) -> ConnectionOptions:
+    """Of a connection with the embedder of `search_reply`, unless another model is given."""
+    of_embedder = {"purpose": "embedder", "kind": "openai", "model": EMBEDDER, "key": KEY}
+    return ConnectionOptions.from_text({**of_embedder, "address": server.url, **given})
+
+
 def search_reply(payload: Any) -> Any:
     """Of a server with an embedder and a reranker, which scores by the words of the question."""
     if payload is None:

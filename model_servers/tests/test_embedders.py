@@ -23,8 +23,8 @@ from inference.tests.stub_server import (
 )
 from model_servers import embedding, registry, services
 from model_servers.models import ModelConnection
-from model_servers.options import ConnectionOptions
 from model_servers.tests.servers import EMBEDDER, KEY, search_reply
+from model_servers.tests.servers import search_options as options
 from tests.kit import queue_file, work_on
 from tests.plugin import WorkerProcess, wait_until
 
@@ -41,19 +41,6 @@ def server() -> Any:
     with stub_server() as server:
         server.always(search_reply)
         yield server
-
-
-def options(server: StubServer, **given: Any) -> ConnectionOptions:
-    return ConnectionOptions.from_text(
-        {
-            "purpose": "embedder",
-            "kind": "openai",
-            "address": server.url,
-            "model": EMBEDDER,
-            "key": KEY,
-            **given,
-        }
-    )
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from inference.tests.stub_server import Reply, StubServer, stub_server
 from model_servers import services
 from model_servers.models import ModelConnection
 from model_servers.options import ConnectionOptions
-from model_servers.tests.servers import KEY, RERANKER, search_reply
+from model_servers.tests.servers import KEY, RERANKER, search_options, search_reply
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("connected", "bundled")]
 
@@ -42,16 +42,7 @@ def server() -> Any:
 
 
 def options(server: StubServer, **given: Any) -> ConnectionOptions:
-    return ConnectionOptions.from_text(
-        {
-            "purpose": "reranker",
-            "kind": "openai",
-            "address": server.url,
-            "model": RERANKER,
-            "key": KEY,
-            **given,
-        }
-    )
+    return search_options(server, **{"purpose": "reranker", "model": RERANKER, **given})
 
 
 @pytest.fixture

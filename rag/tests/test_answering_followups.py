@@ -1,10 +1,11 @@
 """Follow-up questions are told from others, and made whole by rules or by a checked model."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
+from typing import Unpack
 
 import pytest
 
-from inference.interfaces import BackendUnavailable, ChatMessage
+from inference.interfaces import BackendUnavailable, ChatMessage, ChatOptions
 from rag.answering.coreference import (
     needs_history,
     rewrite_by_rules,
@@ -115,16 +116,7 @@ class Replying:
         self.asked: list[Sequence[ChatMessage]] = []
 
     def complete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        tools: Sequence[Mapping[str, object]] = (),
-        tool_choice: str | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] = (),
-        timeout: float | None = None,
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> ChatMessage:
         self.asked.append(messages)
         if self.reply is None:
@@ -132,16 +124,7 @@ class Replying:
         return ChatMessage("assistant", self.reply)
 
     def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        tools: Sequence[Mapping[str, object]] = (),
-        tool_choice: str | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] = (),
-        timeout: float | None = None,
+        self, messages: Sequence[ChatMessage], **options: Unpack[ChatOptions]
     ) -> Generator[str, None, ChatMessage]:
         yield from ()
         return ChatMessage("assistant", "")

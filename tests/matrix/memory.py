@@ -5,38 +5,13 @@ from datetime import timedelta
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from memory import services
-from memory.models import Context, ExtractionItem, Pruning
-from memory.tests.factories import make_scope, remember
+from memory.models import Context
+from memory.tests.factories import HOSTILE, fill_pages
 from tests.matrix.states import State, World
-
-LONG = "w" * 200
-HOSTILE = f"a/b\"'><img src=x onerror=alert(1)> \u202egnp.exe אבג {LONG}"[:255]
 
 
 def _memory(world: World) -> None:
-    """Something on each page."""
-    scope, now = world.memory, timezone.now()
-    for number in range(12):
-        said = f"Turn {number} about the allotment and its plums"
-        remember(scope, said, f"Answer {number}. {LONG}", at=now - timedelta(hours=7 * number))
-    source = Context.objects.latest("pk")
-    for age, city in [(900, "Lisbon"), (400, "Munich"), (30, "Berlin")]:
-        at = now - timedelta(days=age)
-        services.set_fact(scope=scope, key="home_city", value=city, at=at, source=source)
-    for number in range(4):
-        services.set_fact(scope=scope, key=f"note_{number}", value=f"{number} {LONG}")
-    services.set_fact(scope=scope, key="car", value="a red one")
-    services.clear_fact(scope=scope, key="car")
-    whose = {"workspace": world.workspace, "user_id": scope.user_id}
-    waiting = [{"content": f"I live in {LONG}", "at": now.isoformat()}]
-    for state in ("dead", "running", "waiting"):
-        ExtractionItem.objects.create(
-            **whose, key=f"{state} {LONG}", state=state, messages=waiting, error=f"No. {LONG}"
-        )
-    Pruning.objects.create(**whose, reason="user", rows=12, bytes=2048, until=now)
-    hostile = make_scope(HOSTILE, workspace=world.workspace)
-    services.set_fact(scope=hostile, key="a", value=HOSTILE)
+    fill_pages(world.memory, world.workspace, turns=12, notes=4)
 
 
 def _turn(world: World) -> str:
