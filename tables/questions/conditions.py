@@ -486,7 +486,11 @@ class Conditions(ShapeReader):
         if best == 2 and any(m.strength >= 2 for m in other):
             return None
         span = self.question.covering(start)
-        if span and span.marks.keys() - {"words", "rows", "units", "numbers"} and best < 4:
+        if (
+            span
+            and span.marks.keys() - {"words", "rows", "units", "numbers", "unpaid"}
+            and best < 4
+        ):
             return None
         if start and self.words[start - 1] in _PER:
             return None
@@ -535,6 +539,10 @@ class Conditions(ShapeReader):
             if match.strength == 2 and about & {each.column for each in self.filters}:
                 self._use(match.start, match.end)  # “renew in June”: the date, not “Auto-renew”
                 continue
+            if match.strength == 2 and any(
+                self._typed(each, "number") for each in self._named_at(match.start)
+            ):
+                continue  # “Wie viel Beitrag”: not those of “Beitrag bezahlt”
             asking = self._span_to(match.start)
             is_asked = asking is not None and "count" in asking.marks
             if match.strength == 2 and (is_asked or ROW_CONCEPTS & set(concepts)):
@@ -549,6 +557,7 @@ class Conditions(ShapeReader):
             for match in matches:
                 self._use(match.start, match.end, match.strength)
 
+        self._unpaid()
         stocks, span = self.shape.stocks, self.question.first("out_of_stock")
         if span and len(stocks) == 1 and self._is_free(span):
             self.filters.append(Filter(column=stocks[0], op="empty"))
@@ -559,6 +568,20 @@ class Conditions(ShapeReader):
                 is_not = self._negated(span.start)
                 self.filters.append(Filter(column=late[0], op="=", values=(is_not,)))
                 self._use(span.start, span.end, 1)
+
+    def _unpaid(self) -> None:
+        """“Outstanding”, where a column says what is paid, or when."""
+        span = self.question.first("unpaid")
+        if span is None or not self._is_free(span):
+            return
+        columns = [i for i in self.shape.concepts["paid"] if self._type(i) in ("boolean", "date")]
+        if len(columns) == 1 and not any(each.column in columns for each in self.filters):
+            is_paid = self._negated(span.start)
+            if self._type(columns[0]) == "boolean":
+                self.filters.append(Filter(column=columns[0], op="=", values=(is_paid,)))
+            else:
+                self.filters.append(Filter(column=columns[0], op="filled" if is_paid else "empty"))
+            self._use(span.start, span.end, 2)
 
     def _empties(self) -> None:
         """“Without parking spaces”, “not delivered” of a date: cells that are empty."""

@@ -390,18 +390,17 @@ def rate_of(word: str) -> str:
     return min(word_forms(word), key=lambda form: (len(form), form))
 
 
-def _begun_by(word: str, shape: Shape) -> list[int]:
-    """Columns of numbers whose header is a German compound that begins with this word."""
-    return [
-        index
+def _compounds_of(word: str, shape: Shape) -> list[int]:
+    """Columns of numbers whose header is a German compound that ends with this word, else those of
+    one that begins with it."""
+    names = [
+        (index, name)
         for index in shape.measurable
-        if any(
-            name.startswith(word)
-            and len(name) >= len(word) + _MIN_REST
-            and not name.endswith(_NUMBERING)
-            for name in shape.names[index]
-        )
+        for name in shape.names[index]
+        if len(name) >= len(word) + _MIN_REST and not name.endswith(_NUMBERING)
     ]
+    ended = [index for index, name in names if name.endswith(word)]
+    return list(dict.fromkeys(ended or [index for index, name in names if name.startswith(word)]))
 
 
 def concept_matches(question: Question, shape: Shape) -> list[Match]:
@@ -423,7 +422,7 @@ def concept_matches(question: Question, shape: Shape) -> list[Match]:
                 counted = question.words[at].removesuffix("zahl").removesuffix("an")
                 columns = [i for i in shape.measurable if counted in shape.names[i]]
             if not columns and len(question.words[at]) >= _MIN_PART:
-                columns = _begun_by(question.words[at], shape)
+                columns = _compounds_of(question.words[at], shape)
             if columns:
                 found.append(Match(at, at + 1, "column", tuple(columns), (), 1))
                 continue

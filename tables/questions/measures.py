@@ -10,7 +10,7 @@ from tables.questions.groups import Extreme, Groups, extremes_of
 from tables.questions.matching import Match, table_names
 from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
-from tables.questions.row_nouns import may_name_rows
+from tables.questions.row_nouns import is_known_noun, is_surely_asked, may_name_rows
 from tables.questions.words import (
     Span,
     concepts_of,
@@ -60,6 +60,8 @@ class PlanBuilder(Groups):
         dated = {i for m in self.mentions if m.start in self.used for i in self._typed(m, "date")}
         is_sure = bool((named and self.strength >= 2) or dated & used)
         names_rows = len(unknown) == 1 and is_sure and may_name_rows(self, unknown[0])
+        if names_rows and not is_known_noun(self.words[unknown[0]]):
+            names_rows = is_surely_asked(self, named) or bool(dated & used)
         return Reading(plan, unknown, self.strength, self.is_ambiguous, names_rows)
 
     # The measure

@@ -78,10 +78,17 @@ class ShapeReader:
         places = {
             at for match in named if match.strength > 1 for at in range(match.start, match.end)
         }
+        # “Beitrag” is an amount, though “Beitrag bezahlt” has the word, too.
+        conditions = {
+            match.start
+            for match in named
+            if match.strength == 2 and all(self._type(i) == "boolean" for i in match.columns)
+        }
         self.mentions = named + [
             match
             for match in concept_matches(self.question, self.shape)
             if match.start not in places
+            or (match.start in conditions and len(self._typed(match, "number")) == 1)
         ]
         self.mentions.sort(key=lambda match: (match.start, -match.strength))
 

@@ -1,7 +1,7 @@
 """Nouns that a question has for the rows of a table that does not say what they are: “members” of
 names, plans and fees. Begin with `may_name_rows`."""
 
-from tables.questions.conditions import ROW_CONCEPTS
+from tables.questions.conditions import PERSONS, ROW_CONCEPTS
 from tables.questions.reader import ShapeReader
 from tables.questions.words import concepts_of
 
@@ -20,6 +20,25 @@ _OF = frozenset(("of", "de", "del", "los", "las", "der", "von"))
 _FOR = frozenset(("for", "fur", "para"))
 _WHICH = frozenset(("which", "welche", "welcher", "welches", "welchen", "que", "cuales", "cual"))
 _ASKING = frozenset(("count", "list", "top", "bottom", "most", "least"))
+#: Between what asks and its noun.
+_ARTICLES = frozenset(("the", "a", "an", "los", "las", "el", "la", "die", "der", "den", "our"))
+
+
+def is_known_noun(word: str) -> bool:
+    """Whether it is known what a noun means."""
+    return bool(concepts_of(word, is_question=True))
+
+
+def is_surely_asked(reader: ShapeReader, columns: set[int]) -> bool:
+    """Whether a value, or a name of a column, of these that are computed with is in the question as
+    the table has it: enough for a noun of which nothing is known."""
+    return any(
+        match.kind != "table"
+        and match.strength >= 3
+        and set(match.columns) & columns
+        and reader.used >= set(range(match.start, match.end))
+        for match in reader.matches
+    )
 
 
 def may_name_rows(reader: ShapeReader, at: int) -> bool:
@@ -34,6 +53,7 @@ def may_name_rows(reader: ShapeReader, at: int) -> bool:
         and len(word) >= 4
         and word not in _PARTS_OF_ROWS
         and concepts <= ROW_CONCEPTS
+        and not _are_other_persons(reader, concepts)
         and not any(reader.is_table_at(other) for other in range(len(reader.words)) if other != at)
         and _is_behind_measure(reader, at, is_known=bool(concepts))
     )
@@ -49,6 +69,8 @@ def _is_behind_measure(reader: ShapeReader, at: int, *, is_known: bool) -> bool:
         return True
     for span in reader.question.spans:
         distance = at - span.end
+        if any(_is_apart(reader, between) for between in range(span.end, at)):
+            continue  # “How many were planted”: no noun
         if (
             (span.marks.keys() & _ASKING and 0 <= distance <= 3)
             or ("how_much" in span.marks and 0 < distance <= 3)
@@ -56,3 +78,19 @@ def _is_behind_measure(reader: ShapeReader, at: int, *, is_known: bool) -> bool:
         ):
             return True
     return False
+
+
+def _is_apart(reader: ShapeReader, at: int) -> bool:
+    """Whether a word parts what asks from a noun behind it: a verb, or another unknown word."""
+    span = reader.question.covering(at)
+    if at in reader.question.numbers or reader.words[at] in _ARTICLES | _OF:
+        return False
+    return at not in reader.used or (span is not None and "words" in span.marks)
+
+
+def _are_other_persons(reader: ShapeReader, concepts: set[str]) -> bool:
+    """Whether they are persons, and the columns have persons of another kind: teachers, where the
+    rows have students."""
+    persons = PERSONS - {"name"}
+    held = {each for each in persons if reader.shape.concepts.get(each)}
+    return bool(concepts & persons and held and not concepts & held)

@@ -214,8 +214,43 @@ PARTS = TableSchema(
         ("Könnten Sie mir bitte sagen, was ausverkauft ist?", "Item where Stock is empty"),
         ("Which items are out of stock?", "Item where Stock is empty"),
         ("¿Me podéis decir qué está agotado?", "Item where Stock is empty"),
+        ("How many were planted in 2025?", ""),
+        ("How many unicorns cost more than 20 euros?", ""),
+        ("How many tenants have the gold plan?", "count of rows where Plan = Gold"),
     ],
 )
 def test_a_noun_for_the_rows_may_be_in_no_name(question: str, computed: str) -> None:
     found = plan_question(question, [GYM, PARTS], today=TODAY)
+    assert (found.describe() if isinstance(found, Plan) else "") == computed
+
+
+CHOIR = TableSchema(
+    1,
+    "",
+    (
+        Column("Name", values=("Elke Esser", "Uwe Wirtz"), is_unique=True),
+        Column("Jahresbeitrag", "number", "EUR"),
+        Column("Beitrag bezahlt", "boolean"),
+        Column("Student", values=("Eva", "Jan")),
+    ),
+    "chor.csv",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "computed"),
+    [
+        (
+            "Wie viel Beitrag steht noch aus?",
+            "sum of Jahresbeitrag where Beitrag bezahlt = no",
+        ),
+        (
+            "Wie viel Jahresbeitrag ist noch offen?",
+            "sum of Jahresbeitrag where Beitrag bezahlt = no",
+        ),
+        ("How many teachers have not paid?", ""),
+    ],
+)
+def test_what_is_outstanding_is_not_paid(question: str, computed: str) -> None:
+    found = plan_question(question, [CHOIR], today=TODAY)
     assert (found.describe() if isinstance(found, Plan) else "") == computed
