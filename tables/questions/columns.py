@@ -6,13 +6,19 @@ from tables.questions.conditions import Conditions
 from tables.questions.matching import CURRENCIES, Match
 from tables.questions.plan import Filter
 from tables.questions.reader import NotOfTables
-from tables.questions.words import ADDITIVE, NOT_ADDITIVE, concepts_of
+from tables.questions.words import ADDITIVE, NOT_ADDITIVE, concepts_of, spans_of
 
 #: What tables of money that comes in are about, and of money that is paid out.
 _INCOME = frozenset(
     ("revenue", "customer", "donation", "donor", "booking", "guest", "member", "tenant", "course")
 )
 _OUTLAY = frozenset(("supplier", "employee", "bought"))
+
+
+def _is_of_month(words: list[str]) -> bool:
+    """Whether a header says of which month or quarter its numbers are."""
+    periods = {"months", "quarters", "halves"}
+    return any(span.marks.keys() & periods for span in spans_of(words))
 
 
 class Columns(Conditions):
@@ -41,13 +47,19 @@ class Columns(Conditions):
             if how_much and best == 1:
                 # “How much did we sell?” may ask for money, whatever “sell” is nearest to.
                 columns += [i for i in self._money() if i not in columns]
-            return int(self._one_of(self._actual(columns)))
+            columns = self._actual(columns)
+            return int(self._one_of(columns if best > 1 else self._of_any_time(columns)))
         columns = self.shape.measurable
         if how_much or len(columns) > 1:
             columns = self._money() or columns
-        if not columns:
+        return int(self._one_of(self._of_any_time(self._actual(columns))))
+
+    def _of_any_time(self, columns: list[int]) -> list[int]:
+        """Without columns of one month, such as “April 2026”, which nothing names."""
+        found = [index for index in columns if not _is_of_month(self.shape.names[index])]
+        if not found:
             raise NotOfTables
-        return int(self._one_of(self._actual(columns)))
+        return found
 
     def _sums(self) -> list[int]:
         """The columns that are added up: of money, else of anything."""

@@ -1,6 +1,8 @@
 """Conditions of a question: comparisons with numbers, times, values that occur. Begin with
 `Conditions.read_conditions`."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -45,6 +47,19 @@ ROW_CONCEPTS = (PERSONS - {"supplier"}) | {
 }
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
+
+
+#: Words of headers whose numbers are years.
+_YEARS = frozenset(("year", "jahr", "ano", "jahrgang", "vintage", "anada", "cosecha"))
+_PARTICIPLE = re.compile(r"ge([a-z]{3,})(?:t|en)")
+
+
+def _is_participle(word: str, names: Sequence[str]) -> bool:
+    """Whether a German word is what was done in a year or on a day: “gepflanzt”, “Pflanzjahr”."""
+    found = _PARTICIPLE.fullmatch(word)
+    return found is not None and any(
+        name.startswith(found[1]) and name.endswith(("jahr", "datum", "tag")) for name in names
+    )
 
 
 def _days(time: Time, year: int) -> tuple[date, date]:
@@ -116,13 +131,16 @@ class Conditions(ShapeReader):
     def _conditions(self) -> None:
         times = {at for time in self.question.times for at in range(time.start, time.end)}
         for at in sorted(self.question.numbers):
-            in_name = any(
-                m.start <= at < m.end and m.end - m.start > 1 and m.strength >= 2
-                for m in self.matches
-            )
+            in_name = self._is_in_name(at)
             if at in self.used or in_name or (at in times and not self._is_compared_number(at)):
                 continue
             self._condition(at)
+
+    def _is_in_name(self, at: int) -> bool:
+        """Whether a number is a word of a name: “150 and more” of a column."""
+        return any(
+            m.start <= at < m.end and m.end - m.start > 1 and m.strength >= 2 for m in self.matches
+        )
 
     def _is_compared_number(self, at: int) -> bool:
         """Whether a number that might be a year is compared with a column that is none of dates."""
@@ -334,6 +352,11 @@ class Conditions(ShapeReader):
             ]
             if any(m.kind in ("value", "table") and m.strength > 1 for m in named) and not dates:
                 continue  # “March” is a value, or in the name of a table
+            if any(m.kind == "value" and m.strength >= 3 and m.start < time.start for m in named):
+                continue  # The year is the end of a value: “Château Rouge 2019”
+            if (column := self._year_column(time)) is not None:
+                self._year_filter(time, column)
+                continue
             if not dates:
                 continue
             mentioned = [m for m in self.mentions if self._typed(m, "date") and self._is_free(m)]
@@ -347,6 +370,45 @@ class Conditions(ShapeReader):
                     self._use(each.start, each.end, each.strength)
             self._time_filter(time, column)
 
+    def _year_column(self, time: Time) -> int | None:
+        """The column of years, such as “Year built”, that a time is compared with: where the
+        question names it, or there are no dates. Beside dates that it does not name either, it is
+        ambiguous which are meant."""
+        if not self._is_year(time):
+            return None
+        columns = [i for i in range(len(self.shape.columns)) if self._is_of_years(i)]
+        if len(columns) != 1:
+            return None
+        named = [m for m in self.mentions if m.strength > 1 or not m.columns[1:]]
+        words = [self.words[m.start] for m in named if columns[0] in m.columns]
+        words += [word for word in self.words if _is_participle(word, self.shape.names[columns[0]])]
+        if not words:
+            dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
+            if any(set(match.columns) & set(dates) for match in self.mentions):
+                return None
+            choice: int | None = self._one_of([columns[0], None]) if dates else columns[0]
+            return choice
+        for at, word in enumerate(self.words):
+            if word in words:
+                self._use(at, at + 1, 2)
+        return columns[0]
+
+    @staticmethod
+    def _is_year(time: Time) -> bool:
+        is_whole = (time.month, time.months, time.day, time.span) == (1, 12, None, None)
+        return time.year is not None and is_whole
+
+    def _is_of_years(self, index: int) -> bool:
+        names = self.shape.names[index]
+        return self._type(index) == "number" and any(
+            name in _YEARS or name.endswith("jahr") for name in names
+        )
+
+    def _year_filter(self, time: Time, column: int) -> None:
+        op: Operator = "=" if time.op == "in" else time.op  # type: ignore[assignment]
+        self.filters.append(Filter(column=column, op=op, values=(float(time.year or 0),)))
+        self._use(time.start, time.end, 1)
+
     def _is_of_one_date(self, match: Match, dates: list[int]) -> bool:
         return len(dates) > 1 and len(self._typed(match, "date")) == 1
 
@@ -358,6 +420,12 @@ class Conditions(ShapeReader):
 
     def _span_of_days(self, start: int, first: Time, last: Time) -> None:
         """“Between January and March”: a condition from the first day to the last one."""
+        of_years = self._year_column(first) if self._is_year(last) else None
+        if of_years is not None:
+            years = (float(first.year or 0), float(last.year or 0))
+            self.filters.append(Filter(column=of_years, op="between", values=years))
+            self._use(start, last.end, 1)
+            return
         dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
         if not dates:
             return

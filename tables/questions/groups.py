@@ -125,6 +125,7 @@ class Groups(Columns):
             return None
         for at, number in self.question.numbers.items():
             in_time = any(time.start <= at < time.end for time in self.question.times)
+            in_time = in_time or self._is_in_name(at)
             if at not in self.used and not in_time and number == int(number) and 0 < number <= 1000:
                 self._use(at, at + 1)
                 return int(number)

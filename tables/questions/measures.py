@@ -28,6 +28,10 @@ _SINGLE = ("amount", "value", "betrag", "wert", "importe", "monto", "valor")
 _WITH = frozenset(("with", "mit", "con"))
 #: First words of questions for a number rather than for rows.
 _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
+#: Verbs for the price of one thing, and whose costs are sums.
+_COSTS = frozenset(("cost", "costs", "kostet", "cuesta", "vale"))
+_ONE = frozenset(("a", "an", "ein", "eine", "einen", "un", "una"))
+_US = frozenset(("us", "we", "did", "uns", "wir", "nos"))
 #: What is there of a thing.
 _STOCK = frozenset(("stock", "lager", "vorrat", "vorratig", "existencias", "almacen", "hand"))
 
@@ -259,6 +263,8 @@ class PlanBuilder(Groups):
         if "count" in asked and not extreme:
             is_distinct = "distinct" in asked
             return self._stocked() or self._counted(subject, is_distinct=is_distinct)
+        if (price := self._single_price(asked, group)) is not None and not extreme:
+            return "list", price
         if "sum" in asked or ("how_much" in asked and not extreme):
             column = self._number_column(how_much="how_much" in asked)
             is_value = "sum" not in asked and group is None and self._is_price(column)
@@ -284,6 +290,29 @@ class PlanBuilder(Groups):
             column = self._number_column()
             return ("sum" if group is not None else self._end()), column
         return self._of_group() if group is not None else self._listed(label)
+
+    def _single_price(self, asked: set[str], group: int | None) -> int | None:
+        """The only column of prices where the question is what one thing costs, and not what was
+        paid for all of it."""
+        words = set(self.words)
+        is_price = bool(words & _COSTS) or (
+            self.words[:3] == ["how", "much", "is"]
+            and not any(self._typed(m, "number") and m.strength > 1 for m in self.mentions)
+        )
+        if asked - {"how_much"} or group is not None or words & _US or not is_price:
+            return None
+        prices = [i for i in self.shape.concepts["price"] if i in self._money()]
+        prices = [i for i in prices if self._is_price(i)]
+        things = [each for each in self.filters if each.op == "=" and len(each.values) == 1]
+        if len(prices) != 1 or len(self.filters) != 1 or not things or self.alternatives:
+            values = {m.start for m in self.matches if m.kind == "value" and m.start in self.used}
+            if any(at and self.words[at - 1] in _ONE for at in values):
+                raise NotOfTables  # “What does a repair cost?”: no price of one, and no sum.
+            return None
+        for match in self.mentions:
+            if self.words[match.start] in _COSTS:
+                self._use(match.start, match.end, match.strength)
+        return prices[0]
 
     def _most_of(self) -> tuple[Measure, int | None]:
         """What “most” of groups means: rows, if these are named behind it, else rows or money."""
@@ -550,8 +579,22 @@ class PlanBuilder(Groups):
         if texts and not is_table:
             self._use(subject.start, subject.end, subject.strength)
             column: int = self._one_of(texts)
+            if self._is_title(column, subject):
+                self.is_ambiguous = True  # “How many books” of loans: loans, or titles.
             return "count", None if self.shape.columns[column].is_unique else column
         return "count", None
+
+    def _is_title(self, column: int, subject: Match) -> bool:
+        """Whether a column that repeats has names of things, such as “Título del libro”, of which
+        the question has the thing."""
+        names = self.shape.names[column]
+        said = {c for name in names for c in concepts_of(name, is_question=False)}
+        return (
+            subject.strength == 2
+            and not self.shape.columns[column].is_unique
+            and "name" in said
+            and not said & (PERSONS - {"name"})
+        )
 
     # What is left
 
