@@ -281,7 +281,7 @@ class Conditions(ShapeReader):
             exact = [i for i in columns if self.shape.columns[i].unit == unit]
             columns = exact or [i for i in columns if self._is_measured_in(i, unit)]
         elif not self._counts_amounts(start):
-            self.is_ambiguous = True  # “Donors over 60”: pounds or years.
+            self.is_unsure = True  # “Donors over 60”: pounds or years.
         return (self._one_of(self._actual(columns)), None) if columns else None
 
     def _is_measured_in(self, index: int, unit: str) -> bool:
@@ -507,6 +507,8 @@ class Conditions(ShapeReader):
                 joined = tuple(dict.fromkeys(v for each in filters for v in each.values))
                 self.filters.append(Filter(column=column, op="=", values=joined))
         if is_comparison and compared is None:
+            compared = self._compared_numbers()
+        if is_comparison and compared is None:
             times = [each for each in self.filters if each.op == "within"]
             if len(times) == 2:
                 compared = times[0], times[1]
@@ -514,6 +516,14 @@ class Conditions(ShapeReader):
         elif len([each for each in self.filters if each.op == "within"]) > 1:
             raise NotOfTables  # “In March and April” is no single span.
         return compared
+
+    def _compared_numbers(self) -> tuple[Filter, Filter] | None:
+        """“Season 3 and season 2”: two numbers of one column."""
+        equal = [f for f in self.filters if f.op == "=" and self._type(f.column) == "number"]
+        if len(equal) != 2 or equal[0].column != equal[1].column:
+            return None
+        self.filters = [each for each in self.filters if each not in equal]
+        return equal[0], equal[1]
 
     def _named_values(self) -> dict[int, list[tuple[Match, bool]]]:
         """The values that the question names, by column, and whether each is excluded."""

@@ -1,6 +1,7 @@
 """By what a question groups and ranks: “by customer”, “per month”, “the three cheapest”. Begin with
 `Groups`."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from tables.questions.columns import Columns
@@ -19,8 +20,12 @@ def extremes_of(span: Span) -> list[str]:
     return f"{span.marks.get('most', '')} {span.marks.get('least', '')}".split()
 
 
+@dataclass
 class Groups(Columns):
-    """Reads groups and superlatives."""
+    """Reads groups and superlatives. `limit_at` is the place of the number in “the three
+    cheapest”."""
+
+    limit_at: int | None = None
 
     def _group(self) -> tuple[int | None, Period | None]:
         """The column after “by” or “per”, and the period where it is a date."""
@@ -128,5 +133,6 @@ class Groups(Columns):
             in_time = in_time or self._is_in_name(at)
             if at not in self.used and not in_time and number == int(number) and 0 < number <= 1000:
                 self._use(at, at + 1)
+                self.limit_at = at
                 return int(number)
         return None

@@ -7,15 +7,18 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Literal
 
 from tables.questions.plan import Column, Layout, TableSchema
 from tables.questions.words import (
+    FAMILIES,
     MAX_PHRASE,
     PERIODS,
+    SPANISH_SEX,
     Question,
     concepts_of,
+    fold,
     fold_text,
     spans_of,
     split_words,
@@ -64,6 +67,10 @@ _NUMBERING = ("nummer", "nr", "number", "id", "code")
 _MIN_PART, _MIN_REST = 5, 3
 #: “Rent per month”, “€/kg”, “precio por noche”: what the numbers are for each of.
 _RATE = re.compile(r"(?:\b(?:per|pro|por|je|al|cada)\s+|/\s*)(?:\d+\s*)?([^\W\d_]+)")
+#: Endings that verbs and nouns of one stem differ by.
+_ENDING = re.compile(r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|en)$")
+#: “Parz.” for “Parzelle”.
+_ABBREVIATION = re.compile(r"\b([^\W\d_]{2,})\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,19 +278,34 @@ class SchemaIndex:
     def __init__(self, shape: Shape, question: Question) -> None:
         # Forms of a word begin alike; a number has only one.
         beginnings = {
-            rf"(?<!\d){word}(?!\d)" if word.isdecimal() else re.escape(word[:3])
+            rf"(?<!\d){word}(?!\d)"
+            if word.isdecimal()
+            else f"{re.escape(word[0])}-?{re.escape(word[1:3])}"
             for word in question.content_words
         }
         may_be_named = re.compile("|".join(sorted(beginnings)) or "(?!)")
         self.shape = shape
         self._entries: list[_Entry] = []
         self._places: defaultdict[str, set[int]] = defaultdict(set)
+        self._abbreviated: list[tuple[str, int]] = []
+        self._headers: list[tuple[str, int]] = []
         for index, column in enumerate(shape.columns):
             for name in (column.name, *column.other_names):
                 self._add(_Entry("column", index, tuple(split_words(name))))
+                if self._entries and self._entries[-1].index == index:
+                    at = len(self._entries) - 1
+                    self._headers += [(word, at) for word in self._entries[-1].words]
+                self._abbreviated += [
+                    (found[1], len(self._entries) - 1)
+                    for found in _ABBREVIATION.finditer(fold_text(name))
+                    if found[1] not in _IDENTIFIERS
+                ]
             if column.type == "text":
                 for value in found_values(may_be_named, column.values):
-                    self._add(_Entry("value", index, tuple(split_words(value)), value))
+                    words = tuple(split_words(value))
+                    self._add(_Entry("value", index, words, value))
+                    if len(words) == 2 and len(words[0]) == 1:  # “e-bike” may be “ebike”
+                        self._add(_Entry("value", index, ("".join(words),), value))
         for at, table in enumerate(shape.tables):
             for words in table_names(table):
                 self._add(_Entry("table", at, words))
@@ -301,8 +323,12 @@ class SchemaIndex:
         words = question.words
         held = [
             set().union(*(self._places.get(form, ()) for form in word_forms(word)))
+            | {entry for start, entry in self._abbreviated if _is_short_for(start, word)}
             for word in words
         ]
+        for at, word in enumerate(words):
+            if not held[at] and not _marks_of(word):
+                held[at] = {entry for name, entry in self._headers if is_derived(word, name)}
         found: list[Match] = []
         at = 0
         while at < len(words):
@@ -316,6 +342,21 @@ class SchemaIndex:
             if here := self._matches_at(words, at, end, entries):
                 found += here
             at = max(end, at + 1)
+        return found + self._familiar(words)
+
+    def _familiar(self, words: Sequence[str]) -> list[Match]:
+        """What words such as “women” and “Sundays” mean of columns of “m” and “f”, or “Sun”."""
+        found = []
+        for family in FAMILIES:
+            asked = {at: family[word] for at, word in enumerate(words) if word in family}
+            for index, column in enumerate(self.shape.columns) if asked else ():
+                folded = {value: fold(value).rstrip(".") for value in column.values}
+                known = family | (SPANISH_SEX if {*folded.values()} == {"h", "m"} else {})
+                if column.is_whole and folded and all(v in known for v in folded.values()):
+                    for at, meant in asked.items():
+                        cells = tuple(v for v, each in folded.items() if known[each] == meant)
+                        if cells and len(words[at]) > 2:
+                            found.append(Match(at, at + 1, "value", (index,), cells, 3))
         return found
 
     def _without_loose_end(
@@ -378,6 +419,33 @@ def found_values(pattern: re.Pattern[str], values: Sequence[str]) -> Iterator[st
         at, line = end + 1, line + 1
 
 
+def is_derived(word: str, name: str) -> bool:
+    """Whether a word is of a table's name: a verb, such as “delivered” of “Deliveries”, or a part
+    of a German compound."""
+    if len(word) >= 5 and any(
+        len(form) >= 5 and other.endswith(form)
+        for form in word_forms(word)
+        for other in word_forms(name)
+    ):
+        return True
+    stem = _ENDING.sub("", word)
+    if len(stem) >= 5 and stem != word and stem == _ENDING.sub("", name):
+        return True
+    pairs = zip(word, name, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return shared >= 5 and shared >= 0.7 * max(len(word), len(name))
+
+
+def _is_short_for(start: str, word: str) -> bool:
+    """Whether an abbreviated word of a header may be this one, which begins so."""
+    return len(word) >= len(start) + 2 and word.startswith(start) and not _marks_of(word)
+
+
+def _marks_of(word: str) -> bool:
+    """Whether a word asks for something by itself, such as “gesamt”."""
+    return any(span.marks.keys() - {"words", "rows"} for span in spans_of([word]))
+
+
 def rate_of(word: str) -> str:
     """What “per month” or “monthly” is a rate of, however it is written: a period, a unit, or the
     shortest form of the folded word."""
@@ -434,7 +502,7 @@ def concept_matches(question: Question, shape: Shape) -> list[Match]:
             if columns:
                 found.append(Match(at, at + 1, "column", tuple(columns), (), 1))
                 continue
-        for end in (at + 2, at + 1):
+        for end in (at + 3, at + 2, at + 1):
             phrase = " ".join(question.words[at:end])
             concepts = concepts_of(phrase, is_question=True)
             columns = [index for concept in concepts for index in shape.concepts.get(concept, ())]

@@ -28,6 +28,8 @@ _SINGLE = ("amount", "value", "betrag", "wert", "importe", "monto", "valor")
 _WITH = frozenset(("with", "mit", "con"))
 #: First words of questions for a number rather than for rows.
 _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
+#: A clause about the noun before them.
+_RELATIVE = frozenset(("that", "which", "who", "der", "die", "das", "que"))
 #: Verbs for the price of one thing, and whose costs are sums.
 _COSTS = frozenset(("cost", "costs", "kostet", "cuesta", "vale"))
 _ONE = frozenset(("a", "an", "ein", "eine", "einen", "un", "una"))
@@ -45,7 +47,7 @@ class Reading:
     plan: Plan
     unknown: tuple[int, ...]
     strength: float
-    is_ambiguous: bool
+    is_unsure: bool
     names_rows: bool = False
 
 
@@ -66,7 +68,7 @@ class PlanBuilder(Groups):
         names_rows = len(unknown) == 1 and is_sure and may_name_rows(self, unknown[0])
         if names_rows and not is_known_noun(self.words[unknown[0]]):
             names_rows = is_surely_asked(self, named) or bool(dated & used)
-        return Reading(plan, unknown, self.strength, self.is_ambiguous, names_rows)
+        return Reading(plan, unknown, self.strength, self.is_unsure, names_rows)
 
     # The measure
 
@@ -94,6 +96,9 @@ class PlanBuilder(Groups):
             for kind in ("difference", "or", "and", "than", "between"):
                 self._use_span(kind)
         subject = self._subject()
+        if self._use_span("how_often"):
+            self._use_span("count")
+            return self._plan("count", None, compared=compared)
         kinds = ("sum", "mean", "count", "how_much", "distinct")
         asked = {kind for kind in kinds if self._use_span(kind)}
         for kind in asked - {"how_much"}:
@@ -118,6 +123,7 @@ class PlanBuilder(Groups):
             is_top = limit is not None and self.question.has("top", "bottom")
             is_much = is_much or bool(asked) or (is_top and self._ranks_sums(subject))
             is_much = is_much or (extreme is not None and extreme[1] == "rating")
+            is_much = is_much and not self._ranks_rows(subject)
             numbers = [i for m in self.mentions for i in self._typed(m, "number")]
             if numbers and not asked and all(self._adds(i) is False for i in numbers):
                 is_much = extreme is not None and extreme[1] == "rating"  # the greatest rate
@@ -148,7 +154,7 @@ class PlanBuilder(Groups):
         self._use_span("top", "bottom")
         named = group if group is not None else label if measure != "count" else None
         if named is not None and _WHO & set(self.words[:2]):
-            self.is_ambiguous = self.is_ambiguous or not self._is_of_persons(named)
+            self.is_unsure = self.is_unsure or not self._is_of_persons(named)
         return self._plan(
             measure,
             column,
@@ -340,7 +346,7 @@ class PlanBuilder(Groups):
         if len(sums) == 1:
             return "sum", sums[0]
         options: list[tuple[Measure, int | None]] = [*(("sum", i) for i in sums), ("count", None)]
-        self.is_ambiguous = self.is_ambiguous or len(options) == 1
+        self.is_unsure = self.is_unsure or len(options) == 1
         chosen: tuple[Measure, int | None] = self._one_of(options[:2])
         return chosen
 
@@ -421,6 +427,13 @@ class PlanBuilder(Groups):
 
     def _subject(self) -> Match | None:
         """What is asked for: the name after “which”, “how many” or “top 3”."""
+        if self.limit_at is not None:
+            for match in self._named_at(self._after_small(self.limit_at + 1)):
+                texts = self._typed(match, "text")
+                is_row = any(self.shape.columns[i].is_unique for i in texts)
+                is_other = is_row and bool(_WHO & set(self.words[:2]))
+                if texts and self._is_free(match) and not is_other:
+                    return match
         first = self._after_small(0)
         for match in self._named_at(first):
             is_with = match.end < len(self.words) and self.words[match.end] in _WITH
@@ -439,7 +452,7 @@ class PlanBuilder(Groups):
                 at in self.question.numbers
                 or (
                     (small := self.question.span(at))
-                    and small.marks.keys() & {"words", "most", "least", "distinct"}
+                    and small.marks.keys() & {"words", "most", "least", "distinct", "more", "less"}
                     and not self._named_at(at)
                 )
             ):
@@ -488,6 +501,17 @@ class PlanBuilder(Groups):
             bool(columns)
             and not any(self.shape.columns[i].is_unique for i in columns)
             and not (is_table or has_number)
+        )
+
+    def _ranks_rows(self, subject: Match) -> bool:
+        """Whether a clause says of the rows how they rank: “Where did the trip go that cost the
+        most?”"""
+        return any(
+            word in _RELATIVE
+            and at
+            and at not in range(subject.start, subject.end + 2)
+            and self.is_table_at(at - 1)
+            for at, word in enumerate(self.words)
         )
 
     def _ranks_sums(self, subject: Match) -> bool:
@@ -545,7 +569,7 @@ class PlanBuilder(Groups):
                 if len(numbers) == 1:
                     self._use(match.start, match.end, match.strength)
                     # Without a product it may ask for the number of products.
-                    self.is_ambiguous = self.is_ambiguous or not self.filters
+                    self.is_unsure = self.is_unsure or not self.filters
                     return "sum", numbers[0]
         return None
 
@@ -580,7 +604,7 @@ class PlanBuilder(Groups):
             self._use(subject.start, subject.end, subject.strength)
             column: int = self._one_of(texts)
             if self._is_title(column, subject):
-                self.is_ambiguous = True  # “How many books” of loans: loans, or titles.
+                self.is_unsure = True  # “How many books” of loans: loans, or titles.
             return "count", None if self.shape.columns[column].is_unique else column
         return "count", None
 
@@ -657,8 +681,9 @@ class PlanBuilder(Groups):
             joints.add("spent")
             if {*self._money()} & {computed, *(each.column for each in self.filters)}:
                 joints.add("pays")
+        unit = self.shape.columns[computed].unit if computed is not None else ""
         for span in self.question.spans:
-            if span.marks.keys() & joints:
+            if span.marks.keys() & joints or (unit and span.marks.get("units") == unit):
                 known.update(range(span.start, span.end))
             elif "group" in span.marks and span.end in self.used:
                 known.update(range(span.start, span.end))  # “delivered by Norwerk”

@@ -3,10 +3,11 @@
 Without Django.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import replace
 from datetime import date
 
+from tables.questions.compounds import parts_of_compounds
 from tables.questions.matching import (
     Match,
     SchemaIndex,
@@ -32,6 +33,8 @@ MIN_SIMILARITY, MIN_LEAD = 0.75, 0.08
 MAX_CORRECTED = 2
 #: With more values none is compared by its letters.
 MAX_SPELLED_VALUES = 20_000
+#: Readings of one question for one shape.
+MAX_READINGS = 4
 #: Questions with more words are none of a table's.
 MAX_WORDS = 60
 
@@ -76,12 +79,18 @@ def plan_question(
         for each in readings
         if len(each.unknown) == len(best.unknown) and each.strength >= best.strength - 0.5
     ]
-    plans = tuple(dict.fromkeys(each.plan for each in equals))
-    if len(plans) == 1 and not best.is_ambiguous and (not best.unknown or best.names_rows):
+    plans = tuple({_computed(each.plan): each.plan for each in reversed(equals)}.values())[::-1]
+    if len(plans) == 1 and not best.is_unsure and (not best.unknown or best.names_rows):
         return best.plan
     if len(best.unknown) > 1:
         return None
     return Unsure(readings=plans[:2], unknown=tuple(question.words[at] for at in best.unknown))
+
+
+def _computed(plan: Plan) -> Plan:
+    """What is computed: the same for plans whose rows are only named by different columns."""
+    is_of_rows = plan.group is None and plan.measure in ("most", "least", "list")
+    return plan if is_of_rows else plan.model_copy(update={"label": None})
 
 
 def _is_group(question: Question, at: int) -> bool:
@@ -124,10 +133,12 @@ def _read_shape(
     similarity: Similarity | None,
     known: Collection[int] = (),
 ) -> list[Reading]:
-    """The readings of a question for one shape: two where it is ambiguous. Words at the places
+    """The readings of a question for one shape: several where it is ambiguous. Words at the places
     `known` are not compared by meaning."""
     found = []
-    for pick in (0, 1):
+    choices = 1
+    while len(found) < min(choices, MAX_READINGS):
+        pick = len(found)
         builder = PlanBuilder(question, shape, matches, pick)
         try:
             reading = builder.read()
@@ -146,24 +157,29 @@ def _read_shape(
         except NotOfTables:
             break
         found.append(reading)
-        if not builder.is_ambiguous:
-            break
+        choices = builder.choices
     return found
 
 
 def _respelled(
-    text: str, question: Question, strange: Collection[str], shape: Shape, *, today: date
+    text: str, question: Question, strange: Set[str], shape: Shape, *, today: date
 ) -> list[Reading]:
     """The readings for one shape with other words in place of strange ones, if that explains them
-    all."""
-    corrected = corrections(sorted(strange), shape)
-    if not 0 < len(corrected) <= MAX_CORRECTED:
-        return []
-    meant = read_question(replaced(text, corrected), today=today, language=question.language)
-    matches = _meaningful(meant, SchemaIndex(shape, meant).matches(meant))
-    found = [each for each in _read_shape(meant, shape, matches, None) if not each.unknown]
-    pairs = tuple(corrected.items())
-    return [replace(each, plan=each.plan.model_copy(update={"corrected": pairs})) for each in found]
+    all: German compounds taken apart, else words spelled as the tables do."""
+    split = parts_of_compounds(strange, shape) if question.language == "de" else {}
+    corrected = corrections(sorted(strange - split.keys()), shape)
+    for words, pairs in ((split, ()), (split | corrected, tuple(corrected.items()))):
+        if not words or len(pairs) > MAX_CORRECTED:
+            continue
+        meant = read_question(replaced(text, words), today=today, language=question.language)
+        matches = _meaningful(meant, SchemaIndex(shape, meant).matches(meant))
+        found = _read_shape(meant, shape, matches, None)
+        if found := [each for each in found if not each.unknown or each.names_rows]:
+            return [
+                replace(each, plan=each.plan.model_copy(update={"corrected": pairs}), unknown=())
+                for each in found
+            ]
+    return []
 
 
 def _by_meaning(

@@ -16,7 +16,9 @@ with (Path(__file__).parent / "words.toml").open("rb") as _file:
 
 _WORD = re.compile(r"\d+(?:[.,'’]\d+)*k?(?![\w])|[^\W_]+|[%€$£¥]|°C")
 #: First parts of German compounds, which are words of their own elsewhere.
-_COMPOUND = re.compile(r"(durchschnitts|gesamt)(?=\w{4})")
+_COMPOUND = re.compile(
+    r"(durchschnitts|gesamt|(?:ein|zwei|drei|vier|funf|sechs)(?=zimmer))(?=\w{4})"
+)
 #: “Unpaid” is “not paid”.
 _NEGATED = re.compile(
     r"(?:un(?=(?:paid|sold|shipped|delivered|answered|resolved|confirmed|billed|invoiced|approved|finished|"
@@ -111,6 +113,7 @@ _LEXICON = _lexicon()
 MEASURES = frozenset(
     [
         "count",
+        "how_often",
         "how_much",
         "spent",
         "earned",
@@ -138,6 +141,7 @@ _COMPUTATIONS = frozenset(
     (
         *(
             "count",
+            "how_often",
             "how_much",
             "spent",
             "earned",
@@ -202,6 +206,15 @@ def concepts_of(phrase: str, *, is_question: bool) -> tuple[str, ...]:
 QUALIFIERS: Mapping[str, str] = {
     word: kind for kind, words in _TOML["qualifiers"].items() for (word,) in _phrases(words)
 }
+
+
+#: Values that mean the same however they are written: of each kind, folded word → value.
+FAMILIES: tuple[Mapping[str, str], ...] = tuple(
+    {word: value for value, words in _TOML[kind].items() for (word,) in _phrases(words)}
+    for kind in ("sex", "weekday")
+)
+#: “M” is a woman beside “H”, a man.
+SPANISH_SEX: Mapping[str, str] = {"h": "male", "m": "female"}
 
 
 @lru_cache(maxsize=4)
