@@ -43,7 +43,7 @@ PERSONS = frozenset(
 #: What rows may be, though their table does not say it.
 ROW_CONCEPTS = (PERSONS - {"supplier"}) | {
     *("vehicle", "device", "room", "course", "route", "coffee", "wine", "book", "event", "task"),
-    *("machine", "tool", "recipe", "plant", "apartment", "branch", "flight"),
+    *("thing", "tree", "machine", "tool", "recipe", "plant", "apartment", "branch", "flight"),
 }
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))

@@ -68,7 +68,9 @@ _MIN_PART, _MIN_REST = 5, 3
 #: “Rent per month”, “€/kg”, “precio por noche”: what the numbers are for each of.
 _RATE = re.compile(r"(?:\b(?:per|pro|por|je|al|cada)\s+|/\s*)(?:\d+\s*)?([^\W\d_]+)")
 #: Endings that verbs and nouns of one stem differ by.
-_ENDING = re.compile(r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|en)$")
+_ENDING = re.compile(
+    r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|ieron|aron|[ai]d[ao]s?|[aei]n|[aei]r|e)$"
+)
 #: “Parz.” for “Parzelle”.
 _ABBREVIATION = re.compile(r"\b([^\W\d_]{2,})\.")
 
@@ -141,6 +143,9 @@ class Shape:
                     if column.unit in CURRENCIES
                     and (concept == "price" or at not in found["price"])
                 ]
+        if not found["revenue"]:
+            sums = [i for i in found["amount"] if self.columns[i].unit in CURRENCIES]
+            found["revenue"] = sums if len(sums) == 1 else []
         if not found["date"]:
             found["date"] = [at for at, each in enumerate(self.columns) if each.type == "date"]
         return found

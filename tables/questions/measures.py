@@ -32,6 +32,8 @@ _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
 _RELATIVE = frozenset(("that", "which", "who", "der", "die", "das", "que"))
 #: Verbs for the price of one thing, and whose costs are sums.
 _COSTS = frozenset(("cost", "costs", "kostet", "cuesta", "vale"))
+#: Verbs for any amount of money.
+_COST_WORDS = _COSTS | {"kosten", "kostete", "kosteten", "cuestan", "costaron", "valen", "costing"}
 _ONE = frozenset(("a", "an", "ein", "eine", "einen", "un", "una"))
 _US = frozenset(("us", "we", "did", "uns", "wir", "nos"))
 #: What is there of a thing.
@@ -327,6 +329,7 @@ class PlanBuilder(Groups):
         named = any(
             self._names_rows(at)
             or any(self._typed(match, "date") for match in self._named_at(at))
+            or any(self._is_of_table(at - 1) for at in (span.start for span in spans) if at)
             or (
                 may_name_rows(self, at)
                 and (self.words[at].endswith("s") or concepts_of(self.words[at], is_question=True))
@@ -603,6 +606,8 @@ class PlanBuilder(Groups):
         if texts and not is_table:
             self._use(subject.start, subject.end, subject.strength)
             column: int = self._one_of(texts)
+            if self._is_title(column, subject) and self.filters:
+                return "count", None  # “How many books are still out”: each loan is of a book.
             if self._is_title(column, subject):
                 self.is_unsure = True  # “How many books” of loans: loans, or titles.
             return "count", None if self.shape.columns[column].is_unique else column
@@ -681,6 +686,8 @@ class PlanBuilder(Groups):
             joints.add("spent")
             if {*self._money()} & {computed, *(each.column for each in self.filters)}:
                 joints.add("pays")
+        money = {*self._money()} & {computed, *(each.column for each in self.filters)}
+        known |= {at for at, word in enumerate(self.words) if money and word in _COST_WORDS}
         unit = self.shape.columns[computed].unit if computed is not None else ""
         for span in self.question.spans:
             if span.marks.keys() & joints or (unit and span.marks.get("units") == unit):

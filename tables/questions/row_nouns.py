@@ -16,6 +16,7 @@ _PARTS_OF_ROWS = frozenset(
     )
 )
 _OF = frozenset(("of", "de", "del", "los", "las", "der", "von"))
+_PLURALS = frozenset(("los", "las"))
 #: Before a noun of which it is known what it means.
 _FOR = frozenset(("for", "fur", "para"))
 _WHICH = frozenset(("which", "welche", "welcher", "welches", "welchen", "que", "cuales", "cual"))
@@ -65,7 +66,7 @@ def _is_behind_measure(reader: ShapeReader, at: int, *, is_known: bool) -> bool:
         before -= 1  # “of student members”
     if before < 0:
         return is_known
-    if reader.words[before] in _OF or (is_known and reader.words[before] in _FOR):
+    if _is_of(reader, before) or (is_known and reader.words[before] in _FOR):
         return True
     for span in reader.question.spans:
         distance = at - span.end
@@ -78,6 +79,12 @@ def _is_behind_measure(reader: ShapeReader, at: int, *, is_known: bool) -> bool:
         ):
             return True
     return False
+
+
+def _is_of(reader: ShapeReader, at: int) -> bool:
+    """Whether “of” is here, or “de los”."""
+    word = reader.words[at]
+    return word in _OF and (word not in _PLURALS or (at > 0 and reader.words[at - 1] == "de"))
 
 
 def _is_apart(reader: ShapeReader, at: int) -> bool:

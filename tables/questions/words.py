@@ -30,6 +30,8 @@ _AMERICAN = {"ence": "ense", "our": "or", "is": "iz", "tre": "ter", "ogue": "og"
 _BRITISH = re.compile(
     r"(?<=\w\w)(?:ence(?=s?$)|our(?=s?$)|is(?=(?:e[ds]?|ing|ations?)$)|tre(?=s?$)|ogue(?=s?$)|lled$)"
 )
+#: An umlaut in letters of English.
+_DIGRAPH = re.compile(r"([aou])e(?=[^aeiou])")
 #: Letters of a word that is a form of one that says what columns are about.
 MIN_FORM = 6
 #: Marks of spans of time.
@@ -65,6 +67,8 @@ def word_forms(word: str) -> frozenset[str]:
     for ending in ("a", "o", "as", "os"):
         if word.endswith(ending) and len(word) - len(ending) >= 5:
             forms.add(word[: -len(ending)])
+    if len(word) >= 5 and (plain := _DIGRAPH.sub(r"\1", word)) != word:
+        forms |= word_forms(plain)  # “Auftraege”
     if word.endswith("ies") and len(word) > 4:
         forms.add(f"{word[:-3]}y")
     if (american := _BRITISH.sub(lambda found: _AMERICAN[found[0]], word)) != word:
