@@ -407,7 +407,7 @@ class Conditions(ShapeReader):
     def _year_filter(self, time: Time, column: int) -> None:
         op: Operator = "=" if time.op == "in" else time.op  # type: ignore[assignment]
         self.filters.append(Filter(column=column, op=op, values=(float(time.year or 0),)))
-        self._use(time.start, time.end, 1)
+        self._use(time.start, time.end)
 
     def _is_of_one_date(self, match: Match, dates: list[int]) -> bool:
         return len(dates) > 1 and len(self._typed(match, "date")) == 1

@@ -337,7 +337,7 @@ LOANS = TableSchema(
             "most of 150 and more, first 1",
         ),
         ("How much was spent per month?", MONTHS, ""),
-        ("¿Cuántos libros no se han devuelto?", LOANS, ""),
+        ("¿Cuántos libros no se han devuelto?", LOANS, "count of rows where Devuelto = no"),
     ],
 )
 def test_years_and_prices_that_columns_have(
