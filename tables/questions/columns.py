@@ -15,6 +15,10 @@ _INCOME = frozenset(
 _OUTLAY = frozenset(("supplier", "employee", "bought"))
 
 
+#: What is added up over time.
+_ADDED = frozenset(("participants", "goals", "visits", "appearances", "distance", "arrears"))
+
+
 def _is_of_month(words: list[str]) -> bool:
     """Whether a header says of which month or quarter its numbers are."""
     periods = {"months", "quarters", "halves"}
@@ -111,7 +115,12 @@ class Columns(Conditions):
         is_rate = any(column in columns for columns in self.shape.rates.values())
         if any(name in NOT_ADDITIVE for name in names) or (is_rate and unit not in CURRENCIES):
             return False
-        if any(name in ADDITIVE for name in names) or unit in ("h", "kWh", "Wh", "MWh"):
+        said = {c for name in names for c in concepts_of(name, is_question=False)}
+        if (
+            any(name in ADDITIVE for name in names)
+            or said & _ADDED
+            or unit in ("h", "kWh", "Wh", "MWh")
+        ):
             return True
         return True if unit in CURRENCIES and not self._is_price(column) else None
 

@@ -22,6 +22,8 @@ _COMPARISONS: dict[str, Operator] = {
 }
 
 
+#: Prepositions with an article, as they are without.
+_CONTRACTED = {"del": "de", "al": "a", "vom": "von", "zum": "zu"}
 _OPPOSITES: dict[Operator | None, Operator] = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 #: Before what each row or group is, never before one value.
 _PER = frozenset(("per", "each", "every", "je", "pro", "jede", "jeden", "jedes", "cada"))
@@ -45,6 +47,10 @@ ROW_CONCEPTS = (PERSONS - {"supplier"}) | {
     *("vehicle", "device", "room", "course", "route", "coffee", "wine", "book", "event", "task"),
     *("thing", "tree", "machine", "tool", "recipe", "plant", "apartment", "branch", "flight"),
 }
+#: “With and without”.
+WITH = frozenset(("with", "mit", "con"))
+_AND = frozenset(("and", "or", "und", "oder", "y", "o"))
+_NO = frozenset(("without", "ohne", "sin"))
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
 
@@ -83,7 +89,7 @@ class Conditions(ShapeReader):
         self._columns_compared()
         self._conditions()
         self._times()
-        compared = self._values()
+        compared = self._values() or self._with_and_without()
         self._booleans()
         self._empties()
         self._join_alternatives()
@@ -264,7 +270,7 @@ class Conditions(ShapeReader):
         is_named = inside or any(match.strength > 1 for match in behind)
         if not (is_equal or unit or is_named) and self._names_rows(next_word):
             raise NotOfTables  # “More than two invoices” compares a count of rows.
-        for matches in (inside, behind, before[::-1]):
+        for matches in (inside, *((before, behind) if is_equal else (behind, before[::-1]))):
             if matches:
                 nearest = max(
                     (m for m in matches if m.start == matches[0].start), key=lambda m: m.strength
@@ -580,6 +586,9 @@ class Conditions(ShapeReader):
             for index in mention.columns
         }
         near = [match for match in matches if match.columns[0] in beside]
+        if not near and start:
+            before = _CONTRACTED.get(self.words[start - 1], self.words[start - 1])
+            near = [m for m in matches if self.shape.names[m.columns[0]] == [before]]  # “de”, “a”
         chosen: Match = self._one_of(near or matches)
         for mention in self.mentions:
             if (
@@ -607,6 +616,19 @@ class Conditions(ShapeReader):
             self._use(span.start, span.end)
             return True
         return False
+
+    def _with_and_without(self) -> tuple[Filter, Filter] | None:
+        """“With and without balcony”: the two conditions of a comparison."""
+        for at, word in enumerate(self.words[:-3]):
+            if word not in WITH or self.words[at + 1] not in _AND or self.words[at + 2] not in _NO:
+                continue
+            named = [m for m in self._named_at(self._after_small(at + 3)) if m.strength > 1]
+            columns = [i for match in named for i in self._typed(match, "boolean")]
+            if len(columns) == 1:
+                self._use(at, named[0].end, named[0].strength)
+                yes, no = (Filter(column=columns[0], op="=", values=(v,)) for v in (True, False))
+                return yes, no
+        return None
 
     def _booleans(self) -> None:
         named: dict[int, list[Match]] = {}

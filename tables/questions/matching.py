@@ -61,6 +61,8 @@ _IDENTIFIERS = frozenset(
 )
 
 
+#: What rows are whose first column has numbers and is called after them.
+_NUMBERED = frozenset(("thing", "order", "invoice", "booking", "task", "device", "vehicle"))
 #: Ends of headers whose numbers name rows.
 _NUMBERING = ("nummer", "nr", "number", "id", "code")
 #: Letters of the first part of a German compound, and how many more the header has.
@@ -135,6 +137,12 @@ class Shape:
                     for concept in concepts_of(phrase, is_question=False):
                         if index not in found[concept]:
                             found[concept].append(index)
+        for kind, family in FAMILIES.items():
+            found[kind] += [
+                index
+                for index, column in enumerate(self.columns)
+                if column.values and all(fold(v).rstrip(".") in family for v in column.values)
+            ]
         for concept in MONEY:
             if not any(self.columns[index].type == "number" for index in found[concept]):
                 found[concept] += [
@@ -193,6 +201,10 @@ class Shape:
         """Whether a header says that its cells are numbers of rows: “Part no.”, and not “Cost per
         year”."""
         name = _RATE.sub(" ", fold_text(self.columns[index].name))
+        if index == 0 and not self.columns[0].unit and len(self.names[0]) == 1:
+            concepts = concepts_of(self.names[0][0], is_question=True)
+            if _NUMBERED & set(concepts):
+                return True  # “Job” of a list of jobs
         return not _IDENTIFIERS.isdisjoint(split_words(name))
 
 
@@ -352,7 +364,7 @@ class SchemaIndex:
     def _familiar(self, words: Sequence[str]) -> list[Match]:
         """What words such as “women” and “Sundays” mean of columns of “m” and “f”, or “Sun”."""
         found = []
-        for family in FAMILIES:
+        for family in FAMILIES.values():
             asked = {at: family[word] for at, word in enumerate(words) if word in family}
             for index, column in enumerate(self.shape.columns) if asked else ():
                 folded = {value: fold(value).rstrip(".") for value in column.values}

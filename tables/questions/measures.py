@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tables.questions.conditions import PERSONS
+from tables.questions.conditions import PERSONS, WITH
 from tables.questions.groups import Extreme, Groups, extremes_of
 from tables.questions.matching import Match, table_names
 from tables.questions.plan import Filter, Measure, Period, Plan
@@ -24,10 +24,10 @@ _NAMING = frozenset(("name", "product", "project", "device", "customer", "employ
 _WHO = frozenset(("who", "whom", "wer", "wem", "quien", "quienes"))
 #: Words for the amount of one thing.
 _SINGLE = ("amount", "value", "betrag", "wert", "importe", "monto", "valor")
-#: Words between what is asked for and its superlative: “customer with the most invoices”.
-_WITH = frozenset(("with", "mit", "con"))
 #: First words of questions for a number rather than for rows.
 _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
+#: Nouns of which each row may have one, and which are not counted by their kinds.
+_THINGS = frozenset(("thing", "vehicle", "tree", "plant"))
 #: A clause about the noun before them.
 _RELATIVE = frozenset(("that", "which", "who", "der", "die", "das", "que"))
 #: Verbs for the price of one thing, and whose costs are sums.
@@ -155,7 +155,7 @@ class PlanBuilder(Groups):
             raise NotOfTables  # “How many … the most …”
         self._use_span("top", "bottom")
         named = group if group is not None else label if measure != "count" else None
-        if named is not None and _WHO & set(self.words[:2]):
+        if named is not None and compared is None and _WHO & set(self.words[:2]):
             self.is_unsure = self.is_unsure or not self._is_of_persons(named)
         return self._plan(
             measure,
@@ -276,6 +276,7 @@ class PlanBuilder(Groups):
         if "sum" in asked or ("how_much" in asked and not extreme):
             column = self._number_column(how_much="how_much" in asked)
             is_value = "sum" not in asked and group is None and self._is_price(column)
+            is_value = is_value and not question.has("earned", "raised")
             return "list" if is_value else "sum", column
         if extreme and group is not None:
             named = any(self._typed(m, "number") and self._is_free(m) for m in self.mentions)
@@ -357,7 +358,7 @@ class PlanBuilder(Groups):
         """What is computed by group where nothing says it: “hours per project”."""
         if any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
             column = self._number_column()
-            if self._adds(column) is not True:
+            if self._adds(column) is not True and column not in self.shape.stocks:
                 raise NotOfTables
             return "sum", column
         options: list[tuple[Measure, int | None]] = [("count", None)]
@@ -439,10 +440,10 @@ class PlanBuilder(Groups):
                     return match
         first = self._after_small(0)
         for match in self._named_at(first):
-            is_with = match.end < len(self.words) and self.words[match.end] in _WITH
+            is_with = match.end < len(self.words) and self.words[match.end] in WITH
             if is_with and self._typed(match, "text") and self._is_free(match):
                 return match
-        if first + 1 < len(self.words) and self.words[first + 1] in _WITH and self._period(first):
+        if first + 1 < len(self.words) and self.words[first + 1] in WITH and self._period(first):
             self._use(first, first + 1)
             return Match(first, first + 1, "column", (self._period(first)[0],), (), 3)  # type: ignore[index]
         kinds = {"which", "count", "top", "bottom", "most", "least", "list", "how_much"}
@@ -606,6 +607,11 @@ class PlanBuilder(Groups):
         if texts and not is_table:
             self._use(subject.start, subject.end, subject.strength)
             column: int = self._one_of(texts)
+            about = set(concepts_of(self.words[subject.start], is_question=True))
+            if about & _THINGS and not self.shape.columns[column].is_unique:
+                # “How many bikes”: each row has one, though many are of one kind.
+                self.is_unsure = self.is_unsure or not self.filters
+                return "count", None
             if self._is_title(column, subject) and self.filters:
                 return "count", None  # “How many books are still out”: each loan is of a book.
             if self._is_title(column, subject):
@@ -692,8 +698,8 @@ class PlanBuilder(Groups):
         for span in self.question.spans:
             if span.marks.keys() & joints or (unit and span.marks.get("units") == unit):
                 known.update(range(span.start, span.end))
-            elif "group" in span.marks and span.end in self.used:
-                known.update(range(span.start, span.end))  # “delivered by Norwerk”
+            elif span.marks.keys() & {"group", "at_least"} and span.end in self.used:
+                known.update(range(span.start, span.end))  # “delivered by Norwerk”, “ab Bremen”
         if self.question.language == "de" and self.words[-1] in _PARTICLES:
             known.add(len(self.words) - 1)
         return [at for at in range(len(self.words)) if at not in known]

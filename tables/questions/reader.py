@@ -35,6 +35,8 @@ _WHOLE_AMOUNTS = frozenset(
         *("summe", "importe", "monto"),
     )
 )
+#: Amounts that are paid beside the main one, which are asked for by name.
+_BESIDE = ("utilities", "deposit")
 #: Between a word of comparison and its number or time.
 _ARTICLES = frozenset(("the", "a", "los", "las", "el", "la", "dem", "den", "der", "die", "das"))
 
@@ -195,6 +197,9 @@ class ShapeReader:
         if len(columns) > 1 and all(self.shape.columns[i].unit in CURRENCIES for i in columns):
             whole = [i for i in columns if _WHOLE_AMOUNTS & set(self.shape.names[i])]
             columns = whole if len(whole) == 1 else columns
+        beside = {i for each in _BESIDE for i in self.shape.concepts.get(each, ())}
+        if len(main := [index for index in columns if index not in beside]) == 1:
+            columns = main
         kinds = {
             index: {QUALIFIERS.get(word) for word in self.shape.names[index]} for index in columns
         }

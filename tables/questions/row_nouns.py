@@ -17,12 +17,24 @@ _PARTS_OF_ROWS = frozenset(
 )
 _OF = frozenset(("of", "de", "del", "los", "las", "der", "von"))
 _PLURALS = frozenset(("los", "las"))
-#: Before a noun of which it is known what it means.
-_FOR = frozenset(("for", "fur", "para"))
+#: Before a noun for what rows have, or where they are: “with garden”.
+_PLACING = frozenset(
+    (
+        *("with", "without", "in", "at", "on", "from", "to", "into", "by", "mit", "ohne", "im"),
+        *("am", "bei", "auf", "an", "aus", "zum", "zur", "con", "sin", "en", "a", "desde"),
+        *("no", "kein", "keine", "keinen", "ningun", "ninguna", "not", "nicht", "than", "als"),
+    )
+)
 _WHICH = frozenset(("which", "welche", "welcher", "welches", "welchen", "que", "cuales", "cual"))
 _ASKING = frozenset(("count", "list", "top", "bottom", "most", "least"))
 #: Between what asks and its noun.
-_ARTICLES = frozenset(("the", "a", "an", "los", "las", "el", "la", "die", "der", "den", "our"))
+_ARTICLES = frozenset(
+    (
+        *("the", "a", "an", "our", "this", "these", "los", "las", "el", "la", "un", "una"),
+        *("nuestros", "nuestras", "die", "der", "den", "dem", "das", "ein", "eine", "einen"),
+        *("einer", "einem", "unsere", "unserer", "unseren"),
+    )
+)
 
 
 def is_known_noun(word: str) -> bool:
@@ -61,12 +73,17 @@ def may_name_rows(reader: ShapeReader, at: int) -> bool:
 
 
 def _is_behind_measure(reader: ShapeReader, at: int, *, is_known: bool) -> bool:
+    if is_known:
+        before = at - 1
+        while before >= 0 and (reader.words[before] in _ARTICLES or _is_plain(reader, before)):
+            before -= 1
+        return before < 0 or reader.words[before] not in _PLACING
     before = at - 1
     while before > 0 and before in reader.used and not reader.question.span(before):
         before -= 1  # “of student members”
     if before < 0:
-        return is_known
-    if _is_of(reader, before) or (is_known and reader.words[before] in _FOR):
+        return False
+    if _is_of(reader, before):
         return True
     for span in reader.question.spans:
         distance = at - span.end
@@ -79,6 +96,11 @@ def _is_behind_measure(reader: ShapeReader, at: int, *, is_known: bool) -> bool:
         ):
             return True
     return False
+
+
+def _is_plain(reader: ShapeReader, at: int) -> bool:
+    """Whether a word is explained and no part of the grammar: a value, such as an adjective."""
+    return at in reader.used and reader.question.covering(at) is None
 
 
 def _is_of(reader: ShapeReader, at: int) -> bool:

@@ -213,10 +213,10 @@ QUALIFIERS: Mapping[str, str] = {
 
 
 #: Values that mean the same however they are written: of each kind, folded word → value.
-FAMILIES: tuple[Mapping[str, str], ...] = tuple(
-    {word: value for value, words in _TOML[kind].items() for (word,) in _phrases(words)}
+FAMILIES: Mapping[str, Mapping[str, str]] = {
+    kind: {word: value for value, words in _TOML[kind].items() for (word,) in _phrases(words)}
     for kind in ("sex", "weekday")
-)
+}
 #: “M” is a woman beside “H”, a man.
 SPANISH_SEX: Mapping[str, str] = {"h": "male", "m": "female"}
 
