@@ -8,9 +8,10 @@ from threading import Lock
 from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from common.sql import fetch_rows
+from documents.models import Chunk
 from tables.models import BLOCK_ROWS, Table, TableLayout
 from tables.questions.plan import Column, TableSchema
 
@@ -94,6 +95,7 @@ def load_schemas(tables: QuerySet[Table]) -> list[TableSchema]:
             *("collection_id", "fingerprint", "is_apart"),
             *("document__title", "document__key"),
         )
+        .annotate(language=Subquery(_LANGUAGE))
         .order_by("document__key", "ordinal")[: MAX_TABLES + 1]
     )
     if len(found) > MAX_TABLES:
@@ -102,6 +104,11 @@ def load_schemas(tables: QuerySet[Table]) -> list[TableSchema]:
     return [_schema(table, profiles[table.pk], layouts) for table in found]
 
 
+#: The configuration of the first passage of a table's document.
+_LANGUAGE = (
+    Chunk.objects.filter(document=OuterRef("document")).order_by("ordinal").values("language")[:1]
+)
+_LANGUAGES = {"english": "en", "german": "de", "spanish": "es"}
 #: Group and positions of the columns in it, by collection and fingerprint.
 _Layouts = dict[tuple[int, str], tuple[int, tuple[int, ...]]]
 
@@ -131,6 +138,7 @@ def _schema(table: Table, profile: dict[int, _Profile], layouts: _Layouts) -> Ta
         places,
         table.is_apart,
         table.collection_id,
+        _LANGUAGES.get(getattr(table, "language", ""), ""),
     )
 
 

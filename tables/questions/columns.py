@@ -142,6 +142,10 @@ class Columns(Conditions):
                 for i in self.shape.concepts[concept]
                 if self._type(i) == ("date" if concept == "date" else "number")
             ]
+            if concept == "date" and len(years := self.shape.years) == 1:
+                ages = {span.marks.get("most") for span in self.question.spans}
+                if not columns or "age" in ages:
+                    return years[0]  # “The oldest fountain”, by the year in which it was built
             if not columns and concept == "rating":
                 raise NotOfTables
             for match in self.mentions:

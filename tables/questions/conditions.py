@@ -55,8 +55,6 @@ _NO = frozenset(("without", "ohne", "sin"))
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
 
 
-#: Words of headers whose numbers are years.
-_YEARS = frozenset(("year", "jahr", "ano", "jahrgang", "vintage", "anada", "cosecha"))
 _PARTICIPLE = re.compile(r"ge([a-z]{3,})(?:t|en)")
 
 
@@ -382,7 +380,7 @@ class Conditions(ShapeReader):
         ambiguous which are meant."""
         if not self._is_year(time):
             return None
-        columns = [i for i in range(len(self.shape.columns)) if self._is_of_years(i)]
+        columns = self.shape.years
         if len(columns) != 1:
             return None
         named = [m for m in self.mentions if m.strength > 1 or not m.columns[1:]]
@@ -403,12 +401,6 @@ class Conditions(ShapeReader):
     def _is_year(time: Time) -> bool:
         is_whole = (time.month, time.months, time.day, time.span) == (1, 12, None, None)
         return time.year is not None and is_whole
-
-    def _is_of_years(self, index: int) -> bool:
-        names = self.shape.names[index]
-        return self._type(index) == "number" and any(
-            name in _YEARS or name.endswith("jahr") for name in names
-        )
 
     def _year_filter(self, time: Time, column: int) -> None:
         op: Operator = "=" if time.op == "in" else time.op  # type: ignore[assignment]

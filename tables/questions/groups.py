@@ -98,13 +98,16 @@ class Groups(Columns):
                     concepts = [
                         concept
                         for concept in span.marks[kind].split()
-                        if concept in ("any", "much") or self.shape.concepts.get(concept)
+                        if concept in ("any", "much")
+                        or self.shape.concepts.get(concept)
+                        or (concept == "date" and len(self.shape.years) == 1)
                     ]
+                    is_rated = "rating" in span.marks[kind].split()
                     if not concepts and any(
-                        match.strength > 1 and self._typed(match, "number")
-                        for match in self._named_at(span.end)
+                        (match.strength > 1 or is_rated) and self._typed(match, "number")
+                        for match in (self.mentions if is_rated else self._named_at(span.end))
                     ):
-                        concepts = ["any"]  # “the shortest life expectancy”
+                        concepts = ["any"]  # “the shortest life expectancy”, “best by sales”
                     if concepts:
                         self._use(span.start, span.end)
                         self._use_more(kind)

@@ -63,6 +63,8 @@ _IDENTIFIERS = frozenset(
 
 #: What rows are whose first column has numbers and is called after them.
 _NUMBERED = frozenset(("thing", "order", "invoice", "booking", "task", "device", "vehicle"))
+#: Words of headers whose numbers are years.
+_YEARS = frozenset(("year", "yr", "jahr", "ano", "jahrgang", "vintage", "anada", "cosecha"))
 #: Ends of headers whose numbers name rows.
 _NUMBERING = ("nummer", "nr", "number", "id", "code")
 #: Letters of the first part of a German compound, and how many more the header has.
@@ -73,6 +75,9 @@ _RATE = re.compile(r"(?:\b(?:per|pro|por|je|al|cada)\s+|/\s*)(?:\d+\s*)?([^\W\d_
 _ENDING = re.compile(
     r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|ieron|aron|[ai]d[ao]s?|[aei]n|[aei]r|e)$"
 )
+_VOWELS = frozenset("aeiou")
+#: Letters of a header that is the beginning of a word.
+_MIN_SHORT = 3
 #: “Parz.” for “Parzelle”.
 _ABBREVIATION = re.compile(r"\b([^\W\d_]{2,})\.")
 
@@ -116,6 +121,12 @@ class Shape:
             for index in range(len(order))
         ]
         self.names = [split_words(column.name) for column in self.columns]
+        self.columns = [
+            replace(column, unit=column.unit or _unit_of(column.name))
+            if column.type == "number"
+            else column
+            for column in self.columns
+        ]
 
     def layouts(self, chosen: Collection[int]) -> tuple[Layout, ...]:
         """Where the chosen tables, by their indexes, have the columns; () where each has them all,
@@ -189,8 +200,22 @@ class Shape:
         return [
             index
             for index, column in enumerate(self.columns)
-            if column.type == "number" and not self.is_numbering(index)
+            if column.type == "number"
+            and not self.is_numbering(index)
+            and not self.is_of_years(index)
         ]
+
+    @cached_property
+    def years(self) -> list[int]:
+        """The columns of years."""
+        return [index for index in range(len(self.columns)) if self.is_of_years(index)]
+
+    def is_of_years(self, index: int) -> bool:
+        """Whether a header says that its numbers are years: “Baujahr”."""
+        names = split_words(_RATE.sub(" ", fold_text(self.columns[index].name)))
+        return self.columns[index].type == "number" and any(
+            name in _YEARS or name.endswith("jahr") for name in names
+        )
 
     @cached_property
     def stocks(self) -> list[int]:
@@ -312,10 +337,11 @@ class SchemaIndex:
                 if self._entries and self._entries[-1].index == index:
                     at = len(self._entries) - 1
                     self._headers += [(word, at) for word in self._entries[-1].words]
+                short = [found[1] for found in _ABBREVIATION.finditer(fold_text(name))]
+                if name.isalpha() and len(name) >= _MIN_SHORT and not _is_word(fold(name)):
+                    short.append(f"{fold(name)}.")  # “Sev” of “severity”
                 self._abbreviated += [
-                    (found[1], len(self._entries) - 1)
-                    for found in _ABBREVIATION.finditer(fold_text(name))
-                    if found[1] not in _IDENTIFIERS
+                    (each, len(self._entries) - 1) for each in short if each not in _IDENTIFIERS
                 ]
             if column.type == "text":
                 for value in found_values(may_be_named, column.values):
@@ -453,9 +479,27 @@ def is_derived(word: str, name: str) -> bool:
     return shared >= 5 and shared >= 0.7 * max(len(word), len(name))
 
 
+def _unit_of(name: str) -> str:
+    """The unit in a header, such as “Kg” or “Unterhalt €/Jahr”; empty where it is what amounts are
+    for each of, as in “price per kg”."""
+    words = split_words(_RATE.sub(" ", fold_text(name)))
+    units = [span.marks["units"] for span in spans_of(words) if "units" in span.marks]
+    return units[0] if len(units) == 1 else ""
+
+
 def _is_short_for(start: str, word: str) -> bool:
     """Whether an abbreviated word of a header may be this one, which begins so."""
+    if start.endswith("."):  # Without a point in the header, a syllable must be missing.
+        start = start[:-1]
+        is_cut = start[-1:] not in _VOWELS and word[len(start) : len(start) + 1] in _VOWELS
+        if not is_cut or len(word) < len(start) + 3:
+            return False
     return len(word) >= len(start) + 2 and word.startswith(start) and not _marks_of(word)
+
+
+def _is_word(word: str) -> bool:
+    """Whether the grammar knows a word of a header, which then is no abbreviation."""
+    return bool(concepts_of(word, is_question=True)) or bool(spans_of([word]))
 
 
 def _marks_of(word: str) -> bool:
@@ -513,7 +557,7 @@ def concept_matches(question: Question, shape: Shape) -> list[Match]:
                 continue
         span = question.span(at)
         unit = span.marks.get("units", "") if span and at - 1 not in question.numbers else ""
-        if unit and unit not in CURRENCIES:
+        if unit:
             # “How many kilometers”
             columns = [i for i in shape.measurable if shape.columns[i].unit == unit]
             if columns:

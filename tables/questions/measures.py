@@ -171,6 +171,8 @@ class PlanBuilder(Groups):
     def _is_of_persons(self, index: int) -> bool:
         """Whether a column says who."""
         words = self.shape.names[index]
+        if _WHO & set(words):
+            return True
         phrases = (*words, " ".join(words))
         return any(PERSONS & set(concepts_of(each, is_question=False)) for each in phrases)
 
