@@ -30,6 +30,8 @@ class Columns(Conditions):
 
     def _number_column(self, *, how_much: bool = False) -> int:
         """The column of numbers to compute with: one that is named, else the only one."""
+        if (column := self._of_unit()) is not None:
+            return column
         named = [m for m in self.mentions if self._typed(m, "number") and self._is_free_or_sum(m)]
         if named:
             # Words such as “total” may be the measure alone.
@@ -57,6 +59,22 @@ class Columns(Conditions):
         if how_much or len(columns) > 1:
             columns = self._money() or columns
         return int(self._one_of(self._of_any_time(self._actual(columns))))
+
+    def _of_unit(self) -> int | None:
+        """“How many euros”, “how many kilos”: the only column of that unit."""
+        for span in self.question.spans:
+            behind = self.question.span(span.end)
+            if not span.marks.keys() & {"how_much", "count"} or behind is None:
+                continue
+            unit = behind.marks.get("units", "")
+            columns = [i for i in self.shape.measurable if self.shape.columns[i].unit == unit]
+            if unit and len(columns) == 1:
+                self._use(behind.start, behind.end, 1)
+                for match in self.mentions:
+                    if columns[0] in match.columns:
+                        self._use(match.start, match.end, match.strength)
+                return columns[0]
+        return None
 
     def _of_any_time(self, columns: list[int]) -> list[int]:
         """Without columns of one month, such as “April 2026”, which nothing names."""

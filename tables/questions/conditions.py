@@ -9,7 +9,7 @@ from datetime import date
 from tables.questions.matching import CURRENCIES, Match
 from tables.questions.plan import Filter, Operator
 from tables.questions.reader import NotOfTables, ShapeReader
-from tables.questions.words import Time, concepts_of, fold, word_forms
+from tables.questions.words import Span, Time, concepts_of, fold, word_forms
 
 _COMPARISONS: dict[str, Operator] = {
     "above": ">",
@@ -548,9 +548,18 @@ class Conditions(ShapeReader):
         return has_joint and (
             self.question.has("difference")
             or any(
-                self._is_free(span) and span.marks.keys() & {"more", "less"}
+                self._is_free(span)
+                and (span.marks.keys() & {"more", "less"} or self._is_more_of(span))
                 for span in self.question.spans
             )
+        )
+
+    def _is_more_of(self, span: Span) -> bool:
+        """“Más de” without a number behind it: “más de arroz que de pasta”."""
+        return (
+            (span.marks.keys() == {"above"} or span.marks.keys() == {"below"})
+            and self.words[span.start : span.end] in (["mas", "de"], ["menos", "de"])
+            and (span.end not in self.question.numbers and "que" in self.words[span.end :])
         )
 
     def _chosen_value(self, start: int, matches: list[Match]) -> Match | None:

@@ -462,6 +462,11 @@ def found_values(pattern: re.Pattern[str], values: Sequence[str]) -> Iterator[st
         at, line = end + 1, line + 1
 
 
+def stem_of(word: str) -> str:
+    """A word without the ending that verbs and nouns of one stem differ by."""
+    return _ENDING.sub("", word)
+
+
 def is_derived(word: str, name: str) -> bool:
     """Whether a word is of a table's name: a verb, such as “delivered” of “Deliveries”, or a part
     of a German compound."""
@@ -471,8 +476,8 @@ def is_derived(word: str, name: str) -> bool:
         for other in word_forms(name)
     ):
         return True
-    stem = _ENDING.sub("", word)
-    if len(stem) >= 5 and stem != word and stem == _ENDING.sub("", name):
+    stem = stem_of(word)
+    if len(stem) >= 5 and stem != word and stem == stem_of(name):
         return True
     pairs = zip(word, name, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tables.questions.conditions import PERSONS, WITH
 from tables.questions.groups import Extreme, Groups, extremes_of
-from tables.questions.matching import Match, table_names
+from tables.questions.matching import Match, stem_of, table_names
 from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
 from tables.questions.row_nouns import is_known_noun, is_surely_asked, may_name_rows
@@ -95,6 +95,9 @@ class PlanBuilder(Groups):
         comparative = None
         if compared is not None:
             comparative = self._use_span("more", "less")
+            for span in self.question.spans:
+                if comparative is None and self._is_more_of(span):
+                    self._use(span.start, span.end)
             for kind in ("difference", "or", "and", "than", "between"):
                 self._use_span(kind)
         subject = self._subject()
@@ -360,7 +363,7 @@ class PlanBuilder(Groups):
         """What is computed by group where nothing says it: “hours per project”."""
         if any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
             column = self._number_column()
-            if self._adds(column) is not True and column not in self.shape.stocks:
+            if self._adds(column) is False and column not in self.shape.stocks:
                 raise NotOfTables
             return "sum", column
         options: list[tuple[Measure, int | None]] = [("count", None)]
@@ -694,10 +697,21 @@ class PlanBuilder(Groups):
             joints.add("spent")
             if {*self._money()} & {computed, *(each.column for each in self.filters)}:
                 joints.add("pays")
-        money = {*self._money()} & {computed, *(each.column for each in self.filters)}
+        in_filters = {each.column for each in self.filters}
+        money = {*self._money()} & {computed, *in_filters}
         known |= {at for at, word in enumerate(self.words) if money and word in _COST_WORDS}
         unit = self.shape.columns[computed].unit if computed is not None else ""
+        rates = {r for r, columns in self.shape.rates.items() if computed in columns}
+        stems = [stem_of(word) for word in self.words]
+        headers = [name for i in {computed, *in_filters} - {None} for name in self.shape.names[i]]
+        known |= {
+            at
+            for at, stem in enumerate(stems)
+            if len(stem) >= 5 and any(name.startswith(stem) for name in headers)
+        }
         for span in self.question.spans:
+            if rates & span.marks.keys():
+                known.update(range(span.start - 1, span.end))  # “im Jahr” of “€/Jahr”
             if span.marks.keys() & joints or (unit and span.marks.get("units") == unit):
                 known.update(range(span.start, span.end))
             elif span.marks.keys() & {"group", "at_least"} and span.end in self.used:

@@ -63,7 +63,7 @@ def may_name_rows(reader: ShapeReader, at: int) -> bool:
     concepts = set(concepts_of(word, is_question=True))
     return (
         word.isalpha()
-        and len(word) >= 4
+        and len(word) >= (3 if concepts else 4)
         and word not in _PARTS_OF_ROWS
         and concepts <= ROW_CONCEPTS
         and not _are_other_persons(reader, concepts)
