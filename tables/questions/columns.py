@@ -173,6 +173,12 @@ class Columns(Conditions):
                         columns = [i for i in columns if i in match.columns]
             if not columns:
                 raise NotOfTables
+            births = [i for i in columns if i in self.shape.concepts["birth"]]
+            if len(births) == 1 and any(
+                "age" in (span.marks.get("most"), span.marks.get("least"))
+                for span in self.question.spans
+            ):
+                return births[0]  # “The youngest child”
             # “The oldest car” was registered first, and not tested first.
             ends = [i for each in ("end", "due", "renewal") for i in self.shape.concepts[each]]
             columns = [i for i in columns if i not in ends] or columns

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from tables.questions.matching import CURRENCIES, Match
+from tables.questions.matching import CURRENCIES, MONEY, Match
 from tables.questions.plan import Filter, Operator
 from tables.questions.reader import NotOfTables, ShapeReader
 from tables.questions.words import Span, Time, concepts_of, fold, word_forms
@@ -45,7 +45,9 @@ PERSONS = frozenset(
 #: What rows may be, though their table does not say it.
 ROW_CONCEPTS = (PERSONS - {"supplier"}) | {
     *("vehicle", "device", "room", "course", "route", "coffee", "wine", "book", "event", "task"),
-    *("thing", "tree", "machine", "tool", "recipe", "plant", "apartment", "branch", "flight"),
+    *("thing", "tree", "film", "repair", "parcel", "child", "bug", "trip", "appointment", "video"),
+    *("vaccination", "campaign", "shift", "house", "animal", "expense"),
+    *("machine", "tool", "recipe", "plant", "apartment", "branch", "flight"),
 }
 #: “With and without”.
 WITH = frozenset(("with", "mit", "con"))
@@ -284,9 +286,15 @@ class Conditions(ShapeReader):
         if unit:
             exact = [i for i in columns if self.shape.columns[i].unit == unit]
             columns = exact or [i for i in columns if self._is_measured_in(i, unit)]
+            if not columns and unit in CURRENCIES and not self._has_currency():
+                sums = {i for each in MONEY for i in self.shape.concepts[each]}
+                columns = [i for i in self.shape.measurable if i in sums]
         elif not self._counts_amounts(start):
             self.is_unsure = True  # “Donors over 60”: pounds or years.
         return (self._one_of(self._actual(columns)), None) if columns else None
+
+    def _has_currency(self) -> bool:
+        return any(column.unit in CURRENCIES for column in self.shape.columns)
 
     def _is_measured_in(self, index: int, unit: str) -> bool:
         """Whether a header says the unit, other than “per” it: “Distance km”, “Kilometerstand”."""

@@ -163,8 +163,9 @@ class Shape:
                     and (concept == "price" or at not in found["price"])
                 ]
         if not found["revenue"]:
-            sums = [i for i in found["amount"] if self.columns[i].unit in CURRENCIES]
-            found["revenue"] = sums if len(sums) == 1 else []
+            money = [i for i in self.measurable if self.columns[i].unit in CURRENCIES]
+            sums = [i for i in found["amount"] if i in money]
+            found["revenue"] = next((each for each in (sums, money) if len(each) == 1), [])
         if not found["date"]:
             found["date"] = [at for at, each in enumerate(self.columns) if each.type == "date"]
         return found
@@ -542,7 +543,7 @@ def concept_matches(question: Question, shape: Shape) -> list[Match]:
     are the last part of a German compound, such as “Rechnungsbetrag”."""
     found = []
     for at in range(len(question.words)):
-        if question.language == "de" and question.span(at) is None:
+        if question.language in ("de", "en") and question.span(at) is None:
             columns = [
                 index
                 for index, words in enumerate(shape.names)

@@ -12,6 +12,7 @@ from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
 from tables.questions.row_nouns import is_known_noun, is_surely_asked, may_name_rows
 from tables.questions.words import (
+    PLAIN_VERBS,
     Span,
     concepts_of,
 )
@@ -297,6 +298,8 @@ class PlanBuilder(Groups):
             if any(each.column == column for each in self.filters):
                 raise NotOfTables  # “Shops where we spent more than 100” compares sums.
             return "sum", column
+        if group is None and self._asks_revenue():
+            return "sum", self._number_column(how_much=True)
         if question.has("top", "bottom"):
             named = any(self._typed(m, "number") and self._is_free(m) for m in self.mentions)
             if group is not None and not named:
@@ -432,7 +435,12 @@ class PlanBuilder(Groups):
         concept = (marks.get("more") or marks.get("less") or "any").split()[0]
         is_named = concept == "any"
         column = self._number_column(how_much=True) if is_named else self._extreme_column(concept)
-        return "list" if self._is_price(column, compared) else "sum", column
+        is_each = any(self.shape.columns[each.column].is_unique for each in compared)
+        if not self._is_price(column, compared):
+            return "sum", column
+        if is_each or not self.question.has("earned", "raised", "spent"):
+            return "list", column
+        return "sum", column
 
     def _subject(self) -> Match | None:
         """What is asked for: the name after “which”, “how many” or “top 3”."""
@@ -566,9 +574,17 @@ class PlanBuilder(Groups):
                 _NAMING & set(concepts_of(word, is_question=False)) for word in self.shape.names[i]
             )
         ]
-        texts += [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
+        texts += self._telling_texts()
         same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
         return next((i for i in texts if i not in same), texts[0] if texts else None)
+
+    def _telling_texts(self) -> list[int]:
+        """The columns of texts; before a first one that repeats, one that has far more values."""
+        texts = [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
+        counts = [len(self.shape.columns[index].values) for index in texts]
+        if counts and max(counts) >= 2 * counts[0]:
+            texts.insert(0, texts[counts.index(max(counts))])
+        return list(dict.fromkeys(texts))
 
     def _stocked(self) -> tuple[Measure, int | None] | None:
         """Of “how many X are in stock”: the pieces that there are; None for other questions."""
@@ -613,6 +629,8 @@ class PlanBuilder(Groups):
             self._use(subject.start, subject.end, subject.strength)
             column: int = self._one_of(texts)
             about = set(concepts_of(self.words[subject.start], is_question=True))
+            if column in self.shape.concepts["weekday"]:
+                return "count", None
             if about & _THINGS and not self.shape.columns[column].is_unique:
                 # “How many bikes”: each row has one, though many are of one kind.
                 self.is_unsure = self.is_unsure or not self.filters
@@ -716,6 +734,11 @@ class PlanBuilder(Groups):
                 known.update(range(span.start, span.end))
             elif span.marks.keys() & {"group", "at_least"} and span.end in self.used:
                 known.update(range(span.start, span.end))  # “delivered by Norwerk”, “ab Bremen”
+        last = len(self.words) - 1
+        ending = self._span_to(len(self.words))
         if self.question.language == "de" and self.words[-1] in _PARTICLES:
-            known.add(len(self.words) - 1)
+            known.add(last)
+        elif ending is not None and "group" in ending.marks:
+            known.add(last)  # “Which director do we have the most films by?”
+        known |= {at for at, word in enumerate(self.words) if word in PLAIN_VERBS}
         return [at for at in range(len(self.words)) if at not in known]

@@ -212,6 +212,35 @@ QUALIFIERS: Mapping[str, str] = {
 }
 
 
+def _plain_verbs() -> frozenset[str]:
+    """The forms of the verbs that say nothing more, by the regular conjugation of each language."""
+    en, de, es = (fold_text(_TOML["verbs"][code]).split(", ") for code in ("en", "de", "es"))
+    endings = {
+        "ar": "a an amos o aron aba aban ado ada ados adas ando".split(),  # noqa: SIM905
+        "er": "e en emos io ieron imos ia ian ido ida idos idas iendo".split(),  # noqa: SIM905
+    }
+    endings["ir"] = [*endings["er"], "imos"]
+    forms = {verb.strip() for verb in (*en, *de, *es)}
+    for verb in map(str.strip, en):
+        stem = verb.removesuffix("e")
+        forms |= {
+            f"{verb}s",
+            f"{stem}ed",
+            f"{stem}ing",
+            f"{verb}{verb[-1]}ed",
+            f"{verb}{verb[-1]}ing",
+        }
+    for verb in map(str.strip, de):
+        stem = verb.removesuffix("en").removesuffix("n")
+        forms |= {f"{stem}{each}" for each in ("t", "te", "ten", "et", "ete", "eten")}
+        forms |= {f"ge{stem}t", f"ge{stem}et", f"ge{verb}"}
+    for verb in map(str.strip, es):
+        forms |= {verb[:-2] + each for each in endings.get(verb[-2:], ())}
+    return frozenset(forms)
+
+
+#: Verbs that say nothing about which rows are asked for.
+PLAIN_VERBS = _plain_verbs()
 #: Values that mean the same however they are written: of each kind, folded word → value.
 FAMILIES: Mapping[str, Mapping[str, str]] = {
     kind: {word: value for value, words in _TOML[kind].items() for (word,) in _phrases(words)}
