@@ -50,7 +50,9 @@ class Columns(Conditions):
             for match in named:
                 if set(match.columns) & set(columns):
                     self._use(match.start, match.end)
-            if how_much and best == 1 and not set(columns) & set(self._money()):
+            said = set(concepts_of(self.words[chosen.start], is_question=True))
+            is_sold = bool(said & {"quantity", "revenue"})
+            if how_much and best == 1 and is_sold and not set(columns) & set(self._money()):
                 # “How much did we sell?” may ask for money, whatever “sell” is nearest to.
                 columns += [i for i in self._money() if i not in columns]
             columns = self._actual(columns)

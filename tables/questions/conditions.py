@@ -252,6 +252,9 @@ class Conditions(ShapeReader):
                 if not (start < m.start and m.end == end)
                 or any(self._is_measured_in(i, unit) for i in m.columns)
             ]
+        if unit in CURRENCIES:
+            sums = {i for each in MONEY for i in self.shape.concepts[each]}
+            numeric = [m for m in numeric if sums & set(self._typed(m, "number"))]
         next_word = self._after_small(end)
         behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
         behind = [m for m in behind if self._is_free(m)]

@@ -15,6 +15,7 @@ from tables.questions.words import (
     FAMILIES,
     MAX_PHRASE,
     PERIODS,
+    QUALIFIERS,
     SPANISH_SEX,
     Question,
     concepts_of,
@@ -63,6 +64,9 @@ _IDENTIFIERS = frozenset(
 
 #: What rows are whose first column has numbers and is called after them.
 _NUMBERED = frozenset(("thing", "order", "invoice", "booking", "task", "device", "vehicle"))
+_OF = frozenset(("of", "de", "der", "von"))
+#: What headers say of money that does not come in.
+_OUTLAYS = frozenset(("expense", "planned", "tax", "discount"))
 #: Words of headers whose numbers are years.
 _YEARS = frozenset(("year", "yr", "jahr", "ano", "jahrgang", "vintage", "anada", "cosecha"))
 #: Ends of headers whose numbers name rows.
@@ -163,9 +167,14 @@ class Shape:
                     and (concept == "price" or at not in found["price"])
                 ]
         if not found["revenue"]:
-            money = [i for i in self.measurable if self.columns[i].unit in CURRENCIES]
+            money = [
+                index
+                for index in self.measurable
+                if self.columns[index].unit in CURRENCIES
+                and not _OUTLAYS & {QUALIFIERS.get(word) for word in self.names[index]}
+            ]
             sums = [i for i in found["amount"] if i in money]
-            found["revenue"] = next((each for each in (sums, money) if len(each) == 1), [])
+            found["revenue"] = sums or money
         if not found["date"]:
             found["date"] = [at for at, each in enumerate(self.columns) if each.type == "date"]
         return found
@@ -231,7 +240,10 @@ class Shape:
             concepts = concepts_of(self.names[0][0], is_question=True)
             if _NUMBERED & set(concepts):
                 return True  # “Job” of a list of jobs
-        return not _IDENTIFIERS.isdisjoint(split_words(name))
+        words = split_words(name)
+        if len(words) > 2 and words[1] in _OF:
+            return False  # “No. of visitors”
+        return not _IDENTIFIERS.isdisjoint(words)
 
 
 def _joined_column(same: Sequence[Column]) -> Column:

@@ -335,6 +335,8 @@ class PlanBuilder(Groups):
         """What “most” of groups means: rows, if these are named behind it, else rows or money."""
         spans = [s for s in self.question.spans if "much" in extremes_of(s)]
         nouns = [self._after_small(span.end) for span in spans]
+        if self.question.language == "de":
+            nouns += [at + 1 for at in nouns]  # “Nacht Dienste”, one word as it was written
         named = any(
             self._names_rows(at)
             or any(self._typed(match, "date") for match in self._named_at(at))
@@ -613,6 +615,8 @@ class PlanBuilder(Groups):
             for m in self.matches
         )
         numbers = self._typed(subject, "number")
+        if subject.strength == 1:  # “How many sales” are no amounts of money.
+            numbers = [i for i in numbers if i not in self._money()]
         if numbers and not is_table:
             self._use(subject.start, subject.end, subject.strength)
             if subject.strength == 3 and numbers[0] == 0 and not self._adds(0):
@@ -728,6 +732,10 @@ class PlanBuilder(Groups):
             if len(stem) >= 5 and any(name.startswith(stem) for name in headers)
         }
         for span in self.question.spans:
+            if {"year", "month"} & span.marks.keys() and any(
+                time.start == span.end for time in self.question.times
+            ):
+                known.update(range(span.start, span.end))  # “im Jahr 2025”
             if rates & span.marks.keys():
                 known.update(range(span.start - 1, span.end))  # “im Jahr” of “€/Jahr”
             if span.marks.keys() & joints or (unit and span.marks.get("units") == unit):

@@ -23,7 +23,7 @@ from tables.questions.plan import (
 )
 from tables.questions.reader import NotOfTables
 from tables.questions.spelling import corrections, replaced
-from tables.questions.words import Question, known_words
+from tables.questions.words import Question, concepts_of, known_words
 
 #: How near each of some words is to each of some names, both in order: 0 unrelated, 1 the same.
 Similarity = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
@@ -35,6 +35,8 @@ MAX_CORRECTED = 2
 MAX_SPELLED_VALUES = 20_000
 #: Readings of one question for one shape.
 MAX_READINGS = 4
+#: Below it nothing in the question says which table is meant, if several may be.
+MIN_STRENGTH = 2.0
 #: Questions with more words are none of a table's.
 MAX_WORDS = 60
 
@@ -77,7 +79,8 @@ def plan_question(
     equals = [
         each
         for each in readings
-        if len(each.unknown) == len(best.unknown) and each.strength >= best.strength - 0.5
+        if len(each.unknown) == len(best.unknown)
+        and (best.strength < MIN_STRENGTH or each.strength >= best.strength - 0.5)
     ]
     equals = _of_language(equals, shapes, question.language) or equals
     plans = tuple({_computed(each.plan): each.plan for each in reversed(equals)}.values())[::-1]
@@ -154,6 +157,8 @@ def _read_shape(
             # In “by colleague” the first word is unknown because of the second.
             strange = [at for at in reading.unknown if not _is_group(question, at)]
             is_near = len(strange) == 1 and strange[0] not in known and builder.names_table
+            # A word that is known to mean something else, such as revenue, is nearest to nothing.
+            is_near = is_near and not concepts_of(question.words[strange[0]], is_question=True)
             if is_near and similarity is not None:
                 added = _by_meaning(question, shape, strange, similarity)
                 if added:

@@ -47,7 +47,7 @@ def is_surely_asked(reader: ShapeReader, columns: set[int]) -> bool:
     the table has it: enough for a noun of which nothing is known."""
     return any(
         match.kind != "table"
-        and match.strength >= 3
+        and (match.strength == 4 or (match.strength == 3 and match.kind == "column"))
         and set(match.columns) & columns
         and reader.used >= set(range(match.start, match.end))
         for match in reader.matches
