@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, takewhile
 from typing import Literal
 
@@ -100,6 +100,13 @@ class Match:
     strength: int = 4
 
 
+class _Concepts(dict[str, list[int]]):
+    """Without a concept no columns. Looking one up adds nothing: threads share it."""
+
+    def __missing__(self, concept: str) -> list[int]:
+        return []
+
+
 class Shape:
     """Tables of one group, or that have the same columns, and are asked as one. `places` are, for
     each table, the columns of the shape in it, None where it has none."""
@@ -143,6 +150,28 @@ class Shape:
         return tuple(Layout(tables=tuple(ids), places=at) for at, ids in by_places.items())
 
     @cached_property
+    def folded_values(self) -> list[str]:
+        """The values of each column of texts, as `found_values` searches them; "" of others."""
+        return [
+            _folded_lines(column.values) if column.type == "text" else "" for column in self.columns
+        ]
+
+    @cached_property
+    def families(self) -> dict[str, dict[int, dict[str, str]]]:
+        """Columns whose values are all of one kind, such as days of the week, however they are
+        written: kind → column → cell → which of the kind."""
+        found: dict[str, dict[int, dict[str, str]]] = {kind: {} for kind in FAMILIES}
+        for kind, family in FAMILIES.items():
+            for index, column in enumerate(self.columns):
+                if not column.is_whole or not 0 < len(column.values) <= len(family):
+                    continue
+                folded = {value: fold(value).rstrip(".") for value in column.values}
+                known = {**family, **(SPANISH_SEX if {*folded.values()} == {"h", "m"} else {})}
+                if all(value in known for value in folded.values()):
+                    found[kind][index] = {cell: known[value] for cell, value in folded.items()}
+        return found
+
+    @cached_property
     def concepts(self) -> dict[str, list[int]]:
         """What the columns are about: concept → their indexes."""
         found: defaultdict[str, list[int]] = defaultdict(list)
@@ -152,12 +181,8 @@ class Shape:
                     for concept in concepts_of(phrase, is_question=False):
                         if index not in found[concept]:
                             found[concept].append(index)
-        for kind, family in FAMILIES.items():
-            found[kind] += [
-                index
-                for index, column in enumerate(self.columns)
-                if column.values and all(fold(v).rstrip(".") in family for v in column.values)
-            ]
+        for kind, columns in self.families.items():
+            found[kind] += [index for index in columns if index not in found[kind]]
         for concept in MONEY:
             if not any(self.columns[index].type == "number" for index in found[concept]):
                 found[concept] += [
@@ -177,7 +202,7 @@ class Shape:
             found["revenue"] = sums or money
         if not found["date"]:
             found["date"] = [at for at, each in enumerate(self.columns) if each.type == "date"]
-        return found
+        return _Concepts(found)
 
     @cached_property
     def rates(self) -> dict[str, list[int]]:
@@ -265,9 +290,20 @@ def _joined_column(same: Sequence[Column]) -> Column:
     )
 
 
+class Schemas(tuple[TableSchema, ...]):
+    """Tables that are asked several questions: their shapes are made once."""
+
+    @cached_property
+    def shapes(self) -> list[Shape]:
+        """As `shapes_of`; not to be changed."""
+        return shapes_of(list(self))
+
+
 def shapes_of(tables: Sequence[TableSchema]) -> list[Shape]:
     """The tables by their groups, else by names, types and units of their columns, in the same
     order. Groups of several collections are one where their columns are the same."""
+    if isinstance(tables, Schemas):
+        return tables.shapes
     by_group: defaultdict[object, list[TableSchema]] = defaultdict(list)
     for table in tables:
         own = (table.id, "apart") if table.is_apart else _columns_key(table.columns)
@@ -310,12 +346,17 @@ def _places_of(indexes: Sequence[int | None], count: int) -> tuple[int, ...]:
     return tuple(places)
 
 
-def table_names(table: TableSchema) -> list[tuple[str, ...]]:
+def table_names(table: TableSchema) -> Sequence[tuple[str, ...]]:
     """What a table is called, in words: its name, and title and file of its document, each word
     once and without the ending of the file."""
-    title = re.sub(r"\.[A-Za-z]\w{1,4}$", "", table.title)
-    names = [tuple(split_words(table.name)), tuple(dict.fromkeys(split_words(title)))]
-    return [name for name in dict.fromkeys(names) if name]
+    return _words_of_names(table.name, table.title)
+
+
+@lru_cache(maxsize=10_000)
+def _words_of_names(name: str, title: str) -> Sequence[tuple[str, ...]]:
+    title = re.sub(r"\.[A-Za-z]\w{1,4}$", "", title)
+    names = [tuple(split_words(name)), tuple(dict.fromkeys(split_words(title)))]
+    return [each for each in dict.fromkeys(names) if each]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,14 +372,17 @@ class SchemaIndex:
     question. Most values are passed over without being split into words."""
 
     def __init__(self, shape: Shape, question: Question) -> None:
-        # Forms of a word begin alike; a number has only one.
+        # Forms of a word begin alike; a number has only one. A pattern that begins with letters or
+        # digits is searched for ten times as fast.
         beginnings = {
-            rf"(?<!\d){word}(?!\d)"
+            (word, rf"{word}(?<!\d{word})(?!\d)")
             if word.isdecimal()
-            else f"{re.escape(word[0])}-?{re.escape(word[1:3])}"
+            else (word[:3], re.escape(word[:3]))
             for word in question.content_words
         }
-        may_be_named = re.compile("|".join(sorted(beginnings)) or "(?!)")
+        # “ebike” may be written “e-bike”.
+        hyphened = {f"{word[0]}-{word[1:3]}" for word in question.content_words if len(word) > 3}
+        beginnings |= {(part, re.escape(part)) for part in hyphened}
         self.shape = shape
         self._entries: list[_Entry] = []
         self._places: defaultdict[str, set[int]] = defaultdict(set)
@@ -356,8 +400,10 @@ class SchemaIndex:
                 self._abbreviated += [
                     (each, len(self._entries) - 1) for each in short if each not in _IDENTIFIERS
                 ]
-            if column.type == "text":
-                for value in found_values(may_be_named, column.values):
+            folded = shape.folded_values[index]
+            if patterns := sorted(pattern for part, pattern in beginnings if part in folded):
+                may_be_named = re.compile("|".join(patterns))
+                for value in found_values(may_be_named, column.values, folded):
                     words = tuple(split_words(value))
                     self._add(_Entry("value", index, words, value))
                     if len(words) == 2 and len(words[0]) == 1:  # “e-bike” may be “ebike”
@@ -403,16 +449,13 @@ class SchemaIndex:
     def _familiar(self, words: Sequence[str]) -> list[Match]:
         """What words such as “women” and “Sundays” mean of columns of “m” and “f”, or “Sun”."""
         found = []
-        for family in FAMILIES.values():
-            asked = {at: family[word] for at, word in enumerate(words) if word in family}
-            for index, column in enumerate(self.shape.columns) if asked else ():
-                folded = {value: fold(value).rstrip(".") for value in column.values}
-                known = family | (SPANISH_SEX if {*folded.values()} == {"h", "m"} else {})
-                if column.is_whole and folded and all(v in known for v in folded.values()):
-                    for at, meant in asked.items():
-                        cells = tuple(v for v, each in folded.items() if known[each] == meant)
-                        if cells and len(words[at]) > 2:
-                            found.append(Match(at, at + 1, "value", (index,), cells, 3))
+        for kind, columns in self.shape.families.items():
+            asked = [(at, FAMILIES[kind].get(word)) for at, word in enumerate(words)]
+            for index, meanings in columns.items():
+                for at, meant in asked:
+                    cells = tuple(cell for cell, each in meanings.items() if each == meant)
+                    if cells and len(words[at]) > 2:
+                        found.append(Match(at, at + 1, "value", (index,), cells, 3))
         return found
 
     def _without_loose_end(
@@ -461,10 +504,16 @@ class SchemaIndex:
         return found
 
 
-def found_values(pattern: re.Pattern[str], values: Sequence[str]) -> Iterator[str]:
-    """The values that it is found in once they are folded, by one search: there may be 100,000."""
-    lines = [value.replace("\n", " ") for value in values]
-    text = fold_text("\n".join(lines))
+def _folded_lines(values: Sequence[str]) -> str:
+    return fold_text("\n".join(value.replace("\n", " ") for value in values))
+
+
+def found_values(
+    pattern: re.Pattern[str], values: Sequence[str], text: str | None = None
+) -> Iterator[str]:
+    """The values that it is found in once they are folded, by one search: there may be 100,000.
+    `text` is the folded lines of all, where it is known."""
+    text = _folded_lines(values) if text is None else text
     at = line = 0
     while (match := pattern.search(text, at)) is not None:
         line += text.count("\n", at, match.start())
