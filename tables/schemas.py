@@ -8,10 +8,9 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import QuerySet
 
 from common.sql import fetch_rows
-from documents.models import Chunk
 from tables.models import BLOCK_ROWS, Table, TableLayout
 from tables.querysets import COLUMNS_TEXT, parse_columns
 from tables.questions.matching import Schemas
@@ -95,13 +94,6 @@ class _Profiles:
 _profiles = _Profiles(2 * MAX_TABLES)
 
 
-#: The text search configuration of the first passage of a table's document, and its ISO code.
-_LANGUAGE = (
-    Chunk.objects.filter(document=OuterRef("document")).order_by("ordinal").values("language")[:1]
-)
-_LANGUAGES = {"english": "en", "german": "de", "spanish": "es"}
-
-
 class _Facts(NamedTuple):
     """What the schema of a table is made of, with its profile; `columns` as JSON."""
 
@@ -115,7 +107,6 @@ class _Facts(NamedTuple):
     is_apart: bool
     title: str
     key: str
-    language: str
 
 
 #: Collection, fingerprint, group and positions of the columns in it.
@@ -164,7 +155,6 @@ def load_schemas(tables: QuerySet[Table]) -> Schemas:
         .values_list(
             *("pk", "name", COLUMNS_TEXT, "row_count", "text_sha256", "collection_id"),
             *("fingerprint", "is_apart", "document__title", "document__key"),
-            Subquery(_LANGUAGE),
         )[: MAX_TABLES + 1]
     )
     facts = tuple(_Facts(*row) for row in rows)
@@ -212,7 +202,6 @@ def _schema(
         places,
         table.is_apart,
         table.collection,
-        _LANGUAGES.get(table.language, ""),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tables.questions.conditions import Conditions
-from tables.questions.matching import CURRENCIES, Match
+from tables.questions.matching import CURRENCIES, Match, rate_of
 from tables.questions.plan import Filter
 from tables.questions.reader import NotOfTables
 from tables.questions.words import ADDITIVE, NOT_ADDITIVE, concepts_of, spans_of
@@ -41,10 +41,13 @@ class Columns(Conditions):
             # “Total” says what to compute before it names a column.
             is_sum = chosen.end - chosen.start == 1 and not self._is_free(chosen)
             self._use(chosen.start, chosen.end, 1 if is_sum else chosen.strength)
-            columns = self._typed(chosen, "number")
+            alike = [m for m in free if (m.start, m.strength) == (chosen.start, best)]
+            columns = list(dict.fromkeys(i for m in alike for i in self._typed(m, "number")))
+            each = self.shape.rates.get(rate_of(self.words[chosen.start]), [])
+            columns = [i for i in columns if i not in each] or columns  # not “price per kilo”
             if len(columns) > 1:
                 # Further words may tell which: “spent in total” of Net, Tax and Total.
-                others = [set(self._typed(m, "number")) for m in named if m is not chosen]
+                others = [set(self._typed(m, "number")) for m in named if m not in alike]
                 shared = [i for i in columns if any(i in other for other in others)]
                 columns = shared if len(shared) == 1 else columns
             for match in named:
@@ -160,7 +163,7 @@ class Columns(Conditions):
             columns = [
                 i
                 for i in self.shape.concepts[concept]
-                if self._type(i) == ("date" if concept == "date" else "number")
+                if self._type(i) == ("date" if concept in ("date", "joined") else "number")
             ]
             if concept == "date" and len(years := self.shape.years) == 1:
                 ages = {span.marks.get("most") for span in self.question.spans}

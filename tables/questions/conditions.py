@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from tables.questions.matching import CURRENCIES, MONEY, Match
@@ -526,6 +526,22 @@ class Conditions(ShapeReader):
             raise NotOfTables  # “In March and April” is no single span.
         return compared
 
+    def _narrow_parts(self, by_place: dict[int, list[Match]]) -> None:
+        """Where words apart name parts of values of one column, such as “full” and “closures”, the
+        values that have them all."""
+        parts: dict[int, list[tuple[int, Match]]] = {}
+        for start, matches in by_place.items():
+            for match in matches:
+                if match.strength == 2:
+                    parts.setdefault(match.columns[0], []).append((start, match))
+        for named in parts.values():
+            shared = set.intersection(*(set(match.values) for _, match in named))
+            if len(named) > 1 and shared:
+                for start, match in named:
+                    kept = tuple(value for value in match.values if value in shared)
+                    at = by_place[start].index(match)
+                    by_place[start][at] = replace(match, values=kept)
+
     def _compared_numbers(self) -> tuple[Filter, Filter] | None:
         """“Season 3 and season 2”: two numbers of one column."""
         equal = [f for f in self.filters if f.op == "=" and self._type(f.column) == "number"]
@@ -541,6 +557,7 @@ class Conditions(ShapeReader):
             if match.kind == "value" and self._is_free(match):
                 by_place.setdefault(match.start, []).append(match)
         found: dict[int, list[tuple[Match, bool]]] = {}
+        self._narrow_parts(by_place)
         for start, matches in sorted(by_place.items()):
             chosen = self._chosen_value(start, matches)
             if chosen is None or not self._is_free(chosen):
@@ -590,6 +607,9 @@ class Conditions(ShapeReader):
             return None
         if start and self.words[start - 1] in _PER:
             return None
+        about = set(concepts_of(self.words[start], is_question=True))
+        if best == 2 and about & ROW_CONCEPTS and matches[0].end == start + 1:
+            return None  # “How many shows” are not those of “Trade show”.
         matches = [match for match in matches if match.strength == best]
         beside = {
             index

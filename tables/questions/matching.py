@@ -441,6 +441,15 @@ class SchemaIndex:
                 longest = (end, entries)
                 entries = entries & held[end] if end < len(words) else set()
             end, entries = self._without_loose_end(question, at, *longest, held)
+            small = question.span(at)
+            if (
+                end - at > 1
+                and small is not None
+                and "words" in small.marks
+                and not any(len(self._entries[each].words) == end - at for each in entries)
+            ):
+                at += 1  # “de cabra” of “Rulo de cabra” is named by “cabra”
+                continue
             if here := self._matches_at(words, at, end, entries):
                 found += here
             at = max(end, at + 1)

@@ -40,8 +40,7 @@ class TableSchema:
     """A table: what it is called, and its columns from left to right. `title` is its document's.
 
     Tables of one `group` are asked as one: `places` are its columns as those of the group. Others
-    are asked with those that have the same columns; one that `is_apart`, alone. `language` is the
-    ISO code of its document's, empty where it is not known.
+    are asked with those that have the same columns; one that `is_apart`, alone.
     """
 
     id: int
@@ -52,7 +51,6 @@ class TableSchema:
     places: tuple[int, ...] = ()
     is_apart: bool = False
     collection: int | None = None
-    language: str = ""
 
 
 class _Value(BaseModel):

@@ -82,21 +82,12 @@ def plan_question(
         if len(each.unknown) == len(best.unknown)
         and (best.strength < MIN_STRENGTH or each.strength >= best.strength - 0.5)
     ]
-    equals = _of_language(equals, shapes, question.language) or equals
     plans = tuple({_computed(each.plan): each.plan for each in reversed(equals)}.values())[::-1]
     if len(plans) == 1 and not best.is_unsure and (not best.unknown or best.names_rows):
         return best.plan
     if len(best.unknown) > 1:
         return None
     return Unsure(readings=plans[:2], unknown=tuple(question.words[at] for at in best.unknown))
-
-
-def _of_language(
-    readings: Sequence[Reading], shapes: Sequence[Shape], language: str
-) -> list[Reading]:
-    """Those of tables in the language of the question."""
-    ids = {table.id for shape in shapes for table in shape.tables if table.language == language}
-    return [each for each in readings if ids & set(each.plan.tables)]
 
 
 def _computed(plan: Plan) -> Plan:

@@ -15,7 +15,14 @@ from tables.questions.matching import (
     rate_of,
 )
 from tables.questions.plan import Filter
-from tables.questions.words import QUALIFIERS, Question, Span, concepts_of, word_forms
+from tables.questions.words import (
+    QUALIFIERS,
+    Question,
+    Span,
+    concepts_of,
+    without_digraphs,
+    word_forms,
+)
 
 #: What tables are about that is in their columns, and is no name of their rows.
 _MEASURED = frozenset(("price", "quantity", "weight", "duration", "rating", "distance", "capacity"))
@@ -35,6 +42,8 @@ _WHOLE_AMOUNTS = frozenset(
         *("summe", "importe", "monto"),
     )
 )
+#: Words of headers of what a meter shows.
+_READINGS = frozenset(("stand", "zahlerstand", "reading", "readings", "lectura", "saldo"))
 #: Amounts that are paid beside the main one, which are asked for by name.
 _BESIDE = ("utilities", "deposit")
 #: Between a word of comparison and its number or time.
@@ -48,8 +57,9 @@ class NotOfTables(Exception):
 def _is_beginning(word: str, name: str) -> bool:
     """Whether a German compound begins with a word: “Weine” of “Weinkeller”."""
     return any(
-        len(form) >= _MIN_BEGINNING and name.startswith(form) and len(name) >= len(form) + 4
+        len(form) >= _MIN_BEGINNING and plain.startswith(form) and len(plain) >= len(form) + 4
         for form in word_forms(word)
+        for plain in (name, without_digraphs(name))
     )
 
 
@@ -197,6 +207,9 @@ class ShapeReader:
         if len(columns) > 1 and all(self.shape.columns[i].unit in CURRENCIES for i in columns):
             whole = [i for i in columns if _WHOLE_AMOUNTS & set(self.shape.names[i])]
             columns = whole if len(whole) == 1 else columns
+        # What a meter shows is the sum already.
+        read = [i for i in columns if not _READINGS & set(self.shape.names[i])]
+        columns = read or columns
         beside = {i for each in _BESIDE for i in self.shape.concepts.get(each, ())}
         if len(main := [index for index in columns if index not in beside]) == 1:
             columns = main

@@ -66,6 +66,7 @@ def may_name_rows(reader: ShapeReader, at: int) -> bool:
         and len(word) >= (3 if concepts else 4)
         and word not in _PARTS_OF_ROWS
         and concepts <= ROW_CONCEPTS
+        and not (not concepts and _is_adjective(reader, at))
         and not _are_other_persons(reader, concepts)
         and not any(reader.is_table_at(other) for other in range(len(reader.words)) if other != at)
         and _is_behind_measure(reader, at, is_known=bool(concepts))
@@ -96,6 +97,12 @@ def _is_behind_measure(reader: ShapeReader, at: int, *, is_known: bool) -> bool:
         ):
             return True
     return False
+
+
+def _is_adjective(reader: ShapeReader, at: int) -> bool:
+    """Whether a noun follows that is explained: “full closures”."""
+    behind = at + 1 < len(reader.words) and _is_plain(reader, at + 1)
+    return behind and reader.question.language != "es"
 
 
 def _is_plain(reader: ShapeReader, at: int) -> bool:

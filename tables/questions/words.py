@@ -56,6 +56,11 @@ def fold_text(text: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
+def without_digraphs(word: str) -> str:
+    """A word with “a” for “ae” and so on, as words with umlauts are folded."""
+    return _DIGRAPH.sub(r"\1", word)
+
+
 @lru_cache(maxsize=50_000)
 def word_forms(word: str) -> frozenset[str]:
     """The folded word with and without an ending of number, gender or case: two words are forms of
@@ -67,7 +72,7 @@ def word_forms(word: str) -> frozenset[str]:
     for ending in ("a", "o", "as", "os"):
         if word.endswith(ending) and len(word) - len(ending) >= 5:
             forms.add(word[: -len(ending)])
-    if len(word) >= 5 and (plain := _DIGRAPH.sub(r"\1", word)) != word:
+    if len(word) >= 5 and (plain := without_digraphs(word)) != word:
         forms |= word_forms(plain)  # “Auftraege”
     if word.endswith("ies") and len(word) > 4:
         forms.add(f"{word[:-3]}y")
@@ -214,14 +219,16 @@ QUALIFIERS: Mapping[str, str] = {
 
 def _plain_verbs() -> frozenset[str]:
     """The forms of the verbs that say nothing more, by the regular conjugation of each language."""
-    en, de, es = (fold_text(_TOML["verbs"][code]).split(", ") for code in ("en", "de", "es"))
+    en, de, es = (
+        re.split(r",\s*", fold_text(_TOML["verbs"][code]).strip()) for code in ("en", "de", "es")
+    )
     endings = {
         "ar": "a an amos o aron aba aban ado ada ados adas ando".split(),  # noqa: SIM905
         "er": "e en emos io ieron imos ia ian ido ida idos idas iendo".split(),  # noqa: SIM905
     }
     endings["ir"] = [*endings["er"], "imos"]
-    forms = {verb.strip() for verb in (*en, *de, *es)}
-    for verb in map(str.strip, en):
+    forms = {*en, *de, *es}
+    for verb in en:
         stem = verb.removesuffix("e")
         forms |= {
             f"{verb}s",
@@ -230,11 +237,11 @@ def _plain_verbs() -> frozenset[str]:
             f"{verb}{verb[-1]}ed",
             f"{verb}{verb[-1]}ing",
         }
-    for verb in map(str.strip, de):
+    for verb in de:
         stem = verb.removesuffix("en").removesuffix("n")
         forms |= {f"{stem}{each}" for each in ("t", "te", "ten", "et", "ete", "eten")}
         forms |= {f"ge{stem}t", f"ge{stem}et", f"ge{verb}"}
-    for verb in map(str.strip, es):
+    for verb in es:
         forms |= {verb[:-2] + each for each in endings.get(verb[-2:], ())}
     return frozenset(forms)
 
