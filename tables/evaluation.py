@@ -113,8 +113,7 @@ def _is_right(expected: Mapping[str, Any], plan: Plan, result: Result) -> bool:
         return set(names) == set(expected["values"])
     value = expected["value"]
     if isinstance(value, str) and plan.compared and len(result.groups) == 2:
-        first, second = result.groups
-        return (first if (first.value or 0) > (second.value or 0) else second).name == value
+        return max(result.groups, key=lambda each: float(each.value or 0)).name == value
     if isinstance(value, str):
         return names == [value] or str(result.value) == value
     number = result.value

@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from common.sql import fetch_rows
 from tables.models import BLOCK_ROWS, Table, TableLayout
 from tables.querysets import COLUMNS_TEXT, parse_columns
-from tables.questions.matching import Schemas
 from tables.questions.plan import Column, TableSchema
+from tables.questions.shapes import Schemas
 
 #: With more tables a question is not asked: reading their values would take longer than answering.
 MAX_TABLES = 1_000

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from tables.questions.conditions import Conditions
-from tables.questions.matching import CURRENCIES, Match, rate_of
+from tables.questions.matching import Match
 from tables.questions.plan import Filter
 from tables.questions.reader import NotOfTables
+from tables.questions.shapes import CURRENCIES, rate_of
 from tables.questions.words import ADDITIVE, NOT_ADDITIVE, concepts_of, spans_of
 
 #: What tables of money that comes in are about, and of money that is paid out.

@@ -3,7 +3,7 @@ Begin with `parts_of_compounds`."""
 
 from collections.abc import Iterable
 
-from tables.questions.matching import Shape
+from tables.questions.shapes import Shape
 from tables.questions.words import concepts_of, known_words, split_words, word_forms
 
 #: Letters of the first and of the last part.

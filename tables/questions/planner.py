@@ -8,12 +8,7 @@ from dataclasses import replace
 from datetime import date
 
 from tables.questions.compounds import parts_of_compounds
-from tables.questions.matching import (
-    Match,
-    SchemaIndex,
-    Shape,
-    shapes_of,
-)
+from tables.questions.matching import Match, SchemaIndex
 from tables.questions.measures import PlanBuilder, Reading
 from tables.questions.parsing import read_question
 from tables.questions.plan import (
@@ -22,6 +17,7 @@ from tables.questions.plan import (
     Unsure,
 )
 from tables.questions.reader import NotOfTables
+from tables.questions.shapes import Shape, shapes_of
 from tables.questions.spelling import corrections, replaced
 from tables.questions.words import Question, concepts_of, known_words
 
@@ -138,7 +134,7 @@ def _read_shape(
 ) -> list[Reading]:
     """The readings of a question for one shape: several where it is ambiguous. Words at the places
     `known` are not compared by meaning."""
-    found = []
+    found: list[Reading] = []
     choices = 1
     while len(found) < min(choices, MAX_READINGS):
         pick = len(found)

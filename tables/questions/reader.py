@@ -5,16 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tables.questions.matching import (
-    CURRENCIES,
-    MONEY,
-    Match,
-    Shape,
-    concept_matches,
-    is_derived,
-    rate_of,
-)
+from tables.questions.matching import Match, concept_matches, is_derived
 from tables.questions.plan import Filter
+from tables.questions.shapes import CURRENCIES, MONEY, Shape, rate_of
 from tables.questions.words import (
     QUALIFIERS,
     Question,
