@@ -249,7 +249,8 @@ class Conditions(Times):
                 for index in self.shape.concepts.get(concept, ())
                 if self._type(index) == "number"
             ]
-            return (self._one_of(columns), None) if columns else None
+            if columns or not unit:
+                return (self._one_of(columns), None) if columns else None
         is_named = inside or any(match.strength > 1 for match in behind)
         if not (is_equal or unit or is_named) and self._names_rows(next_word):
             raise NotOfTables  # “More than two invoices” compares a count of rows.
@@ -524,8 +525,10 @@ class Conditions(Times):
             columns = self._typed(match, "number", "text", "date")
             if len(columns) != 1 or not self._is_free(match) or match.strength == 1:
                 continue
-            if match.strength == 2 and self._type(columns[0]) == "number":
-                continue  # “Unused seats” are no zeros of “Seats used”
+            if self._type(columns[0]) == "number" and (
+                match.strength == 2 or self.shape.columns[columns[0]].unit in CURRENCIES
+            ):
+                continue  # “Unused seats” are no zeros of “Seats used”, nor “without VAT” of VAT
             if self._negated(match.start):
                 self.filters.append(Filter(column=columns[0], op="empty"))
                 self._use(match.start, match.end, match.strength)

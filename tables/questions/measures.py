@@ -493,6 +493,8 @@ class PlanBuilder(Subjects):
             for at, stem in enumerate(stems)
             if len(stem) >= 5 and any(name.startswith(stem) for name in headers)
         }
+        if computed is not None and computed in self.shape.concepts["arrears"]:
+            joints.add("unpaid")
         for span in self.question.spans:
             if {"year", "month"} & span.marks.keys() and any(
                 time.start == span.end for time in self.question.times

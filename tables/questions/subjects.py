@@ -15,7 +15,7 @@ _NAMING = frozenset(("name", "product", "project", "device", "customer", "employ
 #: Questions for persons begin with these.
 WHO = frozenset(("who", "whom", "wer", "wem", "quien", "quienes"))
 #: Nouns of which each row may have one, and which are not counted by their kinds.
-_THINGS = frozenset(("thing", "vehicle", "tree", "plant"))
+_THINGS = frozenset(("thing", "vehicle", "tree", "plant", "book"))
 #: A clause about the noun before them.
 _RELATIVE = frozenset(("that", "which", "who", "der", "die", "das", "que"))
 #: What is there of a thing.
