@@ -78,7 +78,10 @@ class ShapeReader:
 
     def __post_init__(self) -> None:
         self.words = self.question.words
-        named = [match for match in self.matches if match.kind == "column"]
+        about = concept_matches(self.question, self.shape)
+        # “Without VAT” names the net amounts, and not “VAT”.
+        inside = {at for match in about for at in range(match.start + 1, match.end)}
+        named = [m for m in self.matches if m.kind == "column" and m.start not in inside]
         places = {
             at for match in named if match.strength > 1 for at in range(match.start, match.end)
         }
@@ -90,7 +93,7 @@ class ShapeReader:
         }
         self.mentions = named + [
             match
-            for match in concept_matches(self.question, self.shape)
+            for match in about
             if match.start not in places
             or (match.start in conditions and len(self._typed(match, "number")) == 1)
         ]
