@@ -359,6 +359,8 @@ class PlanBuilder(Subjects):
             raise NotOfTables
         if question.is_for_existence:
             return "count", None
+        if any(self._is_out_of_range(each) for each in self.filters):
+            raise NotOfTables
         first = self._after_small(0)
         is_what = (
             self.words[0] in _WHAT
@@ -400,6 +402,14 @@ class PlanBuilder(Subjects):
         if self._use_span("list") or (names_rows and is_asked):
             return "list", label
         raise NotOfTables
+
+    def _is_out_of_range(self, each: Filter) -> bool:
+        """Whether a span of days has none of the column's."""
+        column = self.shape.columns[each.column]
+        if each.op != "within" or column.least is None or column.most is None:
+            return False
+        first, after = each.values
+        return first > column.most or after <= column.least  # type: ignore[operator]
 
     def _end(self) -> Measure:
         return "least" if self.question.has("bottom") else "most"

@@ -111,6 +111,8 @@ class Subjects(Groups):
         """Whether the values of a column are asked for, of which some occur in several rows."""
         if subject is None or not self.question.has("which", "list") or subject.strength < 3:
             return False
+        if (asking := self.question.span(subject.start)) and "which" in asking.marks:
+            return False  # “What is …”, of a column that is called “What”
         columns = self._typed(subject, "text")
         is_table = any(m.kind == "table" and m.start == subject.start for m in self.matches)
         has_number = any(self._typed(match, "number") for match in self.mentions)
