@@ -223,18 +223,7 @@ class Conditions(Times):
         self, start: int, end: int, unit: str, concept: str, *, is_equal: bool
     ) -> tuple[int, Match | None] | None:
         """The column of numbers that a number belongs to."""
-        numeric = [match for match in self.mentions if self._typed(match, "number")]
-        if unit:
-            # The unit itself may be in the name of a column that is measured in another one.
-            numeric = [
-                m
-                for m in numeric
-                if not (start < m.start and m.end == end)
-                or any(self._is_measured_in(i, unit) for i in m.columns)
-            ]
-        if unit in CURRENCIES:
-            sums = {i for each in MONEY for i in self.shape.concepts[each]}
-            numeric = [m for m in numeric if sums & set(self._typed(m, "number"))]
+        numeric = self._numeric(start, end, unit)
         next_word = self._after_small(end)
         behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
         behind = [m for m in behind if self._is_free(m)]
@@ -276,6 +265,22 @@ class Conditions(Times):
         elif not self._counts_amounts(start):
             self.is_unsure = True  # “Donors over 60”: pounds or years.
         return (self._one_of(self._actual(columns)), None) if columns else None
+
+    def _numeric(self, start: int, end: int, unit: str) -> list[Match]:
+        """The words that name columns of numbers, which may have this unit."""
+        numeric = [match for match in self.mentions if self._typed(match, "number")]
+        if unit:
+            # The unit itself may be in the name of a column that is measured in another one.
+            numeric = [
+                m
+                for m in numeric
+                if not (start < m.start and m.end == end)
+                or any(self._is_measured_in(i, unit) for i in m.columns)
+            ]
+        if unit in CURRENCIES:
+            sums = {i for each in MONEY for i in self.shape.concepts[each]}
+            numeric = [m for m in numeric if sums & set(self._typed(m, "number"))]
+        return numeric
 
     def _has_currency(self) -> bool:
         return any(column.unit in CURRENCIES for column in self.shape.columns)
