@@ -32,9 +32,9 @@ from accounts.services import get_or_create_workspace
 from common.rls import workspace_context
 from documents.models import Collection, Document
 from documents.services import delete_collection, get_or_create_collection
-from tables import schemas
 from tables.asking import ask_tables
 from tables.models import ColumnBlock, Table
+from tables.schemas import forget_schemas
 from tables.store import write_tables
 
 NAME = "benchmark-tables"
@@ -136,7 +136,7 @@ def ask(collection: Collection, rounds: int, console: Console) -> bool:
     first = next(iter(QUESTIONS.values()))
 
     def cold() -> None:
-        schemas._profiles._known.clear()
+        forget_schemas()
         ask_tables(first, tables)
 
     reached = True

@@ -22,7 +22,7 @@ from django.utils.translation import gettext
 from common.errors import InvalidInput
 from common.text import spreadsheet_text
 from tables.asking import compute_plan
-from tables.execute import EvidenceRow, all_rows_of_plan, tables_of_plan
+from tables.execute import EvidenceRow, all_rows_of_plan, first_table_of_plan
 from tables.models import BLOCK_ROWS, Table
 from tables.options import RowFilter
 from tables.questions.plan import Plan
@@ -89,7 +89,7 @@ def result_response(
         return _response(Sheet(said.measure, names, ("text", "number", "number"), groups), form)
     found = all_rows_of_plan(plan, tables, most=MAX_FILE_ROWS)
     first = next(found, None)  # what is refused is refused before the response begins
-    types = [each["type"] for each in tables_of_plan(plan, tables)[0].columns]
+    types = [each["type"] for each in first_table_of_plan(plan, tables).columns]
     rows = (
         (row.document_title, row.location, *(_typed(row) if form == "xlsx" else row.cells))
         for row in chain([] if first is None else [first], found)

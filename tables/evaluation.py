@@ -51,7 +51,8 @@ def evaluate(
     questions: Sequence[Mapping[str, Any]], ask: Callable[[str], TableAnswer]
 ) -> list[AskedQuestion]:
     """Ask each question and compare: a number with `value`, the name of a row or group with it,
-    names of rows with `values`, groups with `groups`; with `nothing`, that nothing is computed.
+    the greater of two that are compared with its name, names of rows with `values`, groups with
+    `groups`; with `nothing`, that nothing is computed.
     The rows that are shown are compared with `rows`, which count from 1."""
     return [_compared(each, ask(each["question"])) for each in questions]
 
@@ -111,6 +112,8 @@ def _is_right(expected: Mapping[str, Any], plan: Plan, result: Result) -> bool:
     if "values" in expected:
         return set(names) == set(expected["values"])
     value = expected["value"]
+    if isinstance(value, str) and plan.compared and len(result.groups) == 2:
+        return max(result.groups, key=lambda each: float(each.value or 0)).name == value
     if isinstance(value, str):
         return names == [value] or str(result.value) == value
     number = result.value

@@ -16,6 +16,7 @@ from common.sql import fetch_rows
 from tables.models import BLOCK_ROWS, Table
 from tables.options import PageOptions
 from tables.phrases import phrases_of, worded_number, worded_value
+from tables.querysets import COLUMNS_TEXT, parse_columns
 from tables.questions.plan import Filter, Plan, Value, days_of
 from tables.rows import Value as CellValue
 from tables.rows import column_position, places_at, row_source, rows_at
@@ -101,20 +102,20 @@ class PlanRows:
 
 def compute(plan: Plan, tables: QuerySet[Table]) -> Result:
     """The result of a plan over those of its tables that are in `tables`: the reader's."""
-    return _Computation(plan, tables_of_plan(plan, tables)).result()
+    return _Computation(plan, tables).result()
 
 
 def select_rows_of_plan(plan: Plan, tables: QuerySet[Table], options: PageOptions) -> PlanRows:
     """A page of the rows that the plan is computed from, as `compute`: of the extreme ones the most
     extreme first. Raises InvalidInput where `options` sort by no column, and NotFound where no
     table is left."""
-    return _Computation(plan, tables_of_plan(plan, tables)).page(options)
+    return _Computation(plan, tables).page(options)
 
 
 def all_rows_of_plan(plan: Plan, tables: QuerySet[Table], *, most: int) -> Iterator[EvidenceRow]:
     """All of these rows. Raises InvalidInput where there are more than `most`, and NotFound where
     no table is left, when the first is taken."""
-    return _Computation(plan, tables_of_plan(plan, tables)).all_rows(most)
+    return _Computation(plan, tables).all_rows(most)
 
 
 def tables_gone() -> str:
@@ -125,30 +126,50 @@ def tables_gone() -> str:
     )
 
 
-def tables_of_plan(plan: Plan, tables: QuerySet[Table]) -> list[Table]:
-    """The tables of a plan that are in `tables`, without those whose columns have other types
-    since."""
-    found = tables.filter(pk__in=plan.tables).select_related("document__collection").order_by("pk")
-    places = plan.places
-    return [
-        table
-        for table in found
+@dataclass(frozen=True, slots=True)
+class _PlanTable:
+    """What is computed with of a table: a plan may be of a thousand."""
+
+    columns: Sequence[Mapping[str, Any]]
+    row_count: int
+    document_key: str
+
+
+def _plan_tables(plan: Plan, tables: QuerySet[Table]) -> dict[int, _PlanTable]:
+    """The tables of a plan that are in `tables`, by id, without those whose columns have other
+    types since."""
+    found = tables.filter(pk__in=plan.tables).order_by("pk")
+    rows = found.values_list("pk", COLUMNS_TEXT, "row_count", "document__key")
+    places, kept = plan.places, dict[int, _PlanTable]()
+    for pk, text, count, key in rows:
+        columns = parse_columns(text)
         if all(
-            place is None or (place < len(table.columns) and table.columns[place]["type"] == kind)
-            for place, kind in zip(places[table.pk], plan.types, strict=False)
-        )
-    ]
+            place is None or (place < len(columns) and columns[place]["type"] == kind)
+            for place, kind in zip(places[pk], plan.types, strict=False)
+        ):
+            kept[pk] = _PlanTable(columns, count, key)
+    return kept
+
+
+def first_table_of_plan(plan: Plan, tables: QuerySet[Table]) -> Table:
+    """The first of the tables that it is computed from. Raises NotFound where none is left."""
+    kept = list(_plan_tables(plan, tables))[:1]
+    table = tables.filter(pk__in=kept).select_related("document__collection").first()
+    if table is None:
+        raise NotFound(tables_gone())
+    return table
 
 
 class _Computation:
     """One plan over tables of one group. Columns count from 0 in plans and from 1 in SQL."""
 
-    def __init__(self, plan: Plan, tables: Sequence[Table]) -> None:
+    def __init__(self, plan: Plan, tables: QuerySet[Table]) -> None:
         self.plan = plan
-        self.tables = {table.pk: table for table in tables}
+        self.visible = tables
+        self.tables = _plan_tables(plan, tables)
         same = range(len(plan.columns))
         self.places = plan.places
-        self.columns = [self._column(index) for index in same] if tables else []
+        self.columns = [self._column(index) for index in same] if self.tables else []
         self.is_mapped = bool(plan.layouts)
         self.parameters: dict[str, Any] = self._scope(list(self.tables))
         self.whole_count: int | None = None
@@ -216,7 +237,7 @@ class _Computation:
             groups,
             count,
             plan.columns,
-            tuple(evidence_rows(rows[:MAX_ROWS], self.tables, self.places)),
+            tuple(self._evidence(rows[:MAX_ROWS])),
             self._explanation(rows, count, extra),
         )
 
@@ -230,7 +251,7 @@ class _Computation:
         pairs = zip(numbers, found, strict=True)
         return PlanRows(
             self.columns,
-            evidence_rows(keys, self.tables, self.places),
+            self._evidence(keys),
             count,
             {at: total for at, total in pairs if total is not None},
         )
@@ -246,7 +267,12 @@ class _Computation:
                 field="reading",
             )
         for first in range(0, len(keys), BLOCK_ROWS):
-            yield from evidence_rows(keys[first : first + BLOCK_ROWS], self.tables, self.places)
+            yield from self._evidence(keys[first : first + BLOCK_ROWS])
+
+    def _evidence(self, rows: Sequence[tuple[int, int]]) -> list[EvidenceRow]:
+        found = self.visible.filter(pk__in={table for table, _ in rows})
+        tables = {table.pk: table for table in found.select_related("document__collection")}
+        return evidence_rows([row for row in rows if row[0] in tables], tables, self.places)
 
     def _whole(self) -> str:
         """The condition of all rows that count."""
@@ -297,8 +323,11 @@ class _Computation:
         letter = {"number": "n", "boolean": "n", "date": "d"}.get(self._type(index), "c")
         return f"{letter}{index + 1}"
 
-    def _source(self, *indexes: int | None, ordinals: bool = True) -> str:
-        """The rows with the columns that the plan uses, and those at `indexes`."""
+    def _source(
+        self, *indexes: int | None, ordinals: bool = True, aggregates: str = "", where: str = ""
+    ) -> str:
+        """The rows with the columns that the plan uses, and those at `indexes`; or `aggregates` of
+        each block of them."""
         by_letter: dict[str, list[int]] = {"c": [], "n": [], "d": []}
         for index in sorted(self.plan.used_columns | {at for at in indexes if at is not None}):
             by_letter[self._name(index)[0]].append(index + 1)
@@ -308,6 +337,8 @@ class _Computation:
             dates=by_letter["d"],
             is_mapped=self.is_mapped,
             ordinals=ordinals,
+            aggregates=aggregates,
+            where=where,
         )
 
     def _where(self, extra: Sequence[Filter]) -> str:
@@ -331,11 +362,10 @@ class _Computation:
             end = "<" if each.op == "within" else "<="
             return f"({column} >= {first} AND {column} {end} {last})"
         if self._type(each.column) == "text":
-            values = self._parameter([str(value) for value in each.values])
-            words = f"SELECT lower(btrim(value)) FROM unnest({values}::text[]) AS value"  # noqa: S608
+            # Constants for the planner. Cells have no space around them.
+            words = (f"lower(btrim({self._parameter(str(value))}::text))" for value in each.values)
             negation = "NOT " if each.op == "!=" else ""
-            # Cells have no space around them.
-            return f"lower({column}) {negation}IN ({words})"
+            return f"lower({column}) {negation}IN ({', '.join(words)})"
         if len(each.values) > 1:
             values = ", ".join(self._parameter(value) for value in each.values)
             return f"{column} {'NOT ' if each.op == '!=' else ''}IN ({values})"
@@ -345,7 +375,7 @@ class _Computation:
         sign = each.op if each.op in _SIGNS else "<>"
         return f"{column} {sign} {self._parameter(value)}"
 
-    def _parameter(self, value: Value | list[str]) -> str:
+    def _parameter(self, value: Value) -> str:
         name = f"v{len(self.parameters)}"
         self.parameters[name] = value
         cast = "::date" if isinstance(value, date) else ""
@@ -481,19 +511,20 @@ class _Computation:
         plan, name = self.plan, f"row.{self._name(column)}"
         best, direction = ("max", "DESC") if plan.measure == "most" else ("min", "ASC")
         where = self._where(())
-        where += f"{' AND' if where else ' WHERE'} {name} IS NOT NULL"
         # Which tables have them first: ordinals of all rows cost more.
+        aggregates = f"{best}({name}) AS extreme, count({name}) AS times"
+        source = self._source(aggregates=aggregates, where=where)
         statement = (
-            f"SELECT {best}({name}), row.table_id, count(*)"  # noqa: S608
-            f" FROM {self._source(ordinals=False)} AS row{where}"
-            f" GROUP BY 2 ORDER BY 1 {direction}"
+            f"SELECT {best}(extreme), table_id, sum(times)::bigint FROM {source} AS block"  # noqa: S608
+            f" WHERE times > 0 GROUP BY 2 ORDER BY 1 {direction}"
         )
-        tables = self._hashed(statement)
+        tables = fetch_rows(connection, statement, self.parameters)
         if not tables:
             return [], 0
         wanted = plan.limit or 1
         last = tables[min(wanted, len(tables)) - 1][0]
         kept = [pk for at, (value, pk, _) in enumerate(tables) if at < wanted or value == last]
+        where += f"{' AND' if where else ' WHERE'} {name} IS NOT NULL"
         statement = (
             f"SELECT row.table_id, row.ordinal, {name} FROM {self._source()} AS row{where}"  # noqa: S608
             f" ORDER BY {name} {direction}, 1, 2 LIMIT {MAX_GROUPS}"
@@ -544,7 +575,7 @@ class _Computation:
         phrases = phrases_of(language)
         # Of few rows it is known which files have them.
         of_rows = {table for table, _ in rows} if 0 < count <= len(rows) else self.tables.keys()
-        keys = {self.tables[pk].document.key for pk in of_rows}
+        keys = {self.tables[pk].document_key for pk in of_rows}
         source = min(keys).rsplit("/", 1)[-1]
         if len(keys) > 1:
             source = phrases.files.format(count=len(keys))

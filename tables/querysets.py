@@ -1,9 +1,13 @@
-"""Querysets of tables, filtered by access."""
+"""Querysets of tables, filtered by access; columns of many tables, read at once."""
 
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Self, TypeVar
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Cast
 
 from accounts.models import WorkspaceOwnedQuerySet
 from accounts.services import principals
@@ -15,6 +19,17 @@ _COLUMN_NAMES = models.Func(
     template="jsonb_path_query_array(%(expressions)s, '$[*].name')::text",
     output_field=models.TextField(),
 )
+
+#: The columns of a table as JSON: see `parse_columns`.
+COLUMNS_TEXT = Cast("columns", models.TextField())
+
+
+@lru_cache(maxsize=1_000)
+def parse_columns(text: str) -> Sequence[Mapping[str, Any]]:
+    """The columns of a table from their JSON. Many tables have the same, which is parsed once and
+    not to be changed."""
+    columns: Sequence[Mapping[str, Any]] = json.loads(text)
+    return columns
 
 
 class TableQuerySet(WorkspaceOwnedQuerySet[M]):

@@ -42,6 +42,8 @@ def row_source(
     starts: bool = False,
     is_mapped: bool = False,
     ordinals: bool = True,
+    aggregates: str = "",
+    where: str = "",
 ) -> str:
     """A sub-select, in parentheses, with one row for each row of the tables `%(tables)s`, an array
     of ids: `table_id`, `ordinal` (from 0), with `starts` also `start` (offset in the text), and
@@ -56,6 +58,10 @@ def row_source(
     for. Without `ordinals`, for aggregates, they have no `ordinal` and come in any order, in half
     the time.
 
+    With `aggregates` there is one row for each block instead: its `table_id`, and these, of the
+    rows of the block, named `row`, that the clause `where` leaves. To aggregate them by table takes
+    half the time that it takes to aggregate rows.
+
     The ids must be of tables that the reader may see: `Table.objects.visible_to(user)`.
     """
     wanted = [
@@ -68,24 +74,30 @@ def row_source(
     # One block for each position, however many of its arrays are read.
     positions = sorted({int(position) for position, _, _ in wanted})
     if is_mapped and 0 not in positions:
-        return _mapped_source(wanted, positions, ordinals=ordinals)
+        return _mapped_source(wanted, positions, aggregates, where, ordinals=ordinals)
     first, *others = (f"b{position}" for position in positions)
     joins = "".join(
         f" JOIN tables_columnblock AS {name} ON {name}.table_id = {first}.table_id"
         f" AND {name}.ordinal = {first}.ordinal AND {name}.position = {name[1:]}"
         for name in others
     )
-    values = ", ".join(f"unnest(b{position}.{array}) AS {name}" for position, array, name in wanted)
-    numbered, order = _numbered(wanted, first, ordinals=ordinals)
+    values, lateral = _values(wanted, aggregates, where)
+    numbered, order = _numbered(wanted, first, ordinals=ordinals and not aggregates)
     return (  # only names made of numbers
-        f"(SELECT {first}.table_id, {numbered}{values} FROM tables_columnblock AS {first}{joins}"  # noqa: S608
+        f"(SELECT {first}.table_id, {numbered}{values}"  # noqa: S608
+        f" FROM tables_columnblock AS {first}{joins}{lateral}"
         f" WHERE {first}.table_id = ANY(%(tables)s::bigint[]) AND {first}.position = {first[1:]}"
         f"{order})"
     )
 
 
 def _mapped_source(
-    wanted: Sequence[tuple[int, str, str]], positions: Sequence[int], *, ordinals: bool
+    wanted: Sequence[tuple[int, str, str]],
+    positions: Sequence[int],
+    aggregates: str,
+    where: str,
+    *,
+    ordinals: bool,
 ) -> str:
     """As `row_source`, of tables with positions of their own."""
     first = f"b{positions[0]}"
@@ -95,14 +107,24 @@ def _mapped_source(
         + (f" AND b{position}.ordinal = {first}.ordinal" if position != positions[0] else "")
         for position in positions
     )
-    values = ", ".join(f"unnest(b{position}.{array}) AS {name}" for position, array, name in wanted)
-    numbered, order = _numbered(wanted, first, ordinals=ordinals)
+    values, lateral = _values(wanted, aggregates, where)
+    numbered, order = _numbered(wanted, first, ordinals=ordinals and not aggregates)
     names = ", ".join(f"p{position}" for position in positions)
     arrays = ", ".join(f"%(p{position})s::int2[]" for position in positions)
     return (  # only names made of numbers
         f"(SELECT {first}.table_id, {numbered}{values}"  # noqa: S608
-        f" FROM unnest(%(tables)s::bigint[], {arrays}) AS place (table_id, {names}){joins}{order})"
+        f" FROM unnest(%(tables)s::bigint[], {arrays}) AS place (table_id, {names}){joins}"
+        f"{lateral}{order})"
     )
+
+
+def _values(wanted: Sequence[tuple[int, str, str]], aggregates: str, where: str) -> tuple[str, str]:
+    """What is selected beside the table, and the join that it needs."""
+    values = ", ".join(f"unnest(b{position}.{array}) AS {name}" for position, array, name in wanted)
+    if not aggregates:
+        return values, ""
+    rows = f"(SELECT {values}) AS row{where}"
+    return "block.*", f" CROSS JOIN LATERAL (SELECT {aggregates} FROM {rows}) AS block"  # noqa: S608
 
 
 def _numbered(

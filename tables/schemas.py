@@ -2,17 +2,19 @@
 `load_schemas`."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import QuerySet
 
 from common.sql import fetch_rows
 from tables.models import BLOCK_ROWS, Table, TableLayout
+from tables.querysets import COLUMNS_TEXT, parse_columns
 from tables.questions.plan import Column, TableSchema
+from tables.questions.shapes import Schemas
 
 #: With more tables a question is not asked: reading their values would take longer than answering.
 MAX_TABLES = 1_000
@@ -52,10 +54,13 @@ class _Profiles:
         self._lock = Lock()
         self._known: OrderedDict[tuple[object, ...], dict[int, _Profile]] = OrderedDict()
 
-    def __call__(self, tables: Sequence[Table]) -> dict[int, dict[int, _Profile]]:
+    def __call__(self, tables: Sequence["_Facts"]) -> dict[int, dict[int, _Profile]]:
         """Profiles by table id and position of the column, which counts from 1."""
         keys = {
-            table.pk: (table.pk, table.text_sha256, *(each["type"] for each in table.columns))
+            table.pk: (
+                *(table.pk, table.text_sha256),
+                *(each["type"] for each in parse_columns(table.columns)),
+            )
             for table in tables
         }
         with self._lock:
@@ -80,43 +85,109 @@ class _Profiles:
                 self._known.popitem(last=False)
         return profiles
 
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._known.clear()
+
 
 _profiles = _Profiles(2 * MAX_TABLES)
 
 
-def load_schemas(tables: QuerySet[Table]) -> list[TableSchema]:
-    """The schemas of these tables, which the reader may see; [] where they are too many."""
-    found = list(
-        tables.filter(row_count__gt=0)
-        .select_related("document")
-        .only(
-            *("name", "columns", "row_count", "text_sha256", "heading_path"),
-            *("collection_id", "fingerprint", "is_apart"),
-            *("document__title", "document__key"),
+class _Facts(NamedTuple):
+    """What the schema of a table is made of, with its profile; `columns` as JSON."""
+
+    pk: int
+    name: str
+    columns: str
+    row_count: int
+    text_sha256: str
+    collection: int
+    fingerprint: str
+    is_apart: bool
+    title: str
+    key: str
+
+
+#: Collection, fingerprint, group and positions of the columns in it.
+_Layout = tuple[int, str, int, tuple[int, ...]]
+
+
+class _Known:
+    """The schemas that this process has made, by all that they are made of: whoever sees the same
+    tables in the same state gets the same, and any change makes others."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[tuple[_Facts, ...], tuple[_Layout, ...]], Schemas] = (
+            OrderedDict()
         )
-        .order_by("document__key", "ordinal")[: MAX_TABLES + 1]
+
+    def __call__(self, facts: tuple[_Facts, ...], layouts: tuple[_Layout, ...]) -> Schemas:
+        with self._lock:
+            if (schemas := self._known.get((facts, layouts))) is not None:
+                self._known.move_to_end((facts, layouts))
+                return schemas
+        profiles = _profiles(facts)
+        placed = {layout[:2]: layout[2:] for layout in layouts}
+        schemas = Schemas(_schema(table, profiles[table.pk], placed) for table in facts)
+        with self._lock:
+            self._known[facts, layouts] = schemas
+            while len(self._known) > 1 and sum(map(len, self._known.values())) > self._most:
+                self._known.popitem(last=False)
+        return schemas
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._known.clear()
+
+
+_schemas = _Known(2 * MAX_TABLES)
+
+
+def load_schemas(tables: QuerySet[Table]) -> Schemas:
+    """The schemas of these tables, which the reader may see; none where they are too many."""
+    rows = (
+        tables.filter(row_count__gt=0)
+        .order_by("document__key", "ordinal")
+        .values_list(
+            *("pk", "name", COLUMNS_TEXT, "row_count", "text_sha256", "collection_id"),
+            *("fingerprint", "is_apart", "document__title", "document__key"),
+        )[: MAX_TABLES + 1]
     )
-    if len(found) > MAX_TABLES:
-        return []
-    profiles, layouts = _profiles(found), _layouts(found)
-    return [_schema(table, profiles[table.pk], layouts) for table in found]
+    facts = tuple(_Facts(*row) for row in rows)
+    if len(facts) > MAX_TABLES:
+        return Schemas()
+    return _schemas(facts, _layouts(facts))
 
 
-#: Group and positions of the columns in it, by collection and fingerprint.
-_Layouts = dict[tuple[int, str], tuple[int, tuple[int, ...]]]
+def forget_schemas() -> None:
+    """Forget what this process knows of tables."""
+    _schemas.clear()
+    _profiles.clear()
 
 
-def _layouts(tables: Sequence[Table]) -> _Layouts:
+def _layouts(facts: Sequence[_Facts]) -> tuple[_Layout, ...]:
     rows = TableLayout.objects.filter(
-        collection__in={table.collection_id for table in tables},
-        fingerprint__in={table.fingerprint for table in tables},
+        collection__in={table.collection for table in facts},
+        fingerprint__in={table.fingerprint for table in facts},
     ).values_list("collection", "fingerprint", "group", "positions")
-    return {(collection, name): (pk, tuple(places)) for collection, name, pk, places in rows}
+    return tuple(
+        (collection, name, group, tuple(places))
+        for collection, name, group, places in rows.order_by("pk")
+    )
 
 
-def _schema(table: Table, profile: dict[int, _Profile], layouts: _Layouts) -> TableSchema:
-    group, places = layouts.get((table.collection_id, table.fingerprint), (None, ()))
-    if table.is_apart or len(places) != len(table.columns):
+def _schema(
+    table: _Facts,
+    profile: dict[int, _Profile],
+    layouts: Mapping[tuple[int, str], tuple[int, tuple[int, ...]]],
+) -> TableSchema:
+    columns = parse_columns(table.columns)
+    group, places = layouts.get((table.collection, table.fingerprint), (None, ()))
+    if table.is_apart or len(places) != len(columns):
         group, places = None, ()
     is_whole = table.row_count <= BLOCK_ROWS
     return TableSchema(
@@ -124,17 +195,17 @@ def _schema(table: Table, profile: dict[int, _Profile], layouts: _Layouts) -> Ta
         table.name,
         tuple(
             _column(column, profile.get(position), is_whole=is_whole)
-            for position, column in enumerate(table.columns, 1)
+            for position, column in enumerate(columns, 1)
         ),
-        f"{table.document.title} {table.document.key.rsplit('/', 1)[-1]}",
+        f"{table.title} {table.key.rsplit('/', 1)[-1]}",
         group,
         places,
         table.is_apart,
-        table.collection_id,
+        table.collection,
     )
 
 
-def _column(column: dict[str, Any], profile: _Profile | None, *, is_whole: bool) -> Column:
+def _column(column: Mapping[str, Any], profile: _Profile | None, *, is_whole: bool) -> Column:
     first, last, values, is_unique = profile or (None, None, (), False)
     return Column(
         column["name"],

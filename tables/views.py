@@ -17,7 +17,7 @@ from common.pagination import newest_first
 from common.web import errors_as_messages, login_required_page
 from documents.services import get_collection
 from tables import services
-from tables.execute import tables_of_plan
+from tables.execute import first_table_of_plan
 from tables.forms import TYPE_LABELS, ColumnForm, GroupColumnsForm, RowForm
 from tables.groups import curation
 from tables.groups.meaning import suggest_by_meaning
@@ -131,7 +131,7 @@ def result_rows(request: HttpRequest) -> HttpResponse:
     known = {name: given[name] for name in PageOptions.model_fields if name in given}
     options = PageOptions.from_text(known | {"limit": PAGE_ROWS})
     page = services.read_result(plan, tables, options)
-    table = tables_of_plan(plan, tables)[0]
+    table = first_table_of_plan(plan, tables)
     context = {
         "page": page,
         "collection": table.document.collection,

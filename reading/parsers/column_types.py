@@ -17,6 +17,9 @@ _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "ja", "wahr", "sí", "si", "verdadero", "oui", "✓", "✔"), 1.0),
     **dict.fromkeys(("false", "no", "nein", "falsch", "falso", "non", "✗", "✘"), 0.0),
 }
+#: Yes and no by their first letters, where a column has both of a language and nothing else.
+_LETTERS = {"y": 1.0, "j": 1.0, "s": 1.0, "n": 0.0}
+_LETTER_PAIRS = ({"y", "n"}, {"j", "n"})
 #: Written where a value is missing.
 _BLANK = frozenset({"", "-", "–", "—", "?", "n/a", "na", "nan", "null", "none", "k. a.", "k.a."})
 _CURRENCY_CODES = (
@@ -84,7 +87,7 @@ _CLOCK = r"(?:[T ]\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|\s?[ap]m)?)?"
 _ISO = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})(?:\2(\d{{1,2}}))?{_CLOCK}", re.I)
 _NUMERIC = re.compile(rf"(\d{{1,2}})([./-])\s?(\d{{1,2}})\2\s?(\d{{4}}|\d{{2}}){_CLOCK}", re.I)
 _DAY_MONTH = re.compile(
-    r"(?:\w+,? )?(\d{1,2})(?:\.|st|nd|rd|th)?[ -](?:de )?([^\W\d]+)\.?,?[ -](?:de )?(\d{4})"
+    r"(?:\w+,? )?(\d{1,2})(?:\.|st|nd|rd|th)?[ -](?:de )?([^\W\d]+)\.?,?[ -](?:de )?(\d{4}|\d{2})"
     + _CLOCK,
     re.I,
 )
@@ -137,7 +140,7 @@ class ColumnType:
         """The cell's number; 1 and 0 of yes and no. None where it is none, or has another unit."""
         text = cell.strip()
         if self.kind == "boolean":
-            return _BOOLEANS.get(text.lower())
+            return _BOOLEANS.get(text.lower(), _LETTERS.get(text.lower()))
         plain = text if self.decimal == "." else text.translate(_SWAPPED_MARKS)
         if _PLAIN.fullmatch(plain) and len(text) <= _MOST_DIGITS:
             return float(plain)
@@ -164,13 +167,11 @@ class ColumnType:
         if found := _ISO.fullmatch(text):
             return _date(int(found[1]), int(found[3]), int(found[4] or 1))
         if found := _NUMERIC.fullmatch(text):
-            first, second, year = int(found[1]), int(found[3]), int(found[4])
-            if len(found[4]) == 2:
-                year += 2000 if year < 69 else 1900
+            first, second, year = int(found[1]), int(found[3]), _year(found[4])
             day, month = (first, second) if self.day_first or found[2] == "." else (second, first)
             return _date(year, month, day)
         if found := _DAY_MONTH.fullmatch(text):
-            return _date(int(found[3]), _month(found[2]), int(found[1]))
+            return _date(_year(found[3]), _month(found[2]), int(found[1]))
         if found := _MONTH_DAY.fullmatch(text):
             return _date(int(found[3]), _month(found[1]), int(found[2] or 1))
         return None
@@ -188,6 +189,9 @@ def column_type(
     texts = [text for value in values if (text := value.strip()).lower() not in _BLANK]
     if not texts:
         return ColumnType("empty")
+    letters = {text.lower() for text in texts}
+    if letters in _LETTER_PAIRS or (language == "es" and letters == {"s", "n"}):
+        return ColumnType("boolean")
     enough = len(texts) * 19 / 20
     kinds = Counter[Kind]()
     for text, times in Counter(texts).items():
@@ -345,6 +349,12 @@ def _date(year: int, month: int, day: int) -> date | None:
         return date(year, month, day)
     except ValueError:
         return None
+
+
+def _year(digits: str) -> int:
+    """The year of two or four digits: from 69 on two are of the last century."""
+    year = int(digits)
+    return year if len(digits) == 4 else year + (2000 if year < 69 else 1900)
 
 
 def _month(name: str) -> int:

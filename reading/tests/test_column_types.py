@@ -17,6 +17,9 @@ COLUMNS = [
     ("en", "Due", ["3/1/2026", "3/5/2026", "3/12/2026"], "date", "", date(2026, 3, 1)),
     ("en", "Ordered", ["March 3, 2026", "Apr 12, 2026"], "date", "", date(2026, 3, 3)),
     ("en", "Paid", ["yes", "no", "Yes"], "boolean", "", 1.0),
+    ("en", "Collected", ["y", "n", "Y"], "boolean", "", 1.0),
+    ("en", "Position", ["n", "s", "n"], "text", "", None),
+    ("en", "Date in", ["02-Mar-26", "28-May-26"], "date", "", date(2026, 3, 2)),
     ("en", "ZIP", ["02139", "10001", "94103"], "text", "", None),
     ("en", "Phone", ["555-0100", "555-0101"], "text", "", None),
     # English, as in Great Britain and India
@@ -49,6 +52,7 @@ COLUMNS = [
     ("es", "Fecha", ["3/4/2026", "3/4/2026"], "date", "", date(2026, 4, 3)),
     ("es", "Pedido", ["3 de marzo de 2026", "12 de abril de 2026"], "date", "", date(2026, 3, 3)),
     ("es", "Pagado", ["sí", "no", "sí"], "boolean", "", 1.0),
+    ("es", "Activo", ["s", "n", "n"], "boolean", "", 1.0),
     ("es", "Total", ["2.500", "1.100"], "number", "", 2500.0),
     ("fr", "Montant", ["1 234,50", "99,00"], "number", "", 1234.5),
     ("fr", "Nom", ["Dupont", "Martin"], "text", "", None),

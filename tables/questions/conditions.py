@@ -1,13 +1,14 @@
 """Conditions of a question: comparisons with numbers, times, values that occur. Begin with
 `Conditions.read_conditions`."""
 
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
 
-from tables.questions.matching import CURRENCIES, Match
+from tables.questions.matching import Match
 from tables.questions.plan import Filter, Operator
-from tables.questions.reader import NotOfTables, ShapeReader
-from tables.questions.words import Time, concepts_of, fold, word_forms
+from tables.questions.reader import NotOfTables
+from tables.questions.shapes import CURRENCIES, MONEY
+from tables.questions.times import Times
+from tables.questions.words import concepts_of, fold, word_forms
 
 _COMPARISONS: dict[str, Operator] = {
     "above": ">",
@@ -20,6 +21,8 @@ _COMPARISONS: dict[str, Operator] = {
 }
 
 
+#: Prepositions with an article, as they are without.
+_CONTRACTED = {"del": "de", "al": "a", "vom": "von", "zum": "zu"}
 _OPPOSITES: dict[Operator | None, Operator] = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 #: Before what each row or group is, never before one value.
 _PER = frozenset(("per", "each", "every", "je", "pro", "jede", "jeden", "jedes", "cada"))
@@ -41,22 +44,20 @@ PERSONS = frozenset(
 #: What rows may be, though their table does not say it.
 ROW_CONCEPTS = (PERSONS - {"supplier"}) | {
     *("vehicle", "device", "room", "course", "route", "coffee", "wine", "book", "event", "task"),
+    *("thing", "tree", "film", "repair", "parcel", "child", "bug", "trip", "appointment", "video"),
+    *("vaccination", "campaign", "shift", "house", "animal", "expense"),
     *("machine", "tool", "recipe", "plant", "apartment", "branch", "flight"),
 }
+#: “With and without”.
+WITH = frozenset(("with", "mit", "con"))
+_AND = frozenset(("and", "or", "und", "oder", "y", "o"))
+_NO = frozenset(("without", "ohne", "sin"))
 #: Words of headers whose numbers are millions.
 _MILLION_NAMES = frozenset(("million", "millions", "millionen", "mio", "millones", "mill"))
 
 
-def _days(time: Time, year: int) -> tuple[date, date]:
-    """The first day of a time, in this year if it names none, and the first one after it."""
-    try:
-        return time.days(time.year or year)
-    except ValueError:  # February 30
-        raise NotOfTables from None
-
-
 @dataclass
-class Conditions(ShapeReader):
+class Conditions(Times):
     """Reads the conditions of a question into `filters`. `loose_joints` counts the words “or” that
     do not join values of one column."""
 
@@ -68,7 +69,7 @@ class Conditions(ShapeReader):
         self._columns_compared()
         self._conditions()
         self._times()
-        compared = self._values()
+        compared = self._values() or self._with_and_without()
         self._booleans()
         self._empties()
         self._join_alternatives()
@@ -116,13 +117,16 @@ class Conditions(ShapeReader):
     def _conditions(self) -> None:
         times = {at for time in self.question.times for at in range(time.start, time.end)}
         for at in sorted(self.question.numbers):
-            in_name = any(
-                m.start <= at < m.end and m.end - m.start > 1 and m.strength >= 2
-                for m in self.matches
-            )
+            in_name = self._is_in_name(at)
             if at in self.used or in_name or (at in times and not self._is_compared_number(at)):
                 continue
             self._condition(at)
+
+    def _is_in_name(self, at: int) -> bool:
+        """Whether a number is a word of a name: “150 and more” of a column."""
+        return any(
+            m.start <= at < m.end and m.end - m.start > 1 and m.strength >= 2 for m in self.matches
+        )
 
     def _is_compared_number(self, at: int) -> bool:
         """Whether a number that might be a year is compared with a column that is none of dates."""
@@ -219,15 +223,7 @@ class Conditions(ShapeReader):
         self, start: int, end: int, unit: str, concept: str, *, is_equal: bool
     ) -> tuple[int, Match | None] | None:
         """The column of numbers that a number belongs to."""
-        numeric = [match for match in self.mentions if self._typed(match, "number")]
-        if unit:
-            # The unit itself may be in the name of a column that is measured in another one.
-            numeric = [
-                m
-                for m in numeric
-                if not (start < m.start and m.end == end)
-                or any(self._is_measured_in(i, unit) for i in m.columns)
-            ]
+        numeric = self._numeric(start, end, unit)
         next_word = self._after_small(end)
         behind = [m for m in numeric if m.start in (end - 1, next_word) and next_word < m.end]
         behind = [m for m in behind if self._is_free(m)]
@@ -242,11 +238,12 @@ class Conditions(ShapeReader):
                 for index in self.shape.concepts.get(concept, ())
                 if self._type(index) == "number"
             ]
-            return (self._one_of(columns), None) if columns else None
+            if columns or not unit:
+                return (self._one_of(columns), None) if columns else None
         is_named = inside or any(match.strength > 1 for match in behind)
         if not (is_equal or unit or is_named) and self._names_rows(next_word):
             raise NotOfTables  # “More than two invoices” compares a count of rows.
-        for matches in (inside, behind, before[::-1]):
+        for matches in (inside, *((before, behind) if is_equal else (behind, before[::-1]))):
             if matches:
                 nearest = max(
                     (m for m in matches if m.start == matches[0].start), key=lambda m: m.strength
@@ -262,9 +259,31 @@ class Conditions(ShapeReader):
         if unit:
             exact = [i for i in columns if self.shape.columns[i].unit == unit]
             columns = exact or [i for i in columns if self._is_measured_in(i, unit)]
+            if not columns and unit in CURRENCIES and not self._has_currency():
+                sums = {i for each in MONEY for i in self.shape.concepts[each]}
+                columns = [i for i in self.shape.measurable if i in sums]
         elif not self._counts_amounts(start):
-            self.is_ambiguous = True  # “Donors over 60”: pounds or years.
+            self.is_unsure = True  # “Donors over 60”: pounds or years.
         return (self._one_of(self._actual(columns)), None) if columns else None
+
+    def _numeric(self, start: int, end: int, unit: str) -> list[Match]:
+        """The words that name columns of numbers, which may have this unit."""
+        numeric = [match for match in self.mentions if self._typed(match, "number")]
+        if unit:
+            # The unit itself may be in the name of a column that is measured in another one.
+            numeric = [
+                m
+                for m in numeric
+                if not (start < m.start and m.end == end)
+                or any(self._is_measured_in(i, unit) for i in m.columns)
+            ]
+        if unit in CURRENCIES:
+            sums = {i for each in MONEY for i in self.shape.concepts[each]}
+            numeric = [m for m in numeric if sums & set(self._typed(m, "number"))]
+        return numeric
+
+    def _has_currency(self) -> bool:
+        return any(column.unit in CURRENCIES for column in self.shape.columns)
 
     def _is_measured_in(self, index: int, unit: str) -> bool:
         """Whether a header says the unit, other than “per” it: “Distance km”, “Kilometerstand”."""
@@ -303,119 +322,6 @@ class Conditions(ShapeReader):
 
     # Times: "in March", "since 2024", "last month"
 
-    def _times(self) -> None:
-        times = self.question.times
-        if len(times) == 2:
-            joint = self.question.span(times[0].end)
-            is_joined = (
-                joint is not None
-                and self._after_small(joint.end) == times[1].start
-                and joint.marks.keys() & {"and", "until", "or"}
-            )
-            span = self._before(times[0].start)
-            # “From January until March”, where the words may be those of one time.
-            is_since = times[0].op == ">=" or (span is not None and "between" in span.marks)
-            is_from = is_since and times[1].op == "<="
-            if is_from or (is_joined and span and "between" in span.marks):
-                start = times[0].start
-                if span and "between" in span.marks:
-                    start = span.start
-                self._span_of_days(start, *times)
-            elif is_joined and not self._is_comparison():
-                self._adjacent_times(*times)
-        dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
-        for time in self.question.times:
-            if self.used & set(range(time.start, time.end)):
-                continue
-            named = [
-                m
-                for m in self.matches
-                if m.start <= time.start < m.end or time.start <= m.start < time.end
-            ]
-            if any(m.kind in ("value", "table") and m.strength > 1 for m in named) and not dates:
-                continue  # “March” is a value, or in the name of a table
-            if not dates:
-                continue
-            mentioned = [m for m in self.mentions if self._typed(m, "date") and self._is_free(m)]
-            named_ones = [m for m in mentioned if m.strength > 1]
-            # “Due in May”: a verb that one column is about.
-            mentioned = named_ones or [m for m in mentioned if self._is_of_one_date(m, dates)]
-            columns = {index for m in mentioned for index in self._typed(m, "date")}
-            column = columns.pop() if len(columns) == 1 else self._one_of(self._plain_dates(dates))
-            for each in mentioned:
-                if column in each.columns:
-                    self._use(each.start, each.end, each.strength)
-            self._time_filter(time, column)
-
-    def _is_of_one_date(self, match: Match, dates: list[int]) -> bool:
-        return len(dates) > 1 and len(self._typed(match, "date")) == 1
-
-    def _adjacent_times(self, first: Time, last: Time) -> None:
-        """“In March and April”: one span where the second time begins as the first one ends."""
-        year = first.year or last.year or 2000
-        if (first.op, last.op) == ("in", "in") and (_days(first, year)[1] == _days(last, year)[0]):
-            self._span_of_days(first.start, first, last)
-
-    def _span_of_days(self, start: int, first: Time, last: Time) -> None:
-        """“Between January and March”: a condition from the first day to the last one."""
-        dates = [i for i, column in enumerate(self.shape.columns) if column.type == "date"]
-        if not dates:
-            return
-        index = self._one_of(self._plain_dates(dates))
-        column = self.shape.columns[index]
-        year = first.year or last.year
-        if year is None and column.least and column.most and column.least.year == column.most.year:
-            year = column.least.year
-        if year is None:
-            raise NotOfTables
-        days = _days(first, year)[0], _days(last, year)[1]
-        self.filters.append(Filter(column=index, op="within", values=days))
-        self._use(start, last.end)
-
-    def _plain_dates(self, dates: list[int]) -> list[int]:
-        """The column that is only called “Date”, if there is one; of what was spent the day of
-        buying or paying, of a stay its first day."""
-        if self.question.has("spent"):
-            concepts = [c for each in ("bought", "paid") for c in self.shape.concepts.get(each, ())]
-            if len(bought := [index for index in dates if index in concepts]) == 1:
-                return bought
-        stay = [set(self.shape.concepts.get(each, ())) for each in ("arrival", "departure")]
-        if len(stay[0]) == 1 and all(stay) and set(dates) == stay[0] | stay[1]:
-            return [*stay[0]]  # A stay in August begins in August.
-        plain = [
-            index
-            for index in dates
-            if all("date" in concepts_of(w, is_question=False) for w in self.shape.names[index])
-        ]
-        return plain if len(plain) == 1 else dates
-
-    def _time_filter(self, time: Time, index: int) -> None:
-        column = self.shape.columns[index]
-        if time.span is not None:
-            years = [time.span[0].year]
-        elif time.year is not None:
-            years = [time.year]
-        elif column.least and column.most:
-            years = [
-                year
-                for year in range(column.least.year, column.most.year + 1)
-                if _days(time, year)[1] > column.least and _days(time, year)[0] <= column.most
-            ][-2:][::-1]
-        else:
-            years = []
-        if not years:
-            raise NotOfTables
-        first, after = _days(time, self._one_of(years))
-        filters: dict[str, Filter] = {
-            "in": Filter(column=index, op="within", values=(first, after)),
-            "<": Filter(column=index, op="<", values=(first,)),
-            "<=": Filter(column=index, op="<", values=(after,)),
-            ">": Filter(column=index, op=">=", values=(after,)),
-            ">=": Filter(column=index, op=">=", values=(first,)),
-        }
-        self.filters.append(filters[time.op])
-        self._use(time.start, time.end)
-
     # Values that occur
 
     def _values(self) -> tuple[Filter, Filter] | None:
@@ -439,6 +345,8 @@ class Conditions(ShapeReader):
                 joined = tuple(dict.fromkeys(v for each in filters for v in each.values))
                 self.filters.append(Filter(column=column, op="=", values=joined))
         if is_comparison and compared is None:
+            compared = self._compared_numbers()
+        if is_comparison and compared is None:
             times = [each for each in self.filters if each.op == "within"]
             if len(times) == 2:
                 compared = times[0], times[1]
@@ -447,6 +355,30 @@ class Conditions(ShapeReader):
             raise NotOfTables  # “In March and April” is no single span.
         return compared
 
+    def _narrow_parts(self, by_place: dict[int, list[Match]]) -> None:
+        """Where words apart name parts of values of one column, such as “full” and “closures”, the
+        values that have them all."""
+        parts: dict[int, list[tuple[int, Match]]] = {}
+        for start, matches in by_place.items():
+            for match in matches:
+                if match.strength == 2:
+                    parts.setdefault(match.columns[0], []).append((start, match))
+        for named in parts.values():
+            shared = set.intersection(*(set(match.values) for _, match in named))
+            if len(named) > 1 and shared:
+                for start, match in named:
+                    kept = tuple(value for value in match.values if value in shared)
+                    at = by_place[start].index(match)
+                    by_place[start][at] = replace(match, values=kept)
+
+    def _compared_numbers(self) -> tuple[Filter, Filter] | None:
+        """“Season 3 and season 2”: two numbers of one column."""
+        equal = [f for f in self.filters if f.op == "=" and self._type(f.column) == "number"]
+        if len(equal) != 2 or equal[0].column != equal[1].column:
+            return None
+        self.filters = [each for each in self.filters if each not in equal]
+        return equal[0], equal[1]
+
     def _named_values(self) -> dict[int, list[tuple[Match, bool]]]:
         """The values that the question names, by column, and whether each is excluded."""
         by_place: dict[int, list[Match]] = {}
@@ -454,6 +386,7 @@ class Conditions(ShapeReader):
             if match.kind == "value" and self._is_free(match):
                 by_place.setdefault(match.start, []).append(match)
         found: dict[int, list[tuple[Match, bool]]] = {}
+        self._narrow_parts(by_place)
         for start, matches in sorted(by_place.items()):
             chosen = self._chosen_value(start, matches)
             if chosen is None or not self._is_free(chosen):
@@ -466,17 +399,6 @@ class Conditions(ShapeReader):
             self._use(match.start, match.end, match.strength)
         return found
 
-    def _is_comparison(self) -> bool:
-        """Whether two things are compared: “more … or”, “cheaper than”, “difference … and”."""
-        has_joint = self.question.has("or", "than", "and") or "que" in self.words
-        return has_joint and (
-            self.question.has("difference")
-            or any(
-                self._is_free(span) and span.marks.keys() & {"more", "less"}
-                for span in self.question.spans
-            )
-        )
-
     def _chosen_value(self, start: int, matches: list[Match]) -> Match | None:
         """What the words at a place mean, of the columns that have such values."""
         other = [m for m in self.matches if m.start == start and m.kind != "value"]
@@ -486,10 +408,17 @@ class Conditions(ShapeReader):
         if best == 2 and any(m.strength >= 2 for m in other):
             return None
         span = self.question.covering(start)
-        if span and span.marks.keys() - {"words", "rows", "units", "numbers"} and best < 4:
+        if (
+            span
+            and span.marks.keys() - {"words", "rows", "units", "numbers", "unpaid"}
+            and best < 4
+        ):
             return None
         if start and self.words[start - 1] in _PER:
             return None
+        about = set(concepts_of(self.words[start], is_question=True))
+        if best == 2 and about & ROW_CONCEPTS and matches[0].end == start + 1:
+            return None  # “How many shows” are not those of “Trade show”.
         matches = [match for match in matches if match.strength == best]
         beside = {
             index
@@ -498,6 +427,9 @@ class Conditions(ShapeReader):
             for index in mention.columns
         }
         near = [match for match in matches if match.columns[0] in beside]
+        if not near and start:
+            before = _CONTRACTED.get(self.words[start - 1], self.words[start - 1])
+            near = [m for m in matches if self.shape.names[m.columns[0]] == [before]]  # “de”, “a”
         chosen: Match = self._one_of(near or matches)
         for mention in self.mentions:
             if (
@@ -526,6 +458,19 @@ class Conditions(ShapeReader):
             return True
         return False
 
+    def _with_and_without(self) -> tuple[Filter, Filter] | None:
+        """“With and without balcony”: the two conditions of a comparison."""
+        for at, word in enumerate(self.words[:-3]):
+            if word not in WITH or self.words[at + 1] not in _AND or self.words[at + 2] not in _NO:
+                continue
+            named = [m for m in self._named_at(self._after_small(at + 3)) if m.strength > 1]
+            columns = [i for match in named for i in self._typed(match, "boolean")]
+            if len(columns) == 1:
+                self._use(at, named[0].end, named[0].strength)
+                yes, no = (Filter(column=columns[0], op="=", values=(v,)) for v in (True, False))
+                return yes, no
+        return None
+
     def _booleans(self) -> None:
         named: dict[int, list[Match]] = {}
         for match in self.mentions:
@@ -535,6 +480,10 @@ class Conditions(ShapeReader):
             if match.strength == 2 and about & {each.column for each in self.filters}:
                 self._use(match.start, match.end)  # “renew in June”: the date, not “Auto-renew”
                 continue
+            if match.strength == 2 and any(
+                self._typed(each, "number") for each in self._named_at(match.start)
+            ):
+                continue  # “Wie viel Beitrag”: not those of “Beitrag bezahlt”
             asking = self._span_to(match.start)
             is_asked = asking is not None and "count" in asking.marks
             if match.strength == 2 and (is_asked or ROW_CONCEPTS & set(concepts)):
@@ -549,6 +498,7 @@ class Conditions(ShapeReader):
             for match in matches:
                 self._use(match.start, match.end, match.strength)
 
+        self._unpaid()
         stocks, span = self.shape.stocks, self.question.first("out_of_stock")
         if span and len(stocks) == 1 and self._is_free(span):
             self.filters.append(Filter(column=stocks[0], op="empty"))
@@ -560,14 +510,30 @@ class Conditions(ShapeReader):
                 self.filters.append(Filter(column=late[0], op="=", values=(is_not,)))
                 self._use(span.start, span.end, 1)
 
+    def _unpaid(self) -> None:
+        """“Outstanding”, where a column says what is paid, or when."""
+        span = self.question.first("unpaid")
+        if span is None or not self._is_free(span):
+            return
+        columns = [i for i in self.shape.concepts["paid"] if self._type(i) in ("boolean", "date")]
+        if len(columns) == 1 and not any(each.column in columns for each in self.filters):
+            is_paid = self._negated(span.start)
+            if self._type(columns[0]) == "boolean":
+                self.filters.append(Filter(column=columns[0], op="=", values=(is_paid,)))
+            else:
+                self.filters.append(Filter(column=columns[0], op="filled" if is_paid else "empty"))
+            self._use(span.start, span.end, 2)
+
     def _empties(self) -> None:
         """“Without parking spaces”, “not delivered” of a date: cells that are empty."""
         for match in self.mentions:
             columns = self._typed(match, "number", "text", "date")
             if len(columns) != 1 or not self._is_free(match) or match.strength == 1:
                 continue
-            if match.strength == 2 and self._type(columns[0]) == "number":
-                continue  # “Unused seats” are no zeros of “Seats used”
+            if self._type(columns[0]) == "number" and (
+                match.strength == 2 or self.shape.columns[columns[0]].unit in CURRENCIES
+            ):
+                continue  # “Unused seats” are no zeros of “Seats used”, nor “without VAT” of VAT
             if self._negated(match.start):
                 self.filters.append(Filter(column=columns[0], op="empty"))
                 self._use(match.start, match.end, match.strength)

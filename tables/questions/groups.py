@@ -1,6 +1,7 @@
 """By what a question groups and ranks: “by customer”, “per month”, “the three cheapest”. Begin with
 `Groups`."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from tables.questions.columns import Columns
@@ -19,8 +20,12 @@ def extremes_of(span: Span) -> list[str]:
     return f"{span.marks.get('most', '')} {span.marks.get('least', '')}".split()
 
 
+@dataclass
 class Groups(Columns):
-    """Reads groups and superlatives."""
+    """Reads groups and superlatives. `limit_at` is the place of the number in “the three
+    cheapest”."""
+
+    limit_at: int | None = None
 
     def _group(self) -> tuple[int | None, Period | None]:
         """The column after “by” or “per”, and the period where it is a date."""
@@ -93,13 +98,16 @@ class Groups(Columns):
                     concepts = [
                         concept
                         for concept in span.marks[kind].split()
-                        if concept in ("any", "much") or self.shape.concepts.get(concept)
+                        if concept in ("any", "much")
+                        or self.shape.concepts.get(concept)
+                        or (concept == "date" and len(self.shape.years) == 1)
                     ]
+                    is_rated = "rating" in span.marks[kind].split()
                     if not concepts and any(
-                        match.strength > 1 and self._typed(match, "number")
-                        for match in self._named_at(span.end)
+                        (match.strength > 1 or is_rated) and self._typed(match, "number")
+                        for match in (self.mentions if is_rated else self._named_at(span.end))
                     ):
-                        concepts = ["any"]  # “the shortest life expectancy”
+                        concepts = ["any"]  # “the shortest life expectancy”, “best by sales”
                     if concepts:
                         self._use(span.start, span.end)
                         self._use_more(kind)
@@ -125,7 +133,9 @@ class Groups(Columns):
             return None
         for at, number in self.question.numbers.items():
             in_time = any(time.start <= at < time.end for time in self.question.times)
+            in_time = in_time or self._is_in_name(at)
             if at not in self.used and not in_time and number == int(number) and 0 < number <= 1000:
                 self._use(at, at + 1)
+                self.limit_at = at
                 return int(number)
         return None

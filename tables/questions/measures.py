@@ -5,31 +5,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tables.questions.conditions import PERSONS
-from tables.questions.groups import Extreme, Groups, extremes_of
-from tables.questions.matching import Match, table_names
+from tables.questions.groups import Extreme, extremes_of
+from tables.questions.matching import Match, stem_of
 from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
-from tables.questions.row_nouns import may_name_rows
+from tables.questions.row_nouns import is_known_noun, is_surely_asked, may_name_rows
+from tables.questions.shapes import table_names
+from tables.questions.subjects import WHO, Subjects
 from tables.questions.words import (
+    PLAIN_VERBS,
     Span,
     concepts_of,
 )
 
 #: Parts of German verbs that end a question: “Wann läuft der Vertrag ab?”
 _PARTICLES = frozenset(("ab", "an", "auf", "aus", "ein", "vor", "zu"))
-#: What columns are about that name a row better than its number does.
-_NAMING = frozenset(("name", "product", "project", "device", "customer", "employee", "course"))
-#: Questions for persons begin with these.
-_WHO = frozenset(("who", "whom", "wer", "wem", "quien", "quienes"))
 #: Words for the amount of one thing.
 _SINGLE = ("amount", "value", "betrag", "wert", "importe", "monto", "valor")
-#: Words between what is asked for and its superlative: “customer with the most invoices”.
-_WITH = frozenset(("with", "mit", "con"))
 #: First words of questions for a number rather than for rows.
 _WHAT = frozenset(("what", "whats", "was", "que", "cual", "cuales"))
-#: What is there of a thing.
-_STOCK = frozenset(("stock", "lager", "vorrat", "vorratig", "existencias", "almacen", "hand"))
+#: Verbs for the price of one thing, and whose costs are sums.
+_COSTS = frozenset(("cost", "costs", "kostet", "cuesta", "vale"))
+#: Verbs for any amount of money.
+_COST_WORDS = _COSTS | {"kosten", "kostete", "kosteten", "cuestan", "costaron", "valen", "costing"}
+_ONE = frozenset(("a", "an", "ein", "eine", "einen", "un", "una"))
+_US = frozenset(("us", "we", "did", "uns", "wir", "nos"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Reading:
     plan: Plan
     unknown: tuple[int, ...]
     strength: float
-    is_ambiguous: bool
+    is_unsure: bool
     names_rows: bool = False
 
 
-class PlanBuilder(Groups):
+class PlanBuilder(Subjects):
     """Builds the plan of one shape."""
 
     def read(self) -> Reading:
@@ -60,7 +60,9 @@ class PlanBuilder(Groups):
         dated = {i for m in self.mentions if m.start in self.used for i in self._typed(m, "date")}
         is_sure = bool((named and self.strength >= 2) or dated & used)
         names_rows = len(unknown) == 1 and is_sure and may_name_rows(self, unknown[0])
-        return Reading(plan, unknown, self.strength, self.is_ambiguous, names_rows)
+        if names_rows and not is_known_noun(self.words[unknown[0]]):
+            names_rows = is_surely_asked(self, named) or bool(dated & used)
+        return Reading(plan, unknown, self.strength, self.is_unsure, names_rows)
 
     # The measure
 
@@ -85,9 +87,15 @@ class PlanBuilder(Groups):
         comparative = None
         if compared is not None:
             comparative = self._use_span("more", "less")
+            for span in self.question.spans:
+                if comparative is None and self._is_more_of(span):
+                    self._use(span.start, span.end)
             for kind in ("difference", "or", "and", "than", "between"):
                 self._use_span(kind)
         subject = self._subject()
+        if self._use_span("how_often"):
+            self._use_span("count")
+            return self._plan("count", None, compared=compared)
         kinds = ("sum", "mean", "count", "how_much", "distinct")
         asked = {kind for kind in kinds if self._use_span(kind)}
         for kind in asked - {"how_much"}:
@@ -112,6 +120,7 @@ class PlanBuilder(Groups):
             is_top = limit is not None and self.question.has("top", "bottom")
             is_much = is_much or bool(asked) or (is_top and self._ranks_sums(subject))
             is_much = is_much or (extreme is not None and extreme[1] == "rating")
+            is_much = is_much and not self._ranks_rows(subject)
             numbers = [i for m in self.mentions for i in self._typed(m, "number")]
             if numbers and not asked and all(self._adds(i) is False for i in numbers):
                 is_much = extreme is not None and extreme[1] == "rating"  # the greatest rate
@@ -141,8 +150,8 @@ class PlanBuilder(Groups):
             raise NotOfTables  # “How many … the most …”
         self._use_span("top", "bottom")
         named = group if group is not None else label if measure != "count" else None
-        if named is not None and _WHO & set(self.words[:2]):
-            self.is_ambiguous = self.is_ambiguous or not self._is_of_persons(named)
+        if named is not None and compared is None and WHO & set(self.words[:2]):
+            self.is_unsure = self.is_unsure or not self._is_of_persons(named)
         return self._plan(
             measure,
             column,
@@ -153,12 +162,6 @@ class PlanBuilder(Groups):
             compared=compared,
             label=label,
         )
-
-    def _is_of_persons(self, index: int) -> bool:
-        """Whether a column says who."""
-        words = self.shape.names[index]
-        phrases = (*words, " ".join(words))
-        return any(PERSONS & set(concepts_of(each, is_question=False)) for each in phrases)
 
     def _plan(self, measure: Measure, column: int | None, **others: Any) -> Plan:
         return Plan(
@@ -216,14 +219,6 @@ class PlanBuilder(Groups):
             return self._plan("mean", column, group=group, period=period)
         return self._plan("sum", column, group=group, period=period, is_averaged=True)
 
-    def _distinct(self, subject: Match | None) -> int:
-        """The column of which the different values are meant."""
-        columns = self._typed(subject, "text") if subject else []
-        if subject is None or not columns:
-            raise NotOfTables
-        self._use(subject.start, subject.end, subject.strength)
-        return int(self._one_of(columns))
-
     def _computed(  # noqa: PLR0911, PLR0912 (one line for each measure)
         self,
         asked: set[str],
@@ -257,9 +252,12 @@ class PlanBuilder(Groups):
         if "count" in asked and not extreme:
             is_distinct = "distinct" in asked
             return self._stocked() or self._counted(subject, is_distinct=is_distinct)
+        if (price := self._single_price(asked, group)) is not None and not extreme:
+            return "list", price
         if "sum" in asked or ("how_much" in asked and not extreme):
             column = self._number_column(how_much="how_much" in asked)
             is_value = "sum" not in asked and group is None and self._is_price(column)
+            is_value = is_value and not question.has("earned", "raised")
             return "list" if is_value else "sum", column
         if extreme and group is not None:
             named = any(self._typed(m, "number") and self._is_free(m) for m in self.mentions)
@@ -275,6 +273,8 @@ class PlanBuilder(Groups):
             if any(each.column == column for each in self.filters):
                 raise NotOfTables  # “Shops where we spent more than 100” compares sums.
             return "sum", column
+        if group is None and self._asks_revenue():
+            return "sum", self._number_column(how_much=True)
         if question.has("top", "bottom"):
             named = any(self._typed(m, "number") and self._is_free(m) for m in self.mentions)
             if group is not None and not named:
@@ -283,13 +283,39 @@ class PlanBuilder(Groups):
             return ("sum" if group is not None else self._end()), column
         return self._of_group() if group is not None else self._listed(label)
 
+    def _single_price(self, asked: set[str], group: int | None) -> int | None:
+        """The only column of prices where the question is what one thing costs, and not what was
+        paid for all of it."""
+        words = set(self.words)
+        is_price = bool(words & _COSTS) or (
+            self.words[:3] == ["how", "much", "is"]
+            and not any(self._typed(m, "number") and m.strength > 1 for m in self.mentions)
+        )
+        if asked - {"how_much"} or group is not None or words & _US or not is_price:
+            return None
+        prices = [i for i in self.shape.concepts["price"] if i in self._money()]
+        prices = [i for i in prices if self._is_price(i)]
+        things = [each for each in self.filters if each.op == "=" and len(each.values) == 1]
+        if len(prices) != 1 or len(self.filters) != 1 or not things or self.alternatives:
+            values = {m.start for m in self.matches if m.kind == "value" and m.start in self.used}
+            if any(at and self.words[at - 1] in _ONE for at in values):
+                raise NotOfTables  # “What does a repair cost?”: no price of one, and no sum.
+            return None
+        for match in self.mentions:
+            if self.words[match.start] in _COSTS:
+                self._use(match.start, match.end, match.strength)
+        return prices[0]
+
     def _most_of(self) -> tuple[Measure, int | None]:
         """What “most” of groups means: rows, if these are named behind it, else rows or money."""
         spans = [s for s in self.question.spans if "much" in extremes_of(s)]
         nouns = [self._after_small(span.end) for span in spans]
+        if self.question.language == "de":
+            nouns += [at + 1 for at in nouns]  # “Nacht Dienste”, one word as it was written
         named = any(
             self._names_rows(at)
             or any(self._typed(match, "date") for match in self._named_at(at))
+            or any(self._is_of_table(at - 1) for at in (span.start for span in spans) if at)
             or (
                 may_name_rows(self, at)
                 and (self.words[at].endswith("s") or concepts_of(self.words[at], is_question=True))
@@ -309,7 +335,7 @@ class PlanBuilder(Groups):
         if len(sums) == 1:
             return "sum", sums[0]
         options: list[tuple[Measure, int | None]] = [*(("sum", i) for i in sums), ("count", None)]
-        self.is_ambiguous = self.is_ambiguous or len(options) == 1
+        self.is_unsure = self.is_unsure or len(options) == 1
         chosen: tuple[Measure, int | None] = self._one_of(options[:2])
         return chosen
 
@@ -317,7 +343,7 @@ class PlanBuilder(Groups):
         """What is computed by group where nothing says it: “hours per project”."""
         if any(self._typed(m, "number") and self._is_free(m) for m in self.mentions):
             column = self._number_column()
-            if self._adds(column) is not True:
+            if self._adds(column) is False and column not in self.shape.stocks:
                 raise NotOfTables
             return "sum", column
         options: list[tuple[Measure, int | None]] = [("count", None)]
@@ -333,6 +359,8 @@ class PlanBuilder(Groups):
             raise NotOfTables
         if question.is_for_existence:
             return "count", None
+        if any(self._is_out_of_range(each) for each in self.filters):
+            raise NotOfTables
         first = self._after_small(0)
         is_what = (
             self.words[0] in _WHAT
@@ -375,6 +403,14 @@ class PlanBuilder(Groups):
             return "list", label
         raise NotOfTables
 
+    def _is_out_of_range(self, each: Filter) -> bool:
+        """Whether a span of days has none of the column's."""
+        column = self.shape.columns[each.column]
+        if each.op != "within" or column.least is None or column.most is None:
+            return False
+        first, after = each.values
+        return first > column.most or after <= column.least  # type: ignore[operator]
+
     def _end(self) -> Measure:
         return "least" if self.question.has("bottom") else "most"
 
@@ -386,170 +422,12 @@ class PlanBuilder(Groups):
         concept = (marks.get("more") or marks.get("less") or "any").split()[0]
         is_named = concept == "any"
         column = self._number_column(how_much=True) if is_named else self._extreme_column(concept)
-        return "list" if self._is_price(column, compared) else "sum", column
-
-    def _subject(self) -> Match | None:
-        """What is asked for: the name after “which”, “how many” or “top 3”."""
-        first = self._after_small(0)
-        for match in self._named_at(first):
-            is_with = match.end < len(self.words) and self.words[match.end] in _WITH
-            if is_with and self._typed(match, "text") and self._is_free(match):
-                return match
-        if first + 1 < len(self.words) and self.words[first + 1] in _WITH and self._period(first):
-            self._use(first, first + 1)
-            return Match(first, first + 1, "column", (self._period(first)[0],), (), 3)  # type: ignore[index]
-        kinds = {"which", "count", "top", "bottom", "most", "least", "list", "how_much"}
-        kinds |= {"often", "seldom"}
-        for span in self.question.spans:
-            if not span.marks.keys() & kinds:
-                continue
-            at = span.end
-            while at < len(self.words) and (
-                at in self.question.numbers
-                or (
-                    (small := self.question.span(at))
-                    and small.marks.keys() & {"words", "most", "least", "distinct"}
-                    and not self._named_at(at)
-                )
-            ):
-                at += 1
-            asks = [m for m in self._named_at(span.start) if "which" in span.marks]
-            for match in (*asks, *self._named_at(at)):
-                if self._is_free(match) or match in asks:
-                    return match
-            period = self.question.span(at)
-            if (
-                period
-                and period.marks.keys() & {"month", "quarter", "year"}
-                and self._period(at)
-                and "which" in span.marks
-            ):
-                self._use(period.start, period.end)
-                return Match(period.start, period.end, "column", (self._period(at)[0],), (), 3)  # type: ignore[index]
-        return None
-
-    def _subject_group(self, subject: Match, *, is_much: bool) -> tuple[int, Period | None] | None:
-        """The column whose values are ranked, where it is these and not single rows: `is_much`
-        where “most” counts or adds."""
-        columns = self._typed(subject, "text", "date")
-        repeated = [i for i in columns if not self.shape.columns[i].is_unique]
-        if not repeated:
-            return None
-        column: int = repeated[0] if len(repeated) == 1 else self._one_of(repeated)
-        period = None
-        if self._type(column) == "date":
-            if (found := self._period(subject.start)) is None:
-                return None
-            period = found[1]
-        if is_much or period or self.question.has("spent") or self._asks_revenue():
-            self._use(subject.start, subject.end, subject.strength)
-            return column, period
-        return None
-
-    def _asks_for_values(self, subject: Match | None) -> bool:
-        """Whether the values of a column are asked for, of which some occur in several rows."""
-        if subject is None or not self.question.has("which", "list") or subject.strength < 3:
-            return False
-        columns = self._typed(subject, "text")
-        is_table = any(m.kind == "table" and m.start == subject.start for m in self.matches)
-        has_number = any(self._typed(match, "number") for match in self.mentions)
-        return (
-            bool(columns)
-            and not any(self.shape.columns[i].is_unique for i in columns)
-            and not (is_table or has_number)
-        )
-
-    def _ranks_sums(self, subject: Match) -> bool:
-        """Whether the numbers that a ranking names are added: “top 3 customers by amount”; without
-        any, whether what is ranked is none of the rows: “top 3 customers” of invoices."""
-        columns = {i for match in self.mentions for i in self._typed(match, "number")}
-        if not columns:
-            tables = [m for m in self.matches if m.kind == "table" and m.start == subject.start]
-            if subject.strength >= 3:
-                return all(match.strength < subject.strength for match in tables)
-            return not self.is_table_at(subject.start)
-        return all(self._adds(column) for column in columns)
-
-    def _asks_revenue(self) -> bool:
-        """Whether amounts are asked for that are added rather than compared singly."""
-        return any(
-            "revenue" in concepts_of(self.words[match.start], is_question=True)
-            for match in self.mentions
-            if self._typed(match, "number")
-        )
-
-    def _label(self, subject: Match | None, group: int | None) -> int | None:
-        """The column that names a row: what is asked for, else the first of texts."""
-        if subject is not None and self._is_free(subject):
-            columns = self._typed(subject, "text", "date")
-            dates = self._typed(subject, "date")
-            if len(dates) > 1 and len(dates) == len(columns):  # “When does the contract end?”
-                others = [m for m in self.mentions if m is not subject]
-                dated = {i for m in others for i in self._typed(m, "date")} & set(dates)
-                columns = [self._one_of(sorted(dated) or dates)]
-            if columns and columns[0] != group:
-                self._use(subject.start, subject.end, subject.strength)
-                return columns[0]
-        named = [m for m in self.mentions if m.strength >= 3 and self._is_free(m)]
-        texts = [i for m in named for i in self._typed(m, "text") if i != group]
-        texts += [
-            i
-            for i, column in enumerate(self.shape.columns)
-            if column.is_unique
-            and self.shape.is_numbering(0)
-            and not self.shape.is_numbering(i)
-            and any(
-                _NAMING & set(concepts_of(word, is_question=False)) for word in self.shape.names[i]
-            )
-        ]
-        texts += [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
-        same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
-        return next((i for i in texts if i not in same), texts[0] if texts else None)
-
-    def _stocked(self) -> tuple[Measure, int | None] | None:
-        """Of “how many X are in stock”: the pieces that there are; None for other questions."""
-        for match in self.mentions:
-            if self._is_free(match) and _STOCK & set(self.words[match.start : match.end]):
-                numbers = self._typed(match, "number")
-                if len(numbers) == 1:
-                    self._use(match.start, match.end, match.strength)
-                    # Without a product it may ask for the number of products.
-                    self.is_ambiguous = self.is_ambiguous or not self.filters
-                    return "sum", numbers[0]
-        return None
-
-    def _counted(
-        self, subject: Match | None, *, is_distinct: bool = False
-    ) -> tuple[Measure, int | None]:
-        """Of “how many X”: X are numbers of a column to add, values of one to count, or rows."""
-        if is_distinct and not (
-            subject is None and self.filters and any(c.is_unique for c in self.shape.columns)
-        ):
-            return "count", self._distinct(subject)
-        if subject is None:
-            return "count", None
-        is_table = any(
-            m.kind == "table" and m.start == subject.start and m.strength >= subject.strength
-            for m in self.matches
-        )
-        numbers = self._typed(subject, "number")
-        if numbers and not is_table:
-            self._use(subject.start, subject.end, subject.strength)
-            if subject.strength == 3 and numbers[0] == 0 and not self._adds(0):
-                return "count", None  # “How many responses” of “Response”, the numbers of rows
-            return "sum", self._one_of(numbers)
-        texts = self._typed(subject, "text")
-        # “How many cars” of a fleet, where each model is in several rows, are its rows.
-        is_table = is_table or (
-            self._is_about_table(subject.start)
-            and not any(self.shape.columns[index].is_unique for index in texts)
-            and any(column.is_unique for column in self.shape.columns)
-        )
-        if texts and not is_table:
-            self._use(subject.start, subject.end, subject.strength)
-            column: int = self._one_of(texts)
-            return "count", None if self.shape.columns[column].is_unique else column
-        return "count", None
+        is_each = any(self.shape.columns[each.column].is_unique for each in compared)
+        if not self._is_price(column, compared):
+            return "sum", column
+        if is_each or not self.question.has("earned", "raised", "spent"):
+            return "list", column
+        return "sum", column
 
     # What is left
 
@@ -612,11 +490,37 @@ class PlanBuilder(Groups):
             joints.add("spent")
             if {*self._money()} & {computed, *(each.column for each in self.filters)}:
                 joints.add("pays")
+        in_filters = {each.column for each in self.filters}
+        money = {*self._money()} & {computed, *in_filters}
+        known |= {at for at, word in enumerate(self.words) if money and word in _COST_WORDS}
+        unit = self.shape.columns[computed].unit if computed is not None else ""
+        rates = {r for r, columns in self.shape.rates.items() if computed in columns}
+        stems = [stem_of(word) for word in self.words]
+        used = {each for each in (computed, *in_filters) if each is not None}
+        headers = [name for index in used for name in self.shape.names[index]]
+        known |= {
+            at
+            for at, stem in enumerate(stems)
+            if len(stem) >= 5 and any(name.startswith(stem) for name in headers)
+        }
+        if computed is not None and computed in self.shape.concepts["arrears"]:
+            joints.add("unpaid")
         for span in self.question.spans:
-            if span.marks.keys() & joints:
+            if {"year", "month"} & span.marks.keys() and any(
+                time.start == span.end for time in self.question.times
+            ):
+                known.update(range(span.start, span.end))  # “im Jahr 2025”
+            if rates & span.marks.keys():
+                known.update(range(span.start - 1, span.end))  # “im Jahr” of “€/Jahr”
+            if span.marks.keys() & joints or (unit and span.marks.get("units") == unit):
                 known.update(range(span.start, span.end))
-            elif "group" in span.marks and span.end in self.used:
-                known.update(range(span.start, span.end))  # “delivered by Norwerk”
+            elif span.marks.keys() & {"group", "at_least"} and span.end in self.used:
+                known.update(range(span.start, span.end))  # “delivered by Norwerk”, “ab Bremen”
+        last = len(self.words) - 1
+        ending = self._span_to(len(self.words))
         if self.question.language == "de" and self.words[-1] in _PARTICLES:
-            known.add(len(self.words) - 1)
+            known.add(last)
+        elif ending is not None and "group" in ending.marks:
+            known.add(last)  # “Which director do we have the most films by?”
+        known |= {at for at, word in enumerate(self.words) if word in PLAIN_VERBS}
         return [at for at in range(len(self.words)) if at not in known]

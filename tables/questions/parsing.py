@@ -25,6 +25,8 @@ _THOUSANDS, _MILLIONS = (
     frozenset(("thousand", "tausend", "mil", "k")),
     frozenset(("million", "millions", "millionen", "mio", "millon", "millones")),
 )
+#: “The 1st of August”.
+_ORDINAL = re.compile(r"\b(\d\d?)(?:st|nd|rd|th)\b", re.I)
 #: A time that a word or phrase stands for, before its place in the question is known.
 _ANYWHERE = (0, 0, "in")
 #: “Sin pagar” is said of what is not “pagado”.
@@ -54,6 +56,7 @@ def read_question(text: str, *, today: date, language: str = "") -> Question:
         held.append(Time(*_ANYWHERE, year, month, 1, day))
         return f" heldday{len(held) - 1} "
 
+    text = _ORDINAL.sub(r"\1", text)
     words = split_words(_UNDONE.sub(_undone, _DATES.sub(hold, text)))
     spans = [
         Span(span.start, span.end, {k: v for k, v in span.marks.items() if k != "which"})

@@ -3,16 +3,12 @@
 Without Django.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import replace
 from datetime import date
 
-from tables.questions.matching import (
-    Match,
-    SchemaIndex,
-    Shape,
-    shapes_of,
-)
+from tables.questions.compounds import parts_of_compounds
+from tables.questions.matching import Match, SchemaIndex
 from tables.questions.measures import PlanBuilder, Reading
 from tables.questions.parsing import read_question
 from tables.questions.plan import (
@@ -21,8 +17,9 @@ from tables.questions.plan import (
     Unsure,
 )
 from tables.questions.reader import NotOfTables
+from tables.questions.shapes import Shape, shapes_of
 from tables.questions.spelling import corrections, replaced
-from tables.questions.words import Question, known_words
+from tables.questions.words import Question, concepts_of, known_words
 
 #: How near each of some words is to each of some names, both in order: 0 unrelated, 1 the same.
 Similarity = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
@@ -32,6 +29,10 @@ MIN_SIMILARITY, MIN_LEAD = 0.75, 0.08
 MAX_CORRECTED = 2
 #: With more values none is compared by its letters.
 MAX_SPELLED_VALUES = 20_000
+#: Readings of one question for one shape.
+MAX_READINGS = 4
+#: Below it nothing in the question says which table is meant, if several may be.
+MIN_STRENGTH = 2.0
 #: Questions with more words are none of a table's.
 MAX_WORDS = 60
 
@@ -74,14 +75,21 @@ def plan_question(
     equals = [
         each
         for each in readings
-        if len(each.unknown) == len(best.unknown) and each.strength >= best.strength - 0.5
+        if len(each.unknown) == len(best.unknown)
+        and (best.strength < MIN_STRENGTH or each.strength >= best.strength - 0.5)
     ]
-    plans = tuple(dict.fromkeys(each.plan for each in equals))
-    if len(plans) == 1 and not best.is_ambiguous and (not best.unknown or best.names_rows):
+    plans = tuple({_computed(each.plan): each.plan for each in reversed(equals)}.values())[::-1]
+    if len(plans) == 1 and not best.is_unsure and (not best.unknown or best.names_rows):
         return best.plan
     if len(best.unknown) > 1:
         return None
     return Unsure(readings=plans[:2], unknown=tuple(question.words[at] for at in best.unknown))
+
+
+def _computed(plan: Plan) -> Plan:
+    """What is computed: the same for plans whose rows are only named by different columns."""
+    is_of_rows = plan.group is None and plan.measure in ("most", "least", "list")
+    return plan if is_of_rows else plan.model_copy(update={"label": None})
 
 
 def _is_group(question: Question, at: int) -> bool:
@@ -124,16 +132,20 @@ def _read_shape(
     similarity: Similarity | None,
     known: Collection[int] = (),
 ) -> list[Reading]:
-    """The readings of a question for one shape: two where it is ambiguous. Words at the places
+    """The readings of a question for one shape: several where it is ambiguous. Words at the places
     `known` are not compared by meaning."""
-    found = []
-    for pick in (0, 1):
+    found: list[Reading] = []
+    choices = 1
+    while len(found) < min(choices, MAX_READINGS):
+        pick = len(found)
         builder = PlanBuilder(question, shape, matches, pick)
         try:
             reading = builder.read()
             # In “by colleague” the first word is unknown because of the second.
             strange = [at for at in reading.unknown if not _is_group(question, at)]
             is_near = len(strange) == 1 and strange[0] not in known and builder.names_table
+            # A word that is known to mean something else, such as revenue, is nearest to nothing.
+            is_near = is_near and not concepts_of(question.words[strange[0]], is_question=True)
             if is_near and similarity is not None:
                 added = _by_meaning(question, shape, strange, similarity)
                 if added:
@@ -146,24 +158,29 @@ def _read_shape(
         except NotOfTables:
             break
         found.append(reading)
-        if not builder.is_ambiguous:
-            break
+        choices = builder.choices
     return found
 
 
 def _respelled(
-    text: str, question: Question, strange: Collection[str], shape: Shape, *, today: date
+    text: str, question: Question, strange: Set[str], shape: Shape, *, today: date
 ) -> list[Reading]:
     """The readings for one shape with other words in place of strange ones, if that explains them
-    all."""
-    corrected = corrections(sorted(strange), shape)
-    if not 0 < len(corrected) <= MAX_CORRECTED:
-        return []
-    meant = read_question(replaced(text, corrected), today=today, language=question.language)
-    matches = _meaningful(meant, SchemaIndex(shape, meant).matches(meant))
-    found = [each for each in _read_shape(meant, shape, matches, None) if not each.unknown]
-    pairs = tuple(corrected.items())
-    return [replace(each, plan=each.plan.model_copy(update={"corrected": pairs})) for each in found]
+    all: German compounds taken apart, else words spelled as the tables do."""
+    split = parts_of_compounds(strange, shape) if question.language == "de" else {}
+    corrected = corrections(sorted(strange - split.keys()), shape)
+    for words, pairs in ((split, ()), (split | corrected, tuple(corrected.items()))):
+        if not words or len(pairs) > MAX_CORRECTED:
+            continue
+        meant = read_question(replaced(text, words), today=today, language=question.language)
+        matches = _meaningful(meant, SchemaIndex(shape, meant).matches(meant))
+        found = _read_shape(meant, shape, matches, None)
+        if found := [each for each in found if not each.unknown or each.names_rows]:
+            return [
+                replace(each, plan=each.plan.model_copy(update={"corrected": pairs}), unknown=())
+                for each in found
+            ]
+    return []
 
 
 def _by_meaning(

@@ -1,20 +1,26 @@
 """Reads a question against one shape of tables: which names its words mention, and which words are
 used up. `ShapeReader` is what conditions and measures are read with."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any
 
-from tables.questions.matching import CURRENCIES, MONEY, Match, Shape, concept_matches, rate_of
+from tables.questions.matching import Match, concept_matches, is_derived
 from tables.questions.plan import Filter
-from tables.questions.words import QUALIFIERS, Question, Span, concepts_of, word_forms
+from tables.questions.shapes import CURRENCIES, MONEY, Shape, rate_of
+from tables.questions.words import (
+    QUALIFIERS,
+    Question,
+    Span,
+    concepts_of,
+    without_digraphs,
+    word_forms,
+)
 
 #: What tables are about that is in their columns, and is no name of their rows.
 _MEASURED = frozenset(("price", "quantity", "weight", "duration", "rating", "distance", "capacity"))
-#: Endings that verbs and nouns of one stem differ by.
-_ENDING = re.compile(r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|en)$")
+#: Letters of a word that a compound begins with.
+_MIN_BEGINNING = 4
 #: Words of what is over: of two columns it is the one of what was spent.
 _PAST = frozenset(
     (
@@ -29,6 +35,10 @@ _WHOLE_AMOUNTS = frozenset(
         *("summe", "importe", "monto"),
     )
 )
+#: Words of headers of what a meter shows.
+_READINGS = frozenset(("stand", "zahlerstand", "reading", "readings", "lectura", "saldo"))
+#: Amounts that are paid beside the main one, which are asked for by name.
+_BESIDE = ("utilities", "deposit")
 #: Between a word of comparison and its number or time.
 _ARTICLES = frozenset(("the", "a", "los", "las", "el", "la", "dem", "den", "der", "die", "das"))
 
@@ -37,27 +47,20 @@ class NotOfTables(Exception):
     """The tables cannot answer this."""
 
 
-def _is_derived(word: str, name: str) -> bool:
-    """Whether a word is of a table's name: a verb, such as “delivered” of “Deliveries”, or a part
-    of a German compound."""
-    if len(word) >= 5 and any(
-        len(form) >= 5 and other.endswith(form)
+def _is_beginning(word: str, name: str) -> bool:
+    """Whether a German compound begins with a word: “Weine” of “Weinkeller”."""
+    return any(
+        len(form) >= _MIN_BEGINNING and plain.startswith(form) and len(plain) >= len(form) + 4
         for form in word_forms(word)
-        for other in word_forms(name)
-    ):
-        return True
-    stem = _ENDING.sub("", word)
-    if len(stem) >= 5 and stem != word and stem == _ENDING.sub("", name):
-        return True
-    pairs = zip(word, name, strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return shared >= 5 and shared >= 0.7 * max(len(word), len(name))
+        for plain in (name, without_digraphs(name))
+    )
 
 
 @dataclass
 class ShapeReader:
     """A question before tables of one shape. `used` are the words that are explained so far, and
-    `strength` is how well. Of the first ambiguous choice it takes the one at `pick`.
+    `strength` is how well. Of the first choice among several it takes the one at `pick`, and
+    `choices` are how many there are. With `is_unsure` it may be meant in another way, too.
     `rates` are the places of words such as “per month” that are part of a column's name."""
 
     question: Question
@@ -68,20 +71,31 @@ class ShapeReader:
     filters: list[Filter] = field(default_factory=list)
     alternatives: tuple[Filter, ...] = ()
     strength: float = 0.0
-    is_ambiguous: bool = False
+    choices: int = 1
+    is_unsure: bool = False
     rates: set[int] = field(default_factory=set)
     _of_table: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.words = self.question.words
-        named = [match for match in self.matches if match.kind == "column"]
+        about = concept_matches(self.question, self.shape)
+        # “Without VAT” names the net amounts, and not “VAT”.
+        inside = {at for match in about for at in range(match.start + 1, match.end)}
+        named = [m for m in self.matches if m.kind == "column" and m.start not in inside]
         places = {
             at for match in named if match.strength > 1 for at in range(match.start, match.end)
         }
+        # “Beitrag” is an amount, though “Beitrag bezahlt” has the word, too.
+        conditions = {
+            match.start
+            for match in named
+            if match.strength == 2 and all(self._type(i) == "boolean" for i in match.columns)
+        }
         self.mentions = named + [
             match
-            for match in concept_matches(self.question, self.shape)
+            for match in about
             if match.start not in places
+            or (match.start in conditions and len(self._typed(match, "number")) == 1)
         ]
         self.mentions.sort(key=lambda match: (match.start, -match.strength))
 
@@ -107,10 +121,10 @@ class ShapeReader:
         return not self.used & set(range(match.start, match.end))
 
     def _one_of(self, candidates: Sequence[Any]) -> Any:
-        """The only candidate; one of the first two of several, which makes it ambiguous."""
-        if len(candidates) > 1:
-            is_first, self.is_ambiguous = not self.is_ambiguous, True
-            return candidates[self.pick if is_first else 0]
+        """The only candidate, or one of several: in the first such choice that at `pick`."""
+        if len(candidates) > 1 and self.choices == 1:
+            self.choices = len(candidates)
+            return candidates[self.pick]
         return candidates[0]
 
     def _use_span(self, *kinds: str) -> Span | None:
@@ -140,7 +154,11 @@ class ShapeReader:
         """Whether a word is derived from the name of a table."""
         word = self.words[at]
         if word not in self._of_table:
-            self._of_table[word] = any(_is_derived(word, name) for name in self.shape.table_words)
+            self._of_table[word] = any(
+                is_derived(word, name)
+                or (self.question.language == "de" and _is_beginning(word, name))
+                for name in self.shape.table_words
+            )
         return self._of_table[word]
 
     def _is_about_table(self, at: int) -> bool:
@@ -185,6 +203,12 @@ class ShapeReader:
         if len(columns) > 1 and all(self.shape.columns[i].unit in CURRENCIES for i in columns):
             whole = [i for i in columns if _WHOLE_AMOUNTS & set(self.shape.names[i])]
             columns = whole if len(whole) == 1 else columns
+        # What a meter shows is the sum already.
+        read = [i for i in columns if not _READINGS & set(self.shape.names[i])]
+        columns = read or columns
+        beside = {i for each in _BESIDE for i in self.shape.concepts.get(each, ())}
+        if len(main := [index for index in columns if index not in beside]) == 1:
+            columns = main
         kinds = {
             index: {QUALIFIERS.get(word) for word in self.shape.names[index]} for index in columns
         }

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from tables.questions.matching import Shape
+from tables.questions.shapes import Shape
 from tables.questions.words import fold, known_words, word_forms
 
 #: Letters of a word that may be written wrongly: of names in tables, of words of the grammar.

@@ -16,7 +16,9 @@ with (Path(__file__).parent / "words.toml").open("rb") as _file:
 
 _WORD = re.compile(r"\d+(?:[.,'’]\d+)*k?(?![\w])|[^\W_]+|[%€$£¥]|°C")
 #: First parts of German compounds, which are words of their own elsewhere.
-_COMPOUND = re.compile(r"(durchschnitts|gesamt)(?=\w{4})")
+_COMPOUND = re.compile(
+    r"(durchschnitts|gesamt|(?:ein|zwei|drei|vier|funf|sechs)(?=zimmer))(?=\w{4})"
+)
 #: “Unpaid” is “not paid”.
 _NEGATED = re.compile(
     r"(?:un(?=(?:paid|sold|shipped|delivered|answered|resolved|confirmed|billed|invoiced|approved|finished|"
@@ -28,6 +30,8 @@ _AMERICAN = {"ence": "ense", "our": "or", "is": "iz", "tre": "ter", "ogue": "og"
 _BRITISH = re.compile(
     r"(?<=\w\w)(?:ence(?=s?$)|our(?=s?$)|is(?=(?:e[ds]?|ing|ations?)$)|tre(?=s?$)|ogue(?=s?$)|lled$)"
 )
+#: An umlaut in letters of English.
+_DIGRAPH = re.compile(r"([aou])e(?=[^aeiou])")
 #: Letters of a word that is a form of one that says what columns are about.
 MIN_FORM = 6
 #: Marks of spans of time.
@@ -52,6 +56,11 @@ def fold_text(text: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
+def without_digraphs(word: str) -> str:
+    """A word with “a” for “ae” and so on, as words with umlauts are folded."""
+    return _DIGRAPH.sub(r"\1", word)
+
+
 @lru_cache(maxsize=50_000)
 def word_forms(word: str) -> frozenset[str]:
     """The folded word with and without an ending of number, gender or case: two words are forms of
@@ -63,6 +72,8 @@ def word_forms(word: str) -> frozenset[str]:
     for ending in ("a", "o", "as", "os"):
         if word.endswith(ending) and len(word) - len(ending) >= 5:
             forms.add(word[: -len(ending)])
+    if len(word) >= 5 and (plain := without_digraphs(word)) != word:
+        forms |= word_forms(plain)  # “Auftraege”
     if word.endswith("ies") and len(word) > 4:
         forms.add(f"{word[:-3]}y")
     if (american := _BRITISH.sub(lambda found: _AMERICAN[found[0]], word)) != word:
@@ -111,6 +122,7 @@ _LEXICON = _lexicon()
 MEASURES = frozenset(
     [
         "count",
+        "how_often",
         "how_much",
         "spent",
         "earned",
@@ -138,6 +150,7 @@ _COMPUTATIONS = frozenset(
     (
         *(
             "count",
+            "how_often",
             "how_much",
             "spent",
             "earned",
@@ -202,6 +215,46 @@ def concepts_of(phrase: str, *, is_question: bool) -> tuple[str, ...]:
 QUALIFIERS: Mapping[str, str] = {
     word: kind for kind, words in _TOML["qualifiers"].items() for (word,) in _phrases(words)
 }
+
+
+def _plain_verbs() -> frozenset[str]:
+    """The forms of the verbs that say nothing more, by the regular conjugation of each language."""
+    en, de, es = (
+        re.split(r",\s*", fold_text(_TOML["verbs"][code]).strip()) for code in ("en", "de", "es")
+    )
+    endings = {
+        "ar": "a an amos o aron aba aban ado ada ados adas ando".split(),  # noqa: SIM905
+        "er": "e en emos io ieron imos ia ian ido ida idos idas iendo".split(),  # noqa: SIM905
+    }
+    endings["ir"] = [*endings["er"], "imos"]
+    forms = {*en, *de, *es}
+    for verb in en:
+        stem = verb.removesuffix("e")
+        forms |= {
+            f"{verb}s",
+            f"{stem}ed",
+            f"{stem}ing",
+            f"{verb}{verb[-1]}ed",
+            f"{verb}{verb[-1]}ing",
+        }
+    for verb in de:
+        stem = verb.removesuffix("en").removesuffix("n")
+        forms |= {f"{stem}{each}" for each in ("t", "te", "ten", "et", "ete", "eten")}
+        forms |= {f"ge{stem}t", f"ge{stem}et", f"ge{verb}"}
+    for verb in es:
+        forms |= {verb[:-2] + each for each in endings.get(verb[-2:], ())}
+    return frozenset(forms)
+
+
+#: Verbs that say nothing about which rows are asked for.
+PLAIN_VERBS = _plain_verbs()
+#: Values that mean the same however they are written: of each kind, folded word → value.
+FAMILIES: Mapping[str, Mapping[str, str]] = {
+    kind: {word: value for value, words in _TOML[kind].items() for (word,) in _phrases(words)}
+    for kind in ("sex", "weekday")
+}
+#: “M” is a woman beside “H”, a man.
+SPANISH_SEX: Mapping[str, str] = {"h": "male", "m": "female"}
 
 
 @lru_cache(maxsize=4)

@@ -14,8 +14,9 @@ from psycopg import sql
 from common.sql import fetch_rows
 from common.text import json_quoted, truncated
 from documents.catalogue import tables as catalogue
-from tables.questions.matching import SchemaIndex, Shape, shapes_of
+from tables.questions.matching import SchemaIndex
 from tables.questions.plan import Column, TableSchema
+from tables.questions.shapes import Shape, shapes_of
 from tables.questions.words import Question
 from tables.rows import row_source
 

@@ -17,6 +17,8 @@ from tables.asking import TableAnswer, ask_tables
 from tables.evaluation import AskedQuestion, counts, evaluate, load_questions
 from tables.execute import Result
 from tables.models import BLOCK_ROWS, Table
+from tables.schemas import load_schemas
+from tables.services import correct_column
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media_root")]
 
@@ -121,6 +123,9 @@ def test_the_highest_are_named_with_those_that_equal_the_last_of_them(sales: Col
     result = computed("What are the top 2 rows by amount?", sales)
     assert [(row.table_id, row.ordinal) for row in result.rows] == [(north.pk, 899), (south.pk, 0)]
     assert result.count == BLOCK_ROWS + 12  # all with an amount
+    result = computed("Which row has the highest amount where city is Rome?", sales)
+    assert [(row.table_id, row.ordinal) for row in result.rows] == [(south.pk, 0)]
+    assert result.count == 1
     result = computed("What are the top 3 rows by amount?", sales)
     assert [row.cells[1] for row in result.rows] == ["899", "899", "898"]
     result = computed("Which row has the lowest amount?", sales)
@@ -158,6 +163,22 @@ def test_what_a_user_may_not_see_is_not_counted(corpus: Collection) -> None:
     assert not any("Price (EUR)" in plan.columns for plan in answer.readings)
     outsider = MembershipFactory().user
     assert ask_tables(question, Table.objects.current().visible_to(outsider)) == TableAnswer()
+
+
+def test_schemas_are_made_once_for_all_who_see_the_same_tables(corpus: Collection) -> None:
+    owner = MembershipFactory(workspace=corpus.workspace).user
+    member = MembershipFactory(workspace=corpus.workspace, role=Role.VIEWER).user
+    tables = Table.objects.current()
+    assert load_schemas(tables.visible_to(owner)) is load_schemas(tables.visible_to(member))
+    document = Document.objects.get(key__endswith="bikes.xlsx")
+    update_document(document=document, access=[f"user:{owner.pk}"])
+    bikes = Table.objects.get(document=document)
+    assert bikes.pk in {each.id for each in load_schemas(tables.visible_to(owner))}
+    assert bikes.pk not in {each.id for each in load_schemas(tables.visible_to(member))}
+    correct_column(table=bikes, column="Price (EUR)", name="Cost")
+    (schema,) = (each for each in load_schemas(tables.visible_to(owner)) if each.id == bikes.pk)
+    assert "Cost" in {column.name for column in schema.columns}
+    assert bikes.pk not in {each.id for each in load_schemas(tables.visible_to(member))}
 
 
 def test_a_question_without_measure_asks_no_database(

@@ -214,8 +214,151 @@ PARTS = TableSchema(
         ("Könnten Sie mir bitte sagen, was ausverkauft ist?", "Item where Stock is empty"),
         ("Which items are out of stock?", "Item where Stock is empty"),
         ("¿Me podéis decir qué está agotado?", "Item where Stock is empty"),
+        ("How many were planted in 2025?", ""),
+        ("How many unicorns cost more than 20 euros?", ""),
+        ("How many tenants have the gold plan?", "count of rows where Plan = Gold"),
     ],
 )
 def test_a_noun_for_the_rows_may_be_in_no_name(question: str, computed: str) -> None:
     found = plan_question(question, [GYM, PARTS], today=TODAY)
     assert (found.describe() if isinstance(found, Plan) else "") == computed
+
+
+CHOIR = TableSchema(
+    1,
+    "",
+    (
+        Column("Name", values=("Elke Esser", "Uwe Wirtz"), is_unique=True),
+        Column("Jahresbeitrag", "number", "EUR"),
+        Column("Beitrag bezahlt", "boolean"),
+        Column("Student", values=("Eva", "Jan")),
+    ),
+    "chor.csv",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "computed"),
+    [
+        (
+            "Wie viel Beitrag steht noch aus?",
+            "sum of Jahresbeitrag where Beitrag bezahlt = no",
+        ),
+        (
+            "Wie viel Jahresbeitrag ist noch offen?",
+            "sum of Jahresbeitrag where Beitrag bezahlt = no",
+        ),
+        ("How many teachers have not paid?", ""),
+    ],
+)
+def test_what_is_outstanding_is_not_paid(question: str, computed: str) -> None:
+    found = plan_question(question, [CHOIR], today=TODAY)
+    assert (found.describe() if isinstance(found, Plan) else "") == computed
+
+
+TREES = TableSchema(
+    1,
+    "Bäume",
+    (
+        Column("Baum-Nr.", values=("B-1", "B-2"), is_unique=True),
+        Column("Pflanzjahr", "number"),
+        Column("Letzte Kontrolle", "date", least=date(2025, 1, 3), most=date(2026, 3, 30)),
+        Column("Fällung geplant", "boolean"),
+    ),
+    "baumkataster.xlsx",
+)
+BAKERY = TableSchema(
+    2,
+    "",
+    (
+        Column("Producto", values=("Barra de pan", "Croissant", "Tarta 2019")),
+        Column("Fecha", "date", least=date(2019, 1, 3), most=date(2026, 3, 30)),
+        Column("Precio unitario", "number", "EUR"),
+        Column("Importe", "number", "EUR"),
+    ),
+    "reparto.csv",
+)
+STEPS = TableSchema(
+    3,
+    "Price list",
+    (
+        Column("Model", values=("A1", "B2"), is_unique=True),
+        Column("1 to 149", "number", "USD"),
+        Column("150 and more", "number", "USD"),
+    ),
+    "list.xlsx",
+)
+MONTHS = TableSchema(
+    4,
+    "Plan",
+    (
+        Column("Day", "date", least=date(2026, 1, 3), most=date(2026, 6, 30)),
+        Column("Post", values=("Rent", "Power")),
+        Column("April 2026", "number", "GBP"),
+    ),
+    "plan.xlsx",
+)
+LOANS = TableSchema(
+    5,
+    "Préstamos",
+    (
+        Column("Título del libro", values=("Niebla", "Nada")),
+        Column("Devuelto", "boolean"),
+    ),
+    "biblioteca.xlsx",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "table", "computed"),
+    [
+        (
+            "Wie viele Bäume wurden vor 1960 gepflanzt?",
+            TREES,
+            "count of rows where Pflanzjahr < 1,960",
+        ),
+        (
+            "Wie viele Bäume wurden zwischen 1950 und 1960 gepflanzt?",
+            TREES,
+            "count of rows where Pflanzjahr from 1,950 to 1,960",
+        ),
+        ("Wie viele Bäume sind von 1960?", TREES, ""),
+        (
+            "¿Cuánto cuesta la barra de pan?",
+            BAKERY,
+            "Precio unitario where Producto = Barra de pan",
+        ),
+        ("Was kostet ein Croissant?", BAKERY, "Precio unitario where Producto = Croissant"),
+        ("How much is the croissant?", BAKERY, "Precio unitario where Producto = Croissant"),
+        ("¿Cuánto vale la tarta 2019?", BAKERY, "Precio unitario where Producto = Tarta 2019"),
+        (
+            "Which model has the highest price for 150 and more?",
+            STEPS,
+            "most of 150 and more, first 1",
+        ),
+        ("How much was spent per month?", MONTHS, ""),
+        ("¿Cuántos libros no se han devuelto?", LOANS, "count of rows where Devuelto = no"),
+    ],
+)
+def test_years_and_prices_that_columns_have(
+    question: str, table: TableSchema, computed: str
+) -> None:
+    found = plan_question(question, [table], today=TODAY)
+    assert (found.describe() if isinstance(found, Plan) else "") == computed
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Would you mind telling me how many members have the gold plan? Many thanks in advance!",
+        "Weißt du, wie viele Mitglieder Gold haben?",
+        "Guten Tag, ich hätte gern gewusst, wie viele Mitglieder Gold haben",
+        "Mich würde interessieren, wie viele Mitglieder Gold haben",
+        "Buenos días, quería saber cuántos miembros son Gold",
+        "¿Alguien sabe cuántos miembros son Gold? Muchas gracias",
+    ],
+)
+def test_what_is_said_out_of_politeness_changes_nothing(asked: str) -> None:
+    found = plan_question(asked, [GYM, PARTS], today=TODAY)
+    assert isinstance(found, Plan)
+    assert found.describe() == "count of rows where Plan = Gold"
