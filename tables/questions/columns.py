@@ -188,7 +188,8 @@ class Columns(Conditions):
             # “The oldest car” was registered first, and not tested first.
             ends = [i for each in ("end", "due", "renewal") for i in self.shape.concepts[each]]
             columns = [i for i in columns if i not in ends] or columns
-            return int(self._one_of(self._plain_dates(columns) if concept == "date" else columns))
+            dated = concept == "date"
+            return int(self._one_of(self._plain_dates(columns) if dated else self._actual(columns)))
         dates = [
             m
             for m in self.mentions

@@ -31,7 +31,7 @@ _MIN_PART, _MIN_REST = 5, 3
 
 #: Endings that verbs and nouns of one stem differ by.
 _ENDING = re.compile(
-    r"(?:ings?|ed|ers?|ies|s|y|ungen|ung|te|t|ieron|aron|[ai]d[ao]s?|[aei]n|[aei]r|e)$"
+    r"(?:ings?|ed|ers?|ies|[ae]nces?|s|y|ungen|ung|te|t|ieron|aron|[ai]d[ao]s?|[aei]n|[aei]r|e)$"
 )
 _VOWELS = frozenset("aeiou")
 #: Letters of a header that is the beginning of a word.

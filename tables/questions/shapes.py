@@ -145,7 +145,7 @@ class Shape:
         found: defaultdict[str, list[int]] = defaultdict(list)
         for index, column in enumerate(self.columns):
             for words in (self.names[index], *map(split_words, column.other_names)):
-                for phrase in {*words, " ".join(words)}:
+                for phrase in {*words, " ".join(word for word in words if word not in "€$£¥%")}:
                     for concept in concepts_of(phrase, is_question=False):
                         if index not in found[concept]:
                             found[concept].append(index)

@@ -193,20 +193,20 @@ class Times(ShapeReader):
 
     def _is_comparison(self) -> bool:
         """Whether two things are compared: “more … or”, “cheaper than”, “difference … and”."""
+        free = [span for span in self.question.spans if self._is_free(span)]
+        if any(self._is_more_of(span) for span in free):
+            return True
         has_joint = self.question.has("or", "than", "and") or "que" in self.words
         return has_joint and (
             self.question.has("difference")
-            or any(
-                self._is_free(span)
-                and (span.marks.keys() & {"more", "less"} or self._is_more_of(span))
-                for span in self.question.spans
-            )
+            or any(span.marks.keys() & {"more", "less"} for span in free)
         )
 
     def _is_more_of(self, span: Span) -> bool:
-        """“Más de” without a number behind it: “más de arroz que de pasta”."""
-        return (
-            (span.marks.keys() == {"above"} or span.marks.keys() == {"below"})
-            and self.words[span.start : span.end] in (["mas", "de"], ["menos", "de"])
-            and (span.end not in self.question.numbers and "que" in self.words[span.end :])
+        """“More than” without a number behind it: “más de arroz que de pasta”, “mehr als Bässe”."""
+        words = self.words[span.start : span.end]
+        if words in (["mas", "de"], ["menos", "de"]):
+            return span.end not in self.question.numbers and "que" in self.words[span.end :]
+        return words in (["mehr", "als"], ["weniger", "als"], ["more", "than"]) and any(
+            match.kind == "value" and match.start == span.end for match in self.matches
         )
