@@ -104,7 +104,11 @@ def _plan(question: str) -> Plan | None:
         ),
         ("Which vehicles are the oldest?", 1, "least of Registered, first 1"),
         ("Which van uses the most fuel?", 1, "most of Fuel (l/100 km), first 1"),
-        ("When does the insurance of the VW Caddy run out?", 0, ""),
+        (
+            "When does the insurance of the VW Caddy run out?",
+            1,
+            "Insured until where Vehicle = VW Caddy",
+        ),
         ("die drei größten Spenden", 2, "most of Betrag, first 3"),
         ("top 2 Spender", 2, "sum of Betrag, by Spender, most first, first 2"),
         (
