@@ -20,8 +20,8 @@ def parts_of_compounds(words: Iterable[str], shape: Shape) -> dict[str, str]:
     texts = [column.name for column in shape.columns]
     texts += [value for column in shape.columns for value in column.values]
     texts += [text for table in shape.tables for text in (table.name, table.title)]
-    held = {word for text in texts for word in split_words(text)}
-    forms = {form for word in held for form in word_forms(word)}
+    table_words = {word for text in texts for word in split_words(text)}
+    forms = {form for word in table_words for form in word_forms(word)}
     found = {}
     for word in words:
         for at in range(len(word) - _MIN_LAST, _MIN_FIRST - 1, -1):
@@ -30,20 +30,20 @@ def parts_of_compounds(words: Iterable[str], shape: Shape) -> dict[str, str]:
                 (first.removesuffix(each) for each in _JOINTS if first.removesuffix(each) in forms),
                 "",
             )
-            is_first = len(bare) >= _MIN_FIRST or _begins(first, held)
-            if is_first and (_is_named(last, forms, held) or _is_known(last)):
+            is_first = len(bare) >= _MIN_FIRST or _begins(first, table_words)
+            if is_first and (_is_named(last, forms, table_words) or _is_known(last)):
                 found[word] = f"{bare or first} {last}"
                 break
     return found
 
 
-def _is_named(part: str, forms: set[str], held: set[str]) -> bool:
-    return bool(word_forms(part) & forms) or _begins(part, held)
+def _is_named(part: str, forms: set[str], table_words: set[str]) -> bool:
+    return bool(word_forms(part) & forms) or _begins(part, table_words)
 
 
-def _begins(part: str, held: set[str]) -> bool:
+def _begins(part: str, table_words: set[str]) -> bool:
     return len(part) >= _MIN_BEGINNING and any(
-        word.startswith(part) and len(word) >= len(part) + _MIN_LAST for word in held
+        word.startswith(part) and len(word) >= len(part) + _MIN_LAST for word in table_words
     )
 
 

@@ -118,24 +118,24 @@ class SchemaIndex:
         """What the question's words name, the longest first at each place and only once; names of
         one place in several columns, or of table and column, are several matches."""
         words = question.words
-        held = [
+        entries_at = [
             set().union(*(self._places.get(form, ()) for form in word_forms(word)))
             | {entry for start, entry in self._abbreviated if _is_short_for(start, word)}
             for word in words
         ]
         for at, word in enumerate(words):
-            if not held[at] and not _marks_of(word):
-                held[at] = {entry for name, entry in self._headers if is_derived(word, name)}
+            if not entries_at[at] and not _marks_of(word):
+                entries_at[at] = {entry for name, entry in self._headers if is_derived(word, name)}
         found: list[Match] = []
         at = 0
         while at < len(words):
-            entries, end = held[at], at
+            entries, end = entries_at[at], at
             longest = (at + 1, entries)
             while entries and end < min(at + MAX_PHRASE, len(words)):
                 end += 1
                 longest = (end, entries)
-                entries = entries & held[end] if end < len(words) else set()
-            end, entries = self._without_loose_end(question, at, *longest, held)
+                entries = entries & entries_at[end] if end < len(words) else set()
+            end, entries = self._without_loose_end(question, at, *longest, entries_at)
             small = question.span(at)
             if (
                 end - at > 1
@@ -163,7 +163,12 @@ class SchemaIndex:
         return found
 
     def _without_loose_end(
-        self, question: Question, at: int, end: int, entries: set[int], held: Sequence[set[int]]
+        self,
+        question: Question,
+        at: int,
+        end: int,
+        entries: set[int],
+        entries_at: Sequence[set[int]],
     ) -> tuple[int, set[int]]:
         """Without small words at the end, such as in “price of”, unless a name has exactly them."""
         while end - at > 1 and not any(
@@ -173,7 +178,7 @@ class SchemaIndex:
             if span is None or "words" not in span.marks:
                 break
             end -= 1
-            entries = set.intersection(*held[at:end])
+            entries = set.intersection(*entries_at[at:end])
         return end, entries
 
     def _matches_at(

@@ -9,7 +9,7 @@ from tables.questions.groups import Extreme, extremes_of
 from tables.questions.matching import Match, stem_of
 from tables.questions.plan import Filter, Measure, Period, Plan
 from tables.questions.reader import NotOfTables
-from tables.questions.row_nouns import is_known_noun, is_surely_asked, may_name_rows
+from tables.questions.row_nouns import is_known_noun, may_name_rows, names_exactly
 from tables.questions.shapes import table_names
 from tables.questions.subjects import WHO, Subjects
 from tables.questions.words import (
@@ -61,7 +61,7 @@ class PlanBuilder(Subjects):
         is_sure = bool((named and self.strength >= 2) or dated & used)
         names_rows = len(unknown) == 1 and is_sure and may_name_rows(self, unknown[0])
         if names_rows and not is_known_noun(self.words[unknown[0]]):
-            names_rows = is_surely_asked(self, named) or bool(dated & used)
+            names_rows = names_exactly(self, named) or bool(dated & used)
         return Reading(plan, unknown, self.strength, self.is_unsure, names_rows)
 
     # The measure
@@ -484,27 +484,25 @@ class PlanBuilder(Subjects):
         """The words that nothing explains; `computed` is the column that is computed with."""
         known = set(self.used)
         joints = {"words", "rows", "and", "or", "which", "list"}
+        columns = {computed, *(each.column for each in self.filters)}
+        has_money = bool(columns & {*self._money()})
         if self._is_earned():
             joints |= {"earned", "raised"}
         if not self._is_of_gifts():
-            joints.add("spent")
-            if {*self._money()} & {computed, *(each.column for each in self.filters)}:
-                joints.add("pays")
-        in_filters = {each.column for each in self.filters}
-        money = {*self._money()} & {computed, *in_filters}
-        known |= {at for at, word in enumerate(self.words) if money and word in _COST_WORDS}
-        unit = self.shape.columns[computed].unit if computed is not None else ""
-        rates = {r for r, columns in self.shape.rates.items() if computed in columns}
-        stems = [stem_of(word) for word in self.words]
-        used = {each for each in (computed, *in_filters) if each is not None}
-        headers = [name for index in used for name in self.shape.names[index]]
-        known |= {
-            at
-            for at, stem in enumerate(stems)
-            if len(stem) >= 5 and any(name.startswith(stem) for name in headers)
-        }
-        if computed is not None and computed in self.shape.concepts["arrears"]:
+            joints |= {"spent", "pays"} if has_money else {"spent"}
+        if computed in self.shape.concepts["arrears"]:
             joints.add("unpaid")
+        unit = self.shape.columns[computed].unit if computed is not None else ""
+        rates = {each for each, of in self.shape.rates.items() if computed in of}
+        headers = [
+            name for index in columns if index is not None for name in self.shape.names[index]
+        ]
+        for at, word in enumerate(self.words):
+            # “Trinken” where “Trinkwasser” is asked for.
+            stem = stem_of(word)
+            is_in_header = len(stem) >= 5 and any(name.startswith(stem) for name in headers)
+            if is_in_header or word in PLAIN_VERBS or (has_money and word in _COST_WORDS):
+                known.add(at)
         for span in self.question.spans:
             if {"year", "month"} & span.marks.keys() and any(
                 time.start == span.end for time in self.question.times
@@ -522,5 +520,4 @@ class PlanBuilder(Subjects):
             known.add(last)
         elif ending is not None and "group" in ending.marks:
             known.add(last)  # “Which director do we have the most films by?”
-        known |= {at for at, word in enumerate(self.words) if word in PLAIN_VERBS}
         return [at for at in range(len(self.words)) if at not in known]

@@ -43,7 +43,7 @@ def _undone(found: re.Match[str]) -> str:
 
 def read_question(text: str, *, today: date, language: str = "") -> Question:
     """Take a question apart. `language` is its ISO code where it is known."""
-    held: list[Time] = []
+    written: list[Time] = []
     language = language or language_of(split_words(text))
     is_english = language not in ("de", "es")
 
@@ -53,8 +53,8 @@ def read_question(text: str, *, today: date, language: str = "") -> Question:
             date(year, month, day or 1)
         except ValueError:
             return found[0]
-        held.append(Time(*_ANYWHERE, year, month, 1, day))
-        return f" heldday{len(held) - 1} "
+        written.append(Time(*_ANYWHERE, year, month, 1, day))
+        return f" heldday{len(written) - 1} "
 
     text = _ORDINAL.sub(r"\1", text)
     words = split_words(_UNDONE.sub(_undone, _DATES.sub(hold, text)))
@@ -77,7 +77,7 @@ def read_question(text: str, *, today: date, language: str = "") -> Question:
     for span in question.spans:
         if "numbers" in span.marks:
             question.numbers.setdefault(span.start, float(span.marks["numbers"]))
-    question.times = _times(question, held, today)
+    question.times = _times(question, written, today)
     return question
 
 
@@ -94,12 +94,12 @@ def _written_date(found: re.Match[str], *, is_english: bool) -> tuple[int, int, 
     return year, month, int(day) if day else None
 
 
-def _times(question: Question, held: list[Time], today: date) -> list[Time]:
+def _times(question: Question, written: list[Time], today: date) -> list[Time]:
     """The times that the words name. What is a number elsewhere, such as a year, stays one, too."""
     found: list[Time] = []
     words, at = question.words, 0
     while at < len(words):
-        time = _time_at(question, at, held, today)
+        time = _time_at(question, at, written, today)
         if time is not None:
             found.append(_with_operator(question, time))
         at = time.end if time else at + 1
@@ -111,12 +111,12 @@ def _year_at(question: Question, at: int) -> int | None:
     return int(word) if re.fullmatch(r"(?:19|20)\d\d", word) else None
 
 
-def _time_at(question: Question, at: int, held: list[Time], today: date) -> Time | None:  # noqa: PLR0911
+def _time_at(question: Question, at: int, written: list[Time], today: date) -> Time | None:  # noqa: PLR0911
     words = question.words
     span = question.span(at)
     marks: Mapping[str, str] = span.marks if span else {}
     if words[at].startswith("heldday"):
-        return replace(held[int(words[at].removeprefix("heldday"))], start=at, end=at + 1)
+        return replace(written[int(words[at].removeprefix("heldday"))], start=at, end=at + 1)
     if span and {"today", "yesterday"} & marks.keys():
         day = today - timedelta(days="yesterday" in marks)
         return Time(at, span.end, "in", day.year, day.month, 1, day.day)

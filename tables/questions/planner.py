@@ -63,11 +63,11 @@ def plan_question(
     for shape, matches in zip(shapes, matched, strict=True):
         readings += _read_shape(question, shape, matches, similarity, known)
     if all(each.unknown for each in readings):
-        strange = {word for at, word in enumerate(question.words) if at not in named}
-        strange -= known_words(1)
+        unexplained = {word for at, word in enumerate(question.words) if at not in named}
+        unexplained -= known_words(1)
         values = sum(len(column.values) for shape in shapes for column in shape.columns)
-        for shape in shapes if strange and values <= MAX_SPELLED_VALUES else ():
-            readings += _respelled(text, question, strange, shape, today=today)
+        for shape in shapes if unexplained and values <= MAX_SPELLED_VALUES else ():
+            readings += _respelled(text, question, unexplained, shape, today=today)
     if not readings:
         return None
     readings.sort(key=lambda each: (len(each.unknown), -each.strength))
@@ -142,12 +142,12 @@ def _read_shape(
         try:
             reading = builder.read()
             # In “by colleague” the first word is unknown because of the second.
-            strange = [at for at in reading.unknown if not _is_group(question, at)]
-            is_near = len(strange) == 1 and strange[0] not in known and builder.names_table
+            unexplained = [at for at in reading.unknown if not _is_group(question, at)]
+            is_near = len(unexplained) == 1 and unexplained[0] not in known and builder.names_table
             # A word that is known to mean something else, such as revenue, is nearest to nothing.
-            is_near = is_near and not concepts_of(question.words[strange[0]], is_question=True)
+            is_near = is_near and not concepts_of(question.words[unexplained[0]], is_question=True)
             if is_near and similarity is not None:
-                added = _by_meaning(question, shape, strange, similarity)
+                added = _by_meaning(question, shape, unexplained, similarity)
                 if added:
                     guess = PlanBuilder(question, shape, [*matches, *added], pick)
                     guessed = guess.read()
@@ -163,12 +163,12 @@ def _read_shape(
 
 
 def _respelled(
-    text: str, question: Question, strange: Set[str], shape: Shape, *, today: date
+    text: str, question: Question, unexplained: Set[str], shape: Shape, *, today: date
 ) -> list[Reading]:
-    """The readings for one shape with other words in place of strange ones, if that explains them
-    all: German compounds taken apart, else words spelled as the tables do."""
-    split = parts_of_compounds(strange, shape) if question.language == "de" else {}
-    corrected = corrections(sorted(strange - split.keys()), shape)
+    """The readings for one shape with other words in place of unexplained ones, if that explains
+    them all: German compounds taken apart, else words spelled as the tables do."""
+    split = parts_of_compounds(unexplained, shape) if question.language == "de" else {}
+    corrected = corrections(sorted(unexplained - split.keys()), shape)
     for words, pairs in ((split, ()), (split | corrected, tuple(corrected.items()))):
         if not words or len(pairs) > MAX_CORRECTED:
             continue

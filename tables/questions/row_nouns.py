@@ -42,7 +42,7 @@ def is_known_noun(word: str) -> bool:
     return bool(concepts_of(word, is_question=True))
 
 
-def is_surely_asked(reader: ShapeReader, columns: set[int]) -> bool:
+def names_exactly(reader: ShapeReader, columns: set[int]) -> bool:
     """Whether a value, or a name of a column, of these that are computed with is in the question as
     the table has it: enough for a noun of which nothing is known."""
     return any(

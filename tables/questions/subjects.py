@@ -176,11 +176,11 @@ class Subjects(Groups):
                 _NAMING & set(concepts_of(word, is_question=False)) for word in self.shape.names[i]
             )
         ]
-        texts += self._telling_texts()
+        texts += self._label_columns()
         same = {each.column for each in self.filters if each.op == "=" and len(each.values) == 1}
         return next((i for i in texts if i not in same), texts[0] if texts else None)
 
-    def _telling_texts(self) -> list[int]:
+    def _label_columns(self) -> list[int]:
         """The columns of texts; before a first one that repeats, one that has far more values."""
         texts = [i for i, column in enumerate(self.shape.columns) if column.type == "text"]
         counts = [len(self.shape.columns[index].values) for index in texts]

@@ -258,10 +258,10 @@ SPANISH_SEX: Mapping[str, str] = {"h": "male", "m": "female"}
 
 
 @lru_cache(maxsize=4)
-def known_words(letters: int) -> frozenset[str]:
+def known_words(min_letters: int) -> frozenset[str]:
     """The words of the grammar with at least so many letters."""
     phrases = [*_LEXICON, *(tuple(phrase.split()) for phrase in _QUESTION_CONCEPTS)]
-    return frozenset(word for phrase in phrases for word in phrase if len(word) >= letters)
+    return frozenset(word for phrase in phrases for word in phrase if len(word) >= min_letters)
 
 
 @dataclass(frozen=True, slots=True)
