@@ -20,7 +20,7 @@ from rag.events import Done, Event, Failed, answer_text
 from rag.services.answers import answer
 from rag.services.questions import Question
 from rag.tests.answering import passage
-from rag.tests.asking import documents, reader
+from rag.tests.asking import document, reader
 
 pytestmark = pytest.mark.django_db
 
@@ -70,9 +70,10 @@ class Scripted:
 def context(shared_rows: None) -> RagContext:
     """A member with passages about the question that no small model can read all of."""
     context, collection = reader()
-    text = "The firm leaves Mill Street on 14 March, says note {}. "
-    notes = {f"note-{at}.md": f"# Note {at}\n\n{text.format(at) * 40}" for at in range(12)}
-    documents(collection, notes)
+    # One after the other: passages that fit as well are cited in the order of their ids.
+    for number in range(12):
+        text = f"The firm leaves Mill Street on 14 March, says note {number}. " * 40
+        document(collection, f"note-{number}.md", f"# Note {number}\n\n{text}")
     return context
 
 
